@@ -64,6 +64,15 @@ ValueId viewed(const Graph& graph, ValueId value) {
   return is_view ? node.inputs[0] : ValueId();
 }
 
+ValueId resolve_views(const Graph& graph, ValueId value) {
+  for (;;) {
+    value = resolve_forwarded(graph, value);
+    const ValueId source = viewed(graph, value);
+    if (source.is_none()) return value;
+    value = source;
+  }
+}
+
 bool is_region_local(const Graph& graph, ValueId result, RegionId region) {
   const ValueInfo& info = graph.value(resolve_forwarded(graph, result));
   return info.origin == ValueOrigin::kNodeOutput &&

@@ -44,6 +44,9 @@ ValueId resolve_forwarded(const Graph& graph, ValueId value);
 // What a view operator's output 0 shows; none for all other values.
 ValueId viewed(const Graph& graph, ValueId value);
 
+// The value whose memory it is another name for: through views, too.
+ValueId resolve_views(const Graph& graph, ValueId value);
+
 // True when a result of `region` is made by a node of that region (or of `before`, for `after`), so
 // that nothing reads it once the region has ended.
 bool is_region_local(const Graph& graph, ValueId result, RegionId region);

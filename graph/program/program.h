@@ -14,10 +14,11 @@
 // all of them are waited for when the loop is left. kWaitPrevious waits for an event as the
 // iteration before recorded it; in the first iteration it passes.
 //
-// Operands are ids of the lists below. Names are values: kLaunch reads and writes them. A written
-// name has memory: a block of bytes (or several, taking turns) in an arena, or memory of its own,
-// which references keep alive. An alias makes one name stand for whatever memory another stands
-// for: views, parameters and results; aliases of one list happen at once.
+// Operands are ids of the lists below. Names are values: kLaunch reads and writes them. A name has
+// a place in an arena (or two, which alternate with the iterations of one loop), or memory that
+// references keep alive. An alias hands one name's value on to another: views, parameters and
+// results; aliases of one list happen at once. It is a reference between two names without a place;
+// nothing where both stand in the same place (has_same_place); else a copy of the bytes.
 //
 // Validity is checked by validate.h and safety by graph/proof; this is plain data and takes
 // anything.
@@ -115,10 +116,12 @@ struct Program {
     static constexpr uint32_t kOwn = UINT32_MAX;
     uint32_t arena = kOwn;
     uint64_t size_bytes = 0;
-    std::vector<uint64_t> offsets_bytes = {};
-    std::vector<uint32_t> holders =
-        {};  // names: the writer takes the first block none of them stands at
+    std::vector<uint64_t> offsets_bytes = {};  // two: [i & 1] in iteration i of `loop`
+    uint32_t loop = UINT32_MAX;                // the iteration that it was left in, once it is left
+    bool operator==(const Memory&) const = default;
   };
+  // When an alias happens: within an iteration, or where a loop is entered or advances.
+  enum class Moment : uint8_t { kWithin, kEnter, kAdvance };
 
   std::vector<Block> blocks;  // by the graph's region; 0 is the root
   std::vector<Launch> launches;
@@ -172,6 +175,39 @@ inline uint32_t local_stream(const Program::Block& block, uint32_t stream) {
 inline uint32_t first_frame_event(const Program::Block& block) {
   EDDY_DCHECK(block.num_events >= block.streams.size()) << "its frame's events are not numbered";
   return block.num_events - static_cast<uint32_t>(block.streams.size());
+}
+
+inline bool has_place(const Program& program, uint32_t name) {
+  return program.memory[name].arena != Program::Memory::kOwn;
+}
+
+// Whether `to` stands where `from` stands; both have places. `loop`: the one that is entered, where
+// its names stand at their first place, or that advances: `to` is of the iteration behind that of
+// `from`. Memory: Program's, or the planner's.
+template <typename Memory, typename Loop>
+bool has_same_place(const Memory& to, const Memory& from, Program::Moment moment, Loop loop) {
+  if (to.arena != from.arena || to.size_bytes != from.size_bytes) return false;
+  const auto turns = [&](const Memory& memory) {
+    return moment != Program::Moment::kWithin && memory.offsets_bytes.size() == 2 &&
+           memory.loop == loop;
+  };
+  if (!turns(to) && !turns(from)) {
+    return to.offsets_bytes == from.offsets_bytes && to.loop == from.loop;
+  }
+  if (moment == Program::Moment::kEnter) {
+    return from.offsets_bytes.size() == 1 && to.offsets_bytes[0] == from.offsets_bytes[0];
+  }
+  return turns(to) && turns(from) && to.offsets_bytes[0] == from.offsets_bytes[1] &&
+         to.offsets_bytes[1] == from.offsets_bytes[0];
+}
+
+// Whether the alias copies bytes.
+inline bool is_copy(const Program& program, const Program::Alias& alias,
+                    Program::Moment moment = Program::Moment::kWithin,
+                    uint32_t loop = Program::kNone) {
+  if (!has_place(program, alias.to)) return false;
+  return !has_place(program, alias.from) ||
+         !has_same_place(program.memory[alias.to], program.memory[alias.from], moment, loop);
 }
 
 // A record or wait: it orders, and does nothing by itself.

@@ -52,8 +52,19 @@ class Validator {
     for (const uint32_t block : program_.block_of_name) {
       if (block >= program_.blocks.size()) fail(0, kNone, "a name is of no block");
     }
-    for (const Program::Memory& memory : program_.memory) names(memory.holders, kNone);
+    for (const Program::Memory& memory : program_.memory) check_turns(memory);
     names(program_.results, kNone);
+  }
+  // One place, or two that alternate with a loop that is there.
+  void check_turns(const Program::Memory& memory) {
+    const size_t num_places = memory.offsets_bytes.size();
+    const bool alternates = memory.loop != kNone;
+    const bool has_none = memory.arena == Program::Memory::kOwn;
+    if (num_places != (has_none ? 0u : alternates ? 2u : 1u)) {
+      fail(0, kNone, "a name has " + std::to_string(num_places) + " places");
+    } else if (alternates && memory.loop >= program_.loops.size()) {
+      fail(0, kNone, "a name alternates with a loop that is not there");
+    }
   }
   void names(std::span<const uint32_t> list, uint32_t node) {
     const auto is_there = [&](uint32_t name) { return name < program_.block_of_name.size(); };

@@ -12,7 +12,6 @@ namespace {
 using Op = Program::Op;
 using Reason = RegionOrder::Reason;
 constexpr uint32_t kNone = ProgramViolation::kNone;
-constexpr uint32_t kTurn = 2;  // iterations of turns begin here
 
 class BackEdgeOrder {
  public:
@@ -31,11 +30,13 @@ class BackEdgeOrder {
     const Touched turn = touch_turn();
     for (uint32_t iteration = 0; iteration < 2; ++iteration) {
       add_iteration(iteration);
-      order_.add_node(pipelined_.step, loop_.node, turn, kTurn + iteration);
+      // It copies what the iteration made, and all of `before` is of the next.
+      turns_.push_back(order_.add_node(
+          {pipelined_.step, loop_.node, turn, RegionOrder::kAnyIteration, iteration + 1}));
     }
     require_places();
     require_early();
-    order_.require_bytes();
+    order_.require_bytes(pipelined_.step.operand);
     order_.require_streams();
     return std::move(order_);
   }
@@ -58,7 +59,7 @@ class BackEdgeOrder {
       if (program_.block_of_name[pass.from] == loop_.after) turned_.insert(pass.from);
     }
     add_all(turn.names, loop_.tested);
-    turn.add_memory(contents_.loops[pipelined_.step.operand]);
+    turn.add_memory(contents_.turns[pipelined_.step.operand]);
     return turn;
   }
 
@@ -68,15 +69,18 @@ class BackEdgeOrder {
     for (size_t c = 0; c < after_.steps.size(); ++c) {
       const Program::Step& step = after_.steps[c];
       if (is_sync(step.op)) continue;
-      const uint32_t node = order_.add_node(step, node_of(program_, step), inside_[c], iteration);
+      const uint32_t node =
+          order_.add_node({step, node_of(program_, step), inside_[c], iteration, iteration});
       if (begun.empty()) entry = node;
       if (begun.insert(step.stream).second) order_.require(entry, node, {});
     }
   }
 
+  bool is_turn(uint32_t node) const { return std::ranges::find(turns_, node) != turns_.end(); }
+
   template <typename Visit>
-  void for_each_changed(const RegionOrder::Node& node, Visit visit) const {
-    if (node.iteration < kTurn) return for_each_defined(program_, node.step, visit);
+  void for_each_changed(uint32_t node, Visit visit) const {
+    if (!is_turn(node)) return for_each_defined(program_, order_.nodes()[node].step, visit);
     for (const uint32_t name : turned_) visit(name);
   }
 
@@ -97,7 +101,7 @@ class BackEdgeOrder {
         order_.require(use.definer, node, {ProgramViolation::Kind::kUnordered, name});
         use.readers.push_back(node);
       }
-      for_each_changed(order_.nodes()[node], [&](uint32_t name) {
+      for_each_changed(node, [&](uint32_t name) {
         const Reason reason{ProgramViolation::Kind::kUnordered, name};
         Use& use = uses[name];
         order_.require(use.definer, node, reason);
@@ -134,7 +138,7 @@ class BackEdgeOrder {
     const std::set<uint32_t> passed = find_passed();
     uint32_t turn = kNone;  // the next
     for (uint32_t node = order_.num_nodes(); node-- > 0;) {
-      if (order_.nodes()[node].iteration >= kTurn) turn = node;
+      if (is_turn(node)) turn = node;
       if (turn == node || !is_early(order_.nodes()[node])) continue;
       for (const uint32_t name : order_.nodes()[node].touched.names) {
         if (!passed.contains(name)) continue;
@@ -150,6 +154,7 @@ class BackEdgeOrder {
   const Program::Block& after_;
   const std::vector<Touched>& inside_;
   std::set<uint32_t> turned_;
+  std::vector<uint32_t> turns_;  // nodes
   RegionOrder order_;
 };
 

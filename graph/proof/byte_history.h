@@ -15,25 +15,10 @@
 
 namespace eddy {
 
-// An access to bytes: by which node, on which stream, as whose memory. A held one
-// (reaching_writes.h) never meets the writer of the same name in the same iteration.
+// An access to bytes: by which node, on which stream.
 struct ByteAccess {
   uint32_t node = UINT32_MAX;
   uint32_t stream = UINT32_MAX;
-  uint32_t name = UINT32_MAX;
-  bool is_held = false;
-  uint32_t iteration = 0;
-
-  // On one stream the later one stands for both.
-  bool may_stand_for(const ByteAccess& earlier) const {
-    return stream == earlier.stream && name == earlier.name && is_held == earlier.is_held &&
-           iteration == earlier.iteration;
-  }
-
-  bool may_meet(const ByteAccess& other) const {
-    return name != other.name || !(is_held || other.is_held) || iteration != other.iteration;
-  }
-  bool operator==(const ByteAccess&) const = default;
 };
 
 // Accesses to the bytes of one arena, in the order of issue: the last write, and the reads since
@@ -46,27 +31,20 @@ class ByteHistory {
     EDDY_DCHECK(begin < end) << "node " << access.node << " reads no bytes";
     for (auto it = cut(begin, end); it != spans_.end() && it->first < end; ++it) {
       Span& span = it->second;
-      if (span.writer.may_meet(access)) visit(span.writer.node);
+      visit(span.writer.node);
       add_reader(span.readers, access);
     }
   }
   template <typename Visit>
   void write(uint64_t begin, uint64_t end, const ByteAccess& access, Visit visit) {
     EDDY_DCHECK(begin < end) << "node " << access.node << " writes no bytes";
-    Span after{end, access, {}};
     auto it = cut(begin, end);
     while (it != spans_.end() && it->first < end) {
       visit(it->second.writer.node);
-      for (const ByteAccess& reader : it->second.readers) {
-        if (reader.may_meet(access)) {
-          visit(reader.node);
-        } else if (!contains(after.readers, reader)) {
-          after.readers.push_back(reader);
-        }
-      }
+      for (const ByteAccess& reader : it->second.readers) visit(reader.node);
       it = spans_.erase(it);
     }
-    spans_[begin] = std::move(after);
+    spans_[begin] = {end, access, {}};
   }
 
  private:
@@ -77,17 +55,13 @@ class ByteHistory {
   };
   using Spans = std::map<uint64_t, Span>;  // by begin; what is in none was never touched
 
-  static bool contains(const std::vector<ByteAccess>& list, const ByteAccess& access) {
-    return std::find(list.begin(), list.end(), access) != list.end();
-  }
-
   // A block that thousands read on few streams has few readers. (Looked for among the last ones
   // only, so that thousands of streams cost no more.)
   static void add_reader(std::vector<ByteAccess>& readers, const ByteAccess& access) {
     const size_t num_looked_at = std::min<size_t>(readers.size(), 16);
     const auto known =
         std::find_if(readers.rbegin(), readers.rbegin() + static_cast<ptrdiff_t>(num_looked_at),
-                     [&](const ByteAccess& reader) { return access.may_stand_for(reader); });
+                     [&](const ByteAccess& reader) { return reader.stream == access.stream; });
     if (known != readers.rbegin() + static_cast<ptrdiff_t>(num_looked_at)) {
       *known = access;
     } else {

@@ -66,6 +66,11 @@ class ProgramProver::Prover {
   void malformed(uint32_t region, uint32_t node, std::string text) {
     add({ProgramViolation::Kind::kMalformed, region, node, kNone, kNone, std::move(text)});
   }
+  // Whose block it is; none: no loop's.
+  uint32_t loop_of(uint32_t r) const {
+    const Program::Step& end = program_.blocks[r].steps.back();
+    return end.op == Op::kTest || end.op == Op::kAdvance ? end.operand : kNone;
+  }
   // The list as it is, against what the region's nodes require.
   void prove_list(uint32_t r) {
     RegionOrder& order = *orders_[r];
@@ -102,7 +107,7 @@ class ProgramProver::Prover {
     }
     require_frame(order);
     require_names(r, order);
-    order.require_bytes();
+    order.require_bytes(loop_of(r));
     order.require_streams();
     orders_[r].emplace(std::move(order));
     prove_list(r);

@@ -15,23 +15,15 @@ namespace {
 using Op = Program::Op;
 constexpr uint32_t kNone = ProgramViolation::kNone;
 constexpr size_t kMaxViolations = 100;
-constexpr size_t kMaxReferences = 256;  // of one name
-
-struct Reference {
-  uint32_t name;
-  uint32_t written;  // the name whose memory it is
-  uint32_t holder;   // stands where this one stands; kNone: only until the next write
-  auto operator<=>(const Reference&) const = default;
-};
 
 struct State {
-  std::vector<Reference> live;               // ascending
+  std::vector<uint32_t> live;                // names that are intact in some order; ascending
   std::map<uint32_t, uint32_t> overwritten;  // names that may be gone, and by which node
 
   // True when this has grown.
   bool unite(const State& other) {
     EDDY_DCHECK(std::ranges::is_sorted(live) && std::ranges::is_sorted(other.live));
-    std::vector<Reference> all;
+    std::vector<uint32_t> all;
     std::set_union(live.begin(), live.end(), other.live.begin(), other.live.end(),
                    std::back_inserter(all));
     const size_t before = live.size() + overwritten.size();
@@ -39,17 +31,7 @@ struct State {
     overwritten.insert(other.overwritten.begin(), other.overwritten.end());
     return live.size() + overwritten.size() != before;
   }
-  std::span<const Reference> of(uint32_t name) const {
-    const auto first = std::lower_bound(live.begin(), live.end(), Reference{name, 0, 0});
-    auto last = first;
-    while (last != live.end() && last->name == name) ++last;
-    return {first, last};
-  }
 };
-
-bool contains(const std::vector<uint32_t>& list, uint32_t value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 void insert(std::vector<uint32_t>& sorted, uint32_t value) {
   const auto place = std::lower_bound(sorted.begin(), sorted.end(), value);
@@ -145,6 +127,7 @@ class Follower {
         is_loop_known_(program.loops.size(), false) {
     result_.launches.resize(program.launches.size());
     result_.loops.resize(program.loops.size());
+    result_.turns.resize(program.loops.size());
     result_.cases.resize(program.cases.size());
     result_.rows.resize(program.rows.size());
   }
@@ -155,8 +138,7 @@ class Follower {
     State state;
     follow(0, state);
     for (const uint32_t name : program_.results) {
-      check_intact(0, kNone, name, state);
-      if (!state.of(name).empty()) add(ProgramViolation::Kind::kEscapes, 0, kNone, kNone, name);
+      if (has_place(name)) add(ProgramViolation::Kind::kEscapes, 0, kNone, kNone, name);
     }
     return std::move(result_);
   }
@@ -168,22 +150,18 @@ class Follower {
     result_.violations.push_back({kind, region, first, second, name, {}});
   }
   const Program::Memory& memory(uint32_t name) const { return program_.memory[name]; }
-  bool has_block(uint32_t name) const { return memory(name).arena != Program::Memory::kOwn; }
+  bool has_place(uint32_t name) const { return eddy::has_place(program_, name); }
 
   void check_blocks() {
     for (uint32_t name = 0; name < program_.memory.size(); ++name) {
       const Program::Memory& block = memory(name);
-      if (!has_block(name)) continue;
-      bool is_good = block.arena < program_.arena_sizes_bytes.size() && block.size_bytes > 0 &&
-                     block.offsets_bytes.size() == block.holders.size() + 1;
+      if (!has_place(name)) continue;
+      bool is_good = block.arena < program_.arena_sizes_bytes.size() && block.size_bytes > 0;
       for (size_t i = 0; is_good && i < block.offsets_bytes.size(); ++i) {
         const uint64_t size = program_.arena_sizes_bytes[block.arena];
         const uint64_t offset = block.offsets_bytes[i];
         is_good = offset % 64 == 0 && offset <= size && block.size_bytes <= size - offset;
         for (size_t j = 0; is_good && j < i; ++j) is_good = !ranges_meet(block, i, block, j);
-      }
-      for (const uint32_t holder : block.holders) {
-        is_good &= std::count(block.holders.begin(), block.holders.end(), holder) == 1;
       }
       if (!is_good) {
         add(ProgramViolation::Kind::kBadBlock, program_.block_of_name[name], kNone, kNone, name);
@@ -194,9 +172,14 @@ class Follower {
     return a.arena == b.arena && a.offsets_bytes[i] < b.offsets_bytes[j] + b.size_bytes &&
            b.offsets_bytes[j] < a.offsets_bytes[i] + a.size_bytes;
   }
-  bool blocks_meet(uint32_t a, uint32_t b) const {
+  // In one iteration of whatever loop they alternate with.
+  bool meet(uint32_t a, uint32_t b) const {
+    const bool are_in_step = memory(a).offsets_bytes.size() == 2 &&
+                             memory(b).offsets_bytes.size() == 2 &&
+                             memory(a).loop == memory(b).loop;
     for (size_t i = 0; i < memory(a).offsets_bytes.size(); ++i) {
       for (size_t j = 0; j < memory(b).offsets_bytes.size(); ++j) {
+        if (are_in_step && i != j) continue;
         if (ranges_meet(memory(a), i, memory(b), j)) return true;
       }
     }
@@ -234,10 +217,7 @@ class Follower {
             TouchedMemory& touched) {
     for (const uint32_t name : names) {
       check_intact(region, node, name, state);
-      for (const Reference& reference : state.of(name)) {
-        const bool is_held = contains(memory(reference.written).holders, reference.holder);
-        insert(is_held ? touched.held : touched.reads, reference.written);
-      }
+      if (has_place(name)) insert(touched.reads, name);
     }
   }
 
@@ -246,12 +226,19 @@ class Follower {
     TouchedMemory& touched = result_.launches[id];
     read(region, launch.node, launch.reads, state, touched);
     for (const uint32_t name : launch.escapes) {
-      if (state.of(name).empty()) continue;
-      add(ProgramViolation::Kind::kEscapes, region, launch.node, kNone, name);
+      if (has_place(name)) {
+        add(ProgramViolation::Kind::kEscapes, region, launch.node, kNone, name);
+      }
     }
-    check_overlap(region, launch, state);
-    for (const uint32_t name : launch.writes) write(id, name, state, touched);
-    assign(launch.aliases, {}, state);
+    check_overlap(region, launch);
+    for (const uint32_t name : launch.writes) {
+      end_met(name, launch.node, id, state);
+      state.overwritten.erase(name);
+      if (!has_place(name)) continue;
+      insert(touched.writes, name);
+      insert(state.live, name);
+    }
+    hand_on({region, launch.node, id}, launch.aliases, {}, state, touched);
   }
 
   void push_row(uint32_t region, uint32_t id, const State& state) {
@@ -261,164 +248,155 @@ class Follower {
   }
 
   // What a launch writes lies apart from what it reads, but for writing in place.
-  void check_overlap(uint32_t region, const Program::Launch& launch, const State& state) {
+  void check_overlap(uint32_t region, const Program::Launch& launch) {
     for (size_t w = 0; w < launch.writes.size(); ++w) {
       const uint32_t written = launch.writes[w];
-      if (!has_block(written)) continue;
+      if (!has_place(written)) continue;
       for (size_t other = 0; other < w; ++other) {
-        if (has_block(launch.writes[other]) && blocks_meet(written, launch.writes[other])) {
+        if (has_place(launch.writes[other]) && meet(written, launch.writes[other])) {
           add(ProgramViolation::Kind::kOverlap, region, launch.node, kNone, written);
         }
       }
       for (size_t i = 0; i < launch.reads.size(); ++i) {
+        const uint32_t name = launch.reads[i];
+        if (!has_place(name) || !meet(written, name)) continue;
         const bool may_overwrite = w == 0 && i < 64 && (launch.overwritable >> i & 1) != 0;
-        for (const Reference& reference : state.of(launch.reads[i])) {
-          if (is_apart(written, reference, may_overwrite)) continue;
-          add(ProgramViolation::Kind::kOverlap, region, launch.node, kNone, launch.reads[i]);
-        }
+        if (may_overwrite && memory(written) == memory(name)) continue;
+        add(ProgramViolation::Kind::kOverlap, region, launch.node, kNone, name);
       }
     }
   }
-  bool is_apart(uint32_t written, const Reference& read, bool may_overwrite) const {
-    if (read.written == written) return contains(memory(written).holders, read.holder);
-    if (!blocks_meet(written, read.written)) return true;
-    const Program::Memory& to = memory(written);
-    const Program::Memory& from = memory(read.written);
-    return may_overwrite && to.offsets_bytes.size() == 1 && from.offsets_bytes.size() == 1 &&
-           to.offsets_bytes == from.offsets_bytes && to.size_bytes == from.size_bytes;
-  }
 
-  void write(uint32_t id, uint32_t name, State& state, TouchedMemory& touched) {
-    const bool is_block = has_block(name);
-    const auto ends = [&](const Reference& reference) {
-      if (reference.name == name) return true;
-      if (!is_block) return false;
-      if (reference.written == name) {
-        if (contains(memory(name).holders, reference.holder)) return false;
-      } else if (!blocks_meet(reference.written, name)) {
-        return false;
-      }
-      if (last_reads_.is_read_after(reference.name, id)) {
-        state.overwritten.emplace(reference.name, program_.launches[id].node);
-      }
+  // Of a launch or a hand-over of the node.
+  struct Where {
+    uint32_t region;
+    uint32_t node;
+    uint32_t launch = kNone;  // none: whatever is read later counts
+  };
+
+  bool is_read_after(uint32_t name, uint32_t launch) const {
+    return launch == kNone || last_reads_.is_read_after(name, launch);
+  }
+  // Names whose bytes `name` is written over are gone.
+  void end_met(uint32_t name, uint32_t node, uint32_t launch, State& state) const {
+    if (!has_place(name)) return;
+    std::erase_if(state.live, [&](uint32_t other) {
+      if (other == name || !meet(other, name)) return other == name;
+      if (is_read_after(other, launch)) state.overwritten.emplace(other, node);
       return true;
-    };
-    std::erase_if(state.live, ends);
-    state.overwritten.erase(name);
-    if (!is_block) return;
-    insert(touched.writes, name);
-    insert_sorted(state.live, {name, name, kNone});
+    });
+  }
+  // Their places are another iteration's from here on.
+  void end_turning(uint32_t loop, State& state) const {
+    std::erase_if(state.live, [&](uint32_t name) {
+      const bool turns = memory(name).offsets_bytes.size() == 2 && memory(name).loop == loop;
+      if (turns) state.overwritten.emplace(name, program_.loops[loop].node);
+      return turns;
+    });
   }
 
-  // All passes at once; names of the regions in `left` are forgotten first.
-  void assign(std::span<const Program::Alias> passes, std::span<const uint32_t> left,
-              State& state) {
-    if (passes.empty() && left.empty()) return;
-    std::vector<uint32_t> targets;
-    for (const Program::Alias& pass : passes) targets.push_back(pass.to);
-    std::sort(targets.begin(), targets.end());
-    const auto is_target = [&](uint32_t name) {
-      return std::binary_search(targets.begin(), targets.end(), name);
-    };
-    const auto is_left = [&](uint32_t name) {
-      return std::find(left.begin(), left.end(), program_.block_of_name[name]) != left.end();
-    };
-    std::vector<Reference> fresh;
+  struct HandOver {
+    Program::Moment moment = Program::Moment::kWithin;
+    uint32_t loop = kNone;
+    std::span<const uint32_t> left = {};  // blocks whose names are forgotten first
+  };
+
+  // All aliases at once.
+  void hand_on(Where where, std::span<const Program::Alias> aliases, const HandOver& how,
+               State& state, TouchedMemory& touched) {
+    std::vector<uint32_t> intact;
+    std::vector<uint32_t> copied;
     std::map<uint32_t, uint32_t> gone;
-    for (const Program::Alias& pass : passes) {
-      for (const Reference& from : state.of(pass.from)) {
-        uint32_t holder = from.holder != kNone && !is_target(from.holder) ? from.holder : kNone;
-        if (contains(memory(from.written).holders, pass.to)) holder = pass.to;
-        fresh.push_back({pass.to, from.written, holder});
+    for (const Program::Alias& alias : aliases) {
+      const auto overwritten = state.overwritten.find(alias.from);
+      if (overwritten != state.overwritten.end()) gone.emplace(alias.to, overwritten->second);
+      if (!has_place(alias.to)) {
+        if (!has_place(alias.from)) continue;
+        add(ProgramViolation::Kind::kEscapes, where.region, where.node, kNone, alias.from);
+        continue;
       }
-      const auto overwritten = state.overwritten.find(pass.from);
-      if (overwritten != state.overwritten.end()) gone.emplace(pass.to, overwritten->second);
+      const bool is_live =
+          !has_place(alias.from) || std::ranges::binary_search(state.live, alias.from);
+      if (is_live) insert(intact, alias.to);
+      if (!is_copy(program_, alias, how.moment, how.loop)) continue;
+      if (has_place(alias.from)) insert(touched.reads, alias.from);
+      insert(touched.writes, alias.to);
+      copied.push_back(alias.to);
     }
-    const auto is_over = [&](uint32_t name) { return is_target(name) || is_left(name); };
-    std::erase_if(state.live, [&](const Reference& old) { return is_over(old.name); });
-    std::erase_if(state.overwritten, [&](const auto& old) { return is_over(old.first); });
-    bool is_sorted = fresh.size() <= kFewReferences;
-    for (Reference& old : state.live) {
-      if (old.holder == kNone || !is_target(old.holder)) continue;
-      old.holder = kNone;
-      is_sorted = false;
+    forget(aliases, how.left, state);
+    if (how.moment != Program::Moment::kWithin) end_turning(how.loop, state);
+    for (const uint32_t name : copied) {
+      end_met(name, where.node, where.launch, state);
+      for (const Program::Alias& other : aliases) {
+        if (other.to == name || !has_place(other.to) || !meet(other.to, name)) continue;
+        add(ProgramViolation::Kind::kOverlap, where.region, where.node, kNone, name);
+      }
     }
+    for (const uint32_t name : intact) insert(state.live, name);
     state.overwritten.insert(gone.begin(), gone.end());
-    if (!is_sorted) {
-      state.live.insert(state.live.end(), fresh.begin(), fresh.end());
-      return tidy(state);
-    }
-    for (const Reference& reference : fresh) insert_sorted(state.live, reference);
   }
-  // So many are put where they belong one by one.
-  static constexpr size_t kFewReferences = 4;
-  static void insert_sorted(std::vector<Reference>& list, const Reference& reference) {
-    const auto place = std::lower_bound(list.begin(), list.end(), reference);
-    if (place == list.end() || *place != reference) list.insert(place, reference);
-  }
-  void tidy(State& state) {
-    std::sort(state.live.begin(), state.live.end());
-    state.live.erase(std::unique(state.live.begin(), state.live.end()), state.live.end());
+  void forget(std::span<const Program::Alias> targets, std::span<const uint32_t> left,
+              State& state) const {
+    if (targets.empty() && left.empty()) return;
+    std::vector<uint32_t> names;
+    for (const Program::Alias& alias : targets) names.push_back(alias.to);
+    std::ranges::sort(names);
+    const auto is_over = [&](uint32_t name) {
+      return std::ranges::binary_search(names, name) ||
+             std::ranges::find(left, program_.block_of_name[name]) != left.end();
+    };
+    std::erase_if(state.live, is_over);
+    std::erase_if(state.overwritten, [&](const auto& old) { return is_over(old.first); });
   }
 
   void loop(uint32_t region, uint32_t id, State& state) {
     const Program::Loop& loop = program_.loops[id];
     TouchedMemory& touched = result_.loops[id];
     read(region, loop.node, loop.reads, state, touched);
-    assign(loop.enter, {}, state);
+    hand_on({region, loop.node}, loop.enter, {Program::Moment::kEnter, id}, state, touched);
     if (!is_loop_known_[id] || loop_heads_[id].unite(state)) {
       if (!is_loop_known_[id]) loop_heads_[id] = state;
       is_loop_known_[id] = true;
-      iterate(loop, id, touched);
+      iterate(loop, id);
     }
     state = loop_ends_[id];
     const uint32_t left[] = {loop.before, loop.after};
-    assign(loop.leave, left, state);
-    for (Reference& reference : state.live) {
-      const bool is_own = std::any_of(loop.enter.begin(), loop.enter.end(), [&](const auto& pass) {
-        return pass.to == reference.holder;
-      });
-      if (is_own) reference.holder = kNone;
-    }
-    tidy(state);
+    hand_on({region, loop.node}, loop.leave, {.left = left}, state, touched);
+    for (const uint32_t name : result_.turns[id].reads) insert(touched.reads, name);
+    for (const uint32_t name : result_.turns[id].writes) insert(touched.writes, name);
   }
 
   // Until the state at the head grows no more.
-  void iterate(const Program::Loop& loop, uint32_t id, TouchedMemory& touched) {
+  void iterate(const Program::Loop& loop, uint32_t id) {
     const uint32_t left[] = {loop.before, loop.after};
+    TouchedMemory& turn = result_.turns[id];
     for (bool has_grown = true; has_grown && result_.violations.size() < kMaxViolations;) {
       State state = loop_heads_[id];
       follow(loop.before, state);
-      read(loop.before, loop.node, loop.tested, state, touched);
+      read(loop.before, loop.node, loop.tested, state, turn);
       loop_ends_[id].unite(state);
-      assign(loop.forward, {}, state);
+      hand_on({loop.before, loop.node}, loop.forward, {}, state, turn);
       follow(loop.after, state);
-      assign(loop.advance, left, state);
+      hand_on({loop.after, loop.node}, loop.advance, {Program::Moment::kAdvance, id, left}, state,
+              turn);
       has_grown = loop_heads_[id].unite(state);
-      check_size(loop, state);
-    }
-  }
-  void check_size(const Program::Loop& loop, const State& state) {
-    for (const Program::Alias& pass : loop.advance) {
-      if (state.of(pass.to).size() <= kMaxReferences) continue;
-      add(ProgramViolation::Kind::kMalformed, loop.after, loop.node, kNone, pass.to);
-      result_.violations.back().text = "a name may stand for too many blocks to follow";
     }
   }
 
   void branch(uint32_t region, uint32_t id, State& state) {
     const Program::Case& branch = program_.cases[id];
-    read(region, branch.node, branch.reads, state, result_.cases[id]);
+    TouchedMemory& touched = result_.cases[id];
+    read(region, branch.node, branch.reads, state, touched);
     State joined;
     if (branch.may_run_none) {
       joined = state;
-      assign(branch.pass_through, {}, joined);
+      hand_on({region, branch.node}, branch.pass_through, {}, joined, touched);
     }
     for (size_t r = 0; r < branch.blocks.size(); ++r) {
       State inside = state;
       follow(branch.blocks[r], inside);
       const uint32_t left[] = {branch.blocks[r]};
-      assign(branch.results[r], left, inside);
+      hand_on({branch.blocks[r], branch.node}, branch.results[r], {.left = left}, inside, touched);
       joined.unite(inside);
     }
     state = std::move(joined);

@@ -1,5 +1,6 @@
 #include "graph/proof/region_order.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -14,13 +15,15 @@ uint32_t RegionOrder::dense(uint32_t stream) {
   return number;
 }
 
-uint32_t RegionOrder::add_node(const Program::Step& step, uint32_t id, Touched touched,
-                               uint32_t iteration) {
+uint32_t RegionOrder::add_node(const Program::Step& step, uint32_t id, Touched touched) {
+  return add_node({step, id, std::move(touched)});
+}
+uint32_t RegionOrder::add_node(Node added) {
   const uint32_t node = num_nodes();
-  Lane& lane = lanes_[dense(step.stream)];
+  Lane& lane = lanes_[dense(added.step.stream)];
   if (lane.first == kNone) lane.first = node;
   lane.last = node;
-  nodes_.push_back({step, id, std::move(touched), iteration});
+  nodes_.push_back(std::move(added));
   return node;
 }
 
@@ -47,11 +50,28 @@ void RegionOrder::require(uint32_t before, uint32_t after, Reason reason) {
   reasons_.push_back(reason);
 }
 
-void RegionOrder::require_bytes() {
+void RegionOrder::require_bytes(uint32_t loop) {
+  const auto turns = [&](uint32_t name) {
+    return program_.memory[name].offsets_bytes.size() == 2 && program_.memory[name].loop == loop;
+  };
+  const auto any_turns = [&](const Node& node) {
+    return std::ranges::any_of(node.touched.reads, turns) ||
+           std::ranges::any_of(node.touched.writes, turns);
+  };
+  require_bytes(loop, 0);
+  if (loop != kNone && std::ranges::any_of(nodes_, any_turns)) require_bytes(loop, 1);
+}
+
+// The first iteration is an even one, or an odd one.
+void RegionOrder::require_bytes(uint32_t loop, uint32_t parity) {
   std::map<uint32_t, ByteHistory> arenas;
-  const auto for_each_block = [&](uint32_t name, auto visit) {
+  const auto for_each_place = [&](uint32_t name, uint32_t iteration, auto visit) {
     const Program::Memory& memory = program_.memory[name];
-    for (const uint64_t offset : memory.offsets_bytes) {
+    const bool is_known =
+        memory.offsets_bytes.size() == 2 && memory.loop == loop && iteration != kAnyIteration;
+    for (uint32_t i = 0; i < memory.offsets_bytes.size(); ++i) {
+      if (is_known && i != ((iteration + parity) & 1)) continue;
+      const uint64_t offset = memory.offsets_bytes[i];
       visit(arenas[memory.arena], offset, offset + memory.size_bytes);
     }
   };
@@ -61,19 +81,16 @@ void RegionOrder::require_bytes() {
         require(earlier, node, {ProgramViolation::Kind::kUnorderedBytes, name});
       };
     };
-    const Touched& touched = nodes_[node].touched;
-    const uint32_t stream = nodes_[node].step.stream;
-    const uint32_t iteration = nodes_[node].iteration;
-    for (const bool is_held : {false, true}) {
-      for (const uint32_t name : is_held ? touched.held : touched.reads) {
-        for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-          bytes.read(begin, end, {node, stream, name, is_held, iteration}, require_after(name));
-        });
-      }
+    const Node& each = nodes_[node];
+    const ByteAccess access = {node, each.step.stream};
+    for (const uint32_t name : each.touched.reads) {
+      for_each_place(name, each.reads_in, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+        bytes.read(begin, end, access, require_after(name));
+      });
     }
-    for (const uint32_t name : touched.writes) {
-      for_each_block(name, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
-        bytes.write(begin, end, {node, stream, name, false, iteration}, require_after(name));
+    for (const uint32_t name : each.touched.writes) {
+      for_each_place(name, each.writes_in, [&](ByteHistory& bytes, uint64_t begin, uint64_t end) {
+        bytes.write(begin, end, access, require_after(name));
       });
     }
   }

@@ -8,7 +8,7 @@
 //
 //   RegionOrder order(program, num_nodes);
 //   order.add_node(step, node, touched); …
-//   order.require_bytes(); order.require_streams(); order.require(a, b, reason);
+//   order.require_bytes(loop); order.require_streams(); order.require(a, b, reason);
 //   order.begin_list();
 //   order.list_node(); order.list_wait(stream, event); order.list_node(); …
 //   order.prove(region, found)
@@ -38,8 +38,11 @@ class RegionOrder {
     Program::Step step;
     uint32_t id = kNone;  // the graph's node
     Touched touched = {};
-    uint32_t iteration = 0;
+    // In which iterations of the loop its names are read and written.
+    uint32_t reads_in = 0;
+    uint32_t writes_in = 0;
   };
+  static constexpr uint32_t kAnyIteration = UINT32_MAX;
 
   // `num_nodes`: about so many will be added.
   RegionOrder(const Program& program, size_t num_nodes) : program_(program) {
@@ -48,8 +51,8 @@ class RegionOrder {
     reasons_.reserve(4 * num_nodes);
   }
 
-  uint32_t add_node(const Program::Step& step, uint32_t id, Touched touched,
-                    uint32_t iteration = 0);
+  uint32_t add_node(const Program::Step& step, uint32_t id, Touched touched);
+  uint32_t add_node(Node node);
   const std::vector<Node>& nodes() const { return nodes_; }
   uint32_t num_nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   // Calls visit(first node, last node) for each stream that has nodes.
@@ -62,8 +65,9 @@ class RegionOrder {
 
   // One node before the other, unless they are one, or there is none.
   void require(uint32_t before, uint32_t after, Reason reason);
-  // In the order of issue, each byte's accesses follow each other.
-  void require_bytes();
+  // In the order of issue, each byte's accesses follow each other. `loop`: whose block it is; names
+  // that alternate with it stand where iterations say, from an even and from an odd one on.
+  void require_bytes(uint32_t loop = kNone);
   // A stream that a loop or branch uses inside is its own while it runs.
   void require_streams();
 
@@ -81,6 +85,7 @@ class RegionOrder {
     uint32_t first = kNone;  // nodes
     uint32_t last = kNone;
   };
+  void require_bytes(uint32_t loop, uint32_t parity);
   uint32_t dense(uint32_t stream);
   Reason reason_of(uint32_t before, uint32_t after) const;
 

@@ -16,8 +16,7 @@ namespace eddy {
 
 struct Touched {
   std::vector<uint32_t> names;  // read, defined outside of the step
-  std::vector<uint32_t> reads;  // written names whose blocks are read
-  std::vector<uint32_t> held;   // as in TouchedMemory
+  std::vector<uint32_t> reads;  // names whose places are read
   std::vector<uint32_t> writes;
   std::vector<uint32_t> streams;  // of its regions, other than its own
   // The machine's events that its regions use lie in here.
@@ -41,17 +40,15 @@ inline void add_all(std::vector<uint32_t>& to, std::span<const uint32_t> from) {
 
 inline void Touched::add_memory(const TouchedMemory& memory) {
   add_all(reads, memory.reads);
-  add_all(held, memory.held);
   add_all(writes, memory.writes);
 }
 inline void Touched::add_inside(const Touched& inside) {
   add_all(names, inside.names);
   add_all(reads, inside.reads);
-  add_all(held, inside.held);
   add_all(writes, inside.writes);
 }
 inline void Touched::make_sets() {
-  for (std::vector<uint32_t>* list : std::array{&names, &reads, &held, &writes, &streams}) {
+  for (std::vector<uint32_t>* list : std::array{&names, &reads, &writes, &streams}) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }

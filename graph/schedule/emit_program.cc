@@ -43,6 +43,7 @@ class Emitter {
     }
     result_.blocks.resize(graph_.num_regions());
     emit_block(0, Op::kEnd, 0);
+    number_turns();
     return std::move(result_);
   }
 
@@ -52,7 +53,18 @@ class Emitter {
     Program::Memory& memory = result_.memory.emplace_back();
     const ValueMemory* block = schedule_.memory.block_or_null(id);
     if (block == nullptr) return;
-    memory = {block->arena, block->size_bytes, block->offsets_bytes, names(block->holders)};
+    memory = {block->arena, block->size_bytes, block->offsets_bytes};
+  }
+  // Loops have their numbers once they are emitted.
+  void number_turns() {
+    std::map<uint32_t, uint32_t> numbers;  // by node
+    for (uint32_t l = 0; l < result_.loops.size(); ++l) numbers[result_.loops[l].node] = l;
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+      const ValueMemory* const block = schedule_.memory.block_or_null(ValueId(v));
+      if (block == nullptr || block->loop.is_none()) continue;
+      result_.memory[v].loop = numbers.at(block->loop.index());
+    }
+    for (const auto& [where, name] : retained_) result_.memory[name] = result_.memory[where[2]];
   }
 
   // Names for what streams retain.

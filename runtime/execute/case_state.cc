@@ -19,6 +19,7 @@ void CaseState::connect() {
     branch.owner = this;
     for (size_t k = 0; k < choice.outputs().size(); ++k) {
       const ValueId from = choice.results(b)[k], output = choice.outputs()[k];
+      if (state_.hand_on(branch.results, output, from, Program::Moment::kWithin, id_)) continue;
       branch.results.add(state_.slot(output), state_.slot_for(from, output),
                          is_region_local(graph, from, choice.node().regions[b]),
                          is_static_pair(graph, output, from), graph.value(from).type);
@@ -27,6 +28,7 @@ void CaseState::connect() {
   }
   for (size_t k = 0; k < choice.pass_through().size(); ++k) {
     const ValueId from = choice.pass_through()[k], output = choice.outputs()[k];
+    if (state_.hand_on(pass_through_, output, from, Program::Moment::kWithin, id_)) continue;
     pass_through_.add(state_.slot(output), state_.slot_for(from, output), false, false,
                       graph.value(from).type);
   }

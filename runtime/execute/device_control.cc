@@ -89,11 +89,6 @@ void DeviceControl::find_outside() {
       // A limit is read, not where it is.
       const bool is_loop = node.kind == NodeKind::kWhile;
       for (size_t i = is_loop ? 1 : 0; i < node.inputs.size(); ++i) read(node.inputs[i]);
-      for (ValueId output : node.outputs) {
-        const ValueMemory* memory = state_.executable().plan().memory.block_or_null(output);
-        if (memory == nullptr) continue;
-        for (ValueId holder : memory->holders) read(holder);
-      }
     }
   }
   outside_.assign(found.begin(), found.end());

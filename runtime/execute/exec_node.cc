@@ -198,8 +198,8 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
   for (const ExecNode::Refresh& each : node.refresh) each.to->data = each.from->view.data;
   for (const ExecNode::Output& output : node.moving) {
     Slot& slot = *output.slot;
-    if (output.place.is_planned()) {
-      output.view->data = output.place.give_to(slot);
+    if (output.planned_bytes > 0) {
+      output.view->data = slot.view.data;
       continue;
     }
     if (output.targets_or_null != nullptr) [[unlikely]] {
@@ -274,10 +274,15 @@ bool prepare_dynamic(ExecNode& node) {
     slot.set_tensor(type.element, type.dims.span());
     const auto bytes = tensor_size_bytes(type.element, type.dims.span());
     if (!bytes.is_ok()) return fail(node, bytes.status());
-    const Placement& place = node.out[i].place;
+    const size_t planned_bytes = node.out[i].planned_bytes;
     OutputTargets* const targets = node.out[i].targets_or_null;
-    if (place.is_planned() && *bytes <= place.size_bytes) {
-      place.give_to(slot);
+    if (*bytes > planned_bytes && planned_bytes > 0) {
+      return fail(node, run_failed("output " + std::to_string(i) + " of " + node.node->op->name +
+                                   " has shape " + to_string(type.dims) +
+                                   ", more than was inferred for it"));
+    }
+    if (planned_bytes > 0) {
+      // Its slot stands there.
     } else if (targets == nullptr || !targets->give_to(slot, *bytes)) {
       const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
       if (!appended && !make_writable(node, node.out[i])) return false;

@@ -7,7 +7,7 @@
 //   dynamic  shapes may change: the operator's own rule gives output shapes, skipped while input
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
-//   still    a view of memory that is where it is for good (fixed_addresses.h): nothing
+//   still    a view of memory that is where it is for good: nothing
 //   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
 //
 // Of a `fixed` node on another device whose values no host needs for enqueueing, the two halves can
@@ -25,7 +25,6 @@
 #include "runtime/device/device.h"
 #include "runtime/device/recordable_work.h"
 #include "runtime/execute/values/output_memory.h"
-#include "runtime/execute/values/placement.h"
 #include "runtime/execute/values/slot.h"
 
 namespace eddy {
@@ -47,8 +46,8 @@ struct ExecNode : RecordableWork {
   struct Output {
     Slot* slot;
     TensorView* view;
-    size_t size_bytes;  // fixed only
-    Placement place = {};
+    size_t size_bytes;                         // fixed only
+    size_t planned_bytes = 0;                  // its slot stands at a place of the plan
     OutputTargets* targets_or_null = nullptr;  // memory of the caller that is bound for it
   };
   std::vector<Output> out;

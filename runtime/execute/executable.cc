@@ -5,7 +5,6 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
 #include "graph/loops/device_loops.h"
-#include "graph/loops/fixed_addresses.h"
 #include "graph/loops/unrolling.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "runtime/device/compile.h"
@@ -220,9 +219,6 @@ Status Executable::bind() {
   EDDY_RETURN_IF_ERROR(bind_nodes());
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
-  fixed_addresses_ = find_fixed_addresses(graph_, plan_.memory, [&](NodeId node) {
-    return kernels_[node.index()].run_value != nullptr;
-  });
   if (has_device_control()) judge();
   return Status::ok();
 }
@@ -289,7 +285,12 @@ Status Executable::bind_node(NodeId id, PackedConstants& packed) {
   EDDY_ASSIGN_OR_RETURN(kernels_[id.index()], with_init(id, &packed, [&](const KernelInit& init) {
                           return bind_kernel(id, init);
                         }));
-  return Status::ok();
+  const OpDef& op = *graph_.node(id).op;
+  if (kernels_[id.index()].run_value == nullptr || op.is_value_op || op.is_view) {
+    return Status::ok();
+  }
+  return internal_error("the kernel of " + op.name +
+                        " makes its own outputs, which the operator's definition does not say");
 }
 
 Result<BoundKernel> Executable::bind_kernel(NodeId id, const KernelInit& init) const {

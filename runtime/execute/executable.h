@@ -146,8 +146,6 @@ class Executable {
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   const FileWaits& file_waits() const { return options_.file_waits; }
   bool uses_arenas() const { return options_.use_arenas; }
-  // fixed_addresses.h; for states that have arenas.
-  const std::vector<ValueId>& fixed_addresses() const { return fixed_addresses_; }
 
   // Constants whose bytes no run reads: kernels have packed them, or no node uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
@@ -203,7 +201,6 @@ class Executable {
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;  // by output of the graph
-  std::vector<ValueId> fixed_addresses_;
   std::vector<ConstantId> unread_constants_;
   std::vector<ControlVerdict> control_verdicts_;                   // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none

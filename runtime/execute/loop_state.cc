@@ -44,9 +44,9 @@ void LoopState::connect() {
   is_predicate_fixed_ = type.tensor.is_static();
   find_settling_slots();
   for (size_t k = 0; k < loop.num_carried(); ++k) {
-    const ValueId carried = loop.carried()[k], initial = loop.initial()[k], next = loop.next()[k];
-    initial_.add(state_.slot(carried), state_.slot_for(initial, carried), false, false,
-                 graph.value(initial).type);
+    const ValueId carried = loop.carried()[k], next = loop.next()[k];
+    hand_on_initial(k);
+    if (state_.hand_on(carried_, carried, next, Program::Moment::kAdvance, id_)) continue;
     Slot& from = state_.slot_for(next, carried);
     if (is_constant(graph, next) && is_static_pair(graph, carried, next)) {
       carried_.add_unchanging(state_.slot(carried), from);
@@ -57,6 +57,7 @@ void LoopState::connect() {
   }
   for (size_t k = 0; k < loop.num_forwarded(); ++k) {
     const ValueId output = loop.outputs()[k], from = loop.forwarded()[k];
+    if (state_.hand_on(results_, output, from, Program::Moment::kWithin, id_)) continue;
     // The loop's own parameter is dead once the loop has ended.
     const bool is_own = std::ranges::find(loop.carried(), from) != loop.carried().end();
     results_.add(state_.slot(output), state_.slot_for(from, output),
@@ -78,6 +79,18 @@ void LoopState::connect() {
   initial_.finish();
   carried_.finish();
   results_.finish();
+}
+
+void LoopState::hand_on_initial(size_t k) {
+  const Graph& graph = state_.graph();
+  const LoopView loop(graph, id_);
+  const ValueId carried = loop.carried()[k], initial = loop.initial()[k];
+  if (!state_.hand_on(initial_, carried, initial, Program::Moment::kEnter, id_)) {
+    initial_.add(state_.slot(carried), state_.slot_for(initial, carried), false, false,
+                 graph.value(initial).type);
+    return;
+  }
+  state_.start_turns(initial_, resolve_views(graph, loop.next()[k]), id_);
 }
 
 // Beside other devices a value of the host's may be a copy that is still on its way, so only

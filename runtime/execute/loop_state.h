@@ -134,6 +134,7 @@ class LoopState {
   Status make_empty(const ScanStack& stack);
   static void finish_stack(ScanStack& stack);
   int32_t slow_test();
+  void hand_on_initial(size_t k);
   void find_settling_slots();
   int64_t settle_trips() const;
 

@@ -160,33 +160,54 @@ void RunState::make_arenas() {
   }
 }
 
-// Where it stands in an arena for good; none: it may move.
-ValueId RunState::fixed_place(ValueId value) const {
-  if (arenas_.empty()) return {};
-  return executable_.fixed_addresses()[resolve_forwarded(graph(), value).index()];
+// In an arena; null: elsewhere, or there are none.
+const ValueMemory* RunState::place_or_null(ValueId value) const {
+  return arenas_.empty() ? nullptr : executable_.plan().memory.block_or_null(value);
+}
+
+void* RunState::address(const ValueMemory& place, size_t i) const {
+  return static_cast<char*>(arenas_[place.arena].data()) + place.offsets_bytes[i];
+}
+
+// At one address in every run of this state.
+bool RunState::is_fixed(ValueId value) const {
+  const ValueMemory* const place = place_or_null(value);
+  return place != nullptr && place->offsets_bytes.size() == 1;
 }
 
 void RunState::put_back(ValueId value) {
-  const ValueId place = fixed_place(value);
-  if (!place.is_none()) placement(place).give_to(slot(value));
+  const ValueMemory* const place = place_or_null(value);
+  if (place == nullptr) return;
+  slot(value).buffer.reset();
+  slot(value).view.data = address(*place, 0);
 }
 
-Placement RunState::placement(ValueId value) {
-  const ValueMemory* memory = executable_.plan().memory.block_or_null(value);
-  if (memory == nullptr || arenas_.empty()) return {};
-  char* const base = static_cast<char*>(arenas_[memory->arena].data());
-  Placement place;
-  place.size_bytes = memory->size_bytes;
-  place.block = base + memory->offsets_bytes[0];
-  if (memory->holders.empty()) return place;
-  place.holder = &slot(memory->holders[0]);
-  place.other_block = base + memory->offsets_bytes[1];
-  if (memory->holders.size() == 1) return place;
-  Rotation& rotation = rotations_.emplace_back();
-  for (uint64_t offset : memory->offsets_bytes) rotation.blocks.push_back(base + offset);
-  for (ValueId holder : memory->holders) rotation.holders.push_back(&slot(holder));
-  place.rotation = &rotation;
-  return place;
+void RunState::start_turns(Transfers& transfers, ValueId value, NodeId loop) {
+  const ValueMemory* const place = place_or_null(value);
+  if (place == nullptr || place->loop != loop) return;
+  transfers.add_start(slot(value), address(*place, 0));
+}
+
+bool RunState::hand_on(Transfers& transfers, ValueId to, ValueId from, Program::Moment moment,
+                       NodeId loop) {
+  const ValueMemory* const place = place_or_null(to);
+  if (place == nullptr) return false;
+  const ValueMemory* const source = place_or_null(from);
+  const bool alternates = place->offsets_bytes.size() == 2;
+  if (moment == Program::Moment::kEnter) start_turns(transfers, to, loop);
+  if (source != nullptr && has_same_place(*place, *source, moment, loop)) {
+    Slot& made = slot(resolve_views(graph(), from));
+    if (alternates && moment == Program::Moment::kAdvance) transfers.add_turn(slot(to), made);
+    if (alternates && moment == Program::Moment::kWithin) transfers.add_point(slot(to), made);
+    return true;
+  }
+  std::vector<const void*> places;
+  for (size_t i = 0; source != nullptr && i < source->offsets_bytes.size(); ++i) {
+    places.push_back(address(*source, i));
+  }
+  transfers.add_copy(slot(to), slot_for(from, to), place->size_bytes, address(*place, 0),
+                     std::move(places));
+  return true;
 }
 
 void RunState::set_tail(NodeId node, const LoopState::Tail& tail) {
@@ -225,8 +246,9 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Slot& output = slot(node.outputs[o]);
     exec->outputs[o] = output.view;
+    const ValueMemory* const place = place_or_null(node.outputs[o]);
     exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0,
-                         placement(node.outputs[o])});
+                         place == nullptr ? 0 : place->size_bytes});
     exec->makes_strings |= output.view.element == ElementType::kString ||
                            graph.value(node.outputs[o]).type.tensor.element == ElementType::kString;
   }
@@ -270,9 +292,9 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
 // The node does nothing for outputs that do not move.
 void RunState::leave_still(ExecNode& exec) {
   const std::vector<ValueId>& outputs = exec.node->outputs;
-  const bool is_still_view = exec.work == run_view && !fixed_place(outputs[0]).is_none();
+  const bool is_still_view = exec.work == run_view && !exec.has_host_values && is_fixed(outputs[0]);
   if (is_still_view && exec.release.empty()) exec.work = run_still;
-  const auto may_move = [&](ValueId output) { return fixed_place(output).is_none(); };
+  const auto may_move = [&](ValueId output) { return !is_fixed(output); };
   if (std::ranges::any_of(outputs, may_move)) exec.moving = exec.out;
 }
 
@@ -294,7 +316,7 @@ void RunState::bind_input(ExecNode& exec, size_t i, uint32_t device) {
     if (is_value) exec.shapes->values[i] = &exec.inputs[i];
   }
   exec.has_host_values |= !is_constant && is_host_value;
-  const bool may_move = fixed_place(value).is_none() || is_taken(exec.id, value);
+  const bool may_move = !is_fixed(value) || is_taken(exec.id, value);
   if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
 }
 

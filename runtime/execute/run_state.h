@@ -86,6 +86,11 @@ class RunState {
   }
   // The slot from which `to` is given the value `from`: a constant's where `to` is at home.
   Slot& slot_for(ValueId from, ValueId to);
+  // Adds how the value is handed on to `to`, where that has a place of the plan; false: it has
+  // none. `loop`: the one that is entered or advances.
+  bool hand_on(Transfers& transfers, ValueId to, ValueId from, Program::Moment moment, NodeId loop);
+  // The value stands at its first place when the loop is entered, if it alternates with that.
+  void start_turns(Transfers& transfers, ValueId value, NodeId loop);
 
   // The slot by which a node right inside an open loop reads a value: the value's, or a reference
   // that the node's stream takes (Program::Op::kRetain).
@@ -129,7 +134,8 @@ class RunState {
   StreamScratch& scratch(uint32_t stream);
   // The node that a strand executes (for describe()).
   std::atomic<uint32_t>& current_node(uint32_t strand);
-  // Somebody has pointed its slot elsewhere; a value that may not move stands where it was.
+  bool has_arenas() const { return !arenas_.empty(); }
+  // A value that has a place of the plan stands there (again).
   void put_back(ValueId value);
 
   // The node runs on a strand that counts its loop's iterations by itself.
@@ -197,10 +203,11 @@ class RunState {
     return *parts[node.index()];
   }
   Slot* make_slot(ValueId value);
-  ValueId fixed_place(ValueId value) const;
+  const ValueMemory* place_or_null(ValueId value) const;
+  void* address(const ValueMemory& place, size_t i) const;
+  bool is_fixed(ValueId value) const;
   void make_taken_slots();
   void make_arenas();
-  Placement placement(ValueId value);
   // One output's memory of the caller: one place, or two.
   using OutputPlaces = std::array<OutputMemory, 2>;
 
@@ -243,7 +250,6 @@ class RunState {
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;
   std::vector<BufferRef> arenas_;  // by the memory plan's; empty: every value has its own memory
-  std::deque<Rotation> rotations_;
   std::deque<StreamScratch> scratch_;  // by stream
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId

@@ -242,6 +242,21 @@ void RaceChecker::Toucher::result(ValueId value, RegionId region, bool is_own_pa
   slot(is_made_here || is_own_parameter ? What::kWrite : What::kRead, value);
 }
 
+// What is copied where values are handed on to places of the plan.
+void RaceChecker::Toucher::copies(std::span<const ValueId> to, std::span<const ValueId> from,
+                                  Program::Moment moment, NodeId loop) const {
+  if (!state.has_arenas()) return;
+  const MemoryPlan& plan = state.executable().plan().memory;
+  for (size_t k = 0; k < to.size(); ++k) {
+    const ValueMemory* const place = plan.block_or_null(to[k]);
+    const ValueMemory* const source = plan.block_or_null(from[k]);
+    if (place == nullptr) continue;
+    if (source != nullptr && has_same_place(*place, *source, moment, loop)) continue;
+    memory(What::kRead, from[k]);
+    memory(What::kWrite, to[k]);
+  }
+}
+
 void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
   const Graph& graph = touch.state.graph();
   const Node& node = graph.node(step.node);
@@ -256,6 +271,7 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       }
       break;
     case StepKind::kEnter:
+      touch.copies(loop().carried(), loop().initial(), Program::Moment::kEnter, step.node);
       for (ValueId value : node.inputs) touch.slot(What::kRead, value);
       for (ValueId value : loop().before().parameters) touch.slot(What::kWrite, value);
       break;
@@ -264,6 +280,7 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       touch.memory(What::kRead, loop().predicate());
       break;
     case StepKind::kAdvance:
+      touch.copies(loop().carried(), loop().next(), Program::Moment::kAdvance, step.node);
       for (size_t k = 0; k < num_results_advanced(touch.state, step.node); ++k) {
         touch.result(loop().after().results[k], loop().after_id(), false);
       }
@@ -282,6 +299,7 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       }
       break;
     case StepKind::kLeave: {
+      touch.copies(loop().outputs(), loop().forwarded(), Program::Moment::kWithin, step.node);
       for (const LoopState::Taking& taking : touch.state.loop(step.node).takings()) {
         for (const auto& pair : taking.pairs) touch.own_slot(What::kWrite, *pair.to, pair.value);
       }
@@ -298,6 +316,8 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       touch.memory(What::kRead, node.inputs[0]);
       break;
     case StepKind::kFinishBranch:
+      touch.copies(node.outputs, graph.region(node.regions[step.branch]).results,
+                   Program::Moment::kWithin, step.node);
       for (ValueId value : graph.region(node.regions[step.branch]).results) {
         touch.result(value, node.regions[step.branch], false);
       }

@@ -18,11 +18,13 @@
 #pragma once
 
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "graph/base/numbering.h"
+#include "graph/program/program.h"
 #include "runtime/execute/step_observer.h"
 #include "runtime/execute/values/slot.h"
 #include "runtime/virtual/virtual_device.h"
@@ -82,6 +84,8 @@ class RaceChecker : public StepObserver, public DeviceWatcher {
     void memory(What what, ValueId value) const;
     void memory(What what, const Slot& slot, ValueId value) const;
     void result(ValueId value, RegionId region, bool is_own_parameter) const;
+    void copies(std::span<const ValueId> to, std::span<const ValueId> from, Program::Moment moment,
+                NodeId loop) const;
   };
 
   Shadow& shadow(uintptr_t key);

@@ -6,15 +6,13 @@
 // same by other means (graph/proof), and the two share nothing.
 //
 // Contract: the plan's memory has been laid out; graph and plan outlive the AccessCollector.
-// Cost: that of find_storages, once; then linear in what is touched, blocks_meet in pairs of
-// blocks.
+// Cost: linear in what is touched, blocks_meet in pairs of blocks.
 #pragma once
 
 #include <set>
 #include <vector>
 
 #include "graph/ir/graph.h"
-#include "graph/schedule/memory/storages.h"
 #include "graph/schedule/plan/schedule.h"
 
 namespace eddy {
@@ -37,20 +35,27 @@ class AccessCollector {
   void define(ValueId value, AccessSet& touched) const;
   void node(NodeId id, AccessSet& touched, const std::set<ValueId>& taken = {}) const;
   void region(RegionId id, AccessSet& touched) const;
+  // What the loop copies between two iterations.
+  void advance(NodeId loop, AccessSet& touched) const;
 
-  bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) const;
+  // Of `loop`, whose iterations some alternate with: `a` in one iteration, `b` in the next, or any
+  // place of either (none).
+  bool blocks_meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b, NodeId loop) const;
 
  private:
   // Adds a further name for the value: a reader under that name touches its bytes.
   void hand_on(ValueId value, AccessSet& touched) const;
+  void write_bytes(ValueId value, AccessSet& touched) const;
+  void copy(ValueId to, ValueId from, Program::Moment moment, NodeId loop,
+            AccessSet& touched) const;
+  void copies(NodeId id, AccessSet& touched) const;
   bool is_result_read(RegionId region, size_t index) const;
-  static bool blocks_meet(const ValueMemory& a, const ValueMemory& b);
+  static bool blocks_meet(const ValueMemory& a, const ValueMemory& b, NodeId loop);
 
   static constexpr uint32_t kNoBlock = UINT32_MAX;
 
   const Graph& graph_;
   const Schedule& plan_;
-  const Storages storages_;
   std::vector<uint32_t> block_;  // by value: the first value with the same block
 };
 

@@ -60,6 +60,7 @@ class LoopPipeliner {
     NodeId serves;
   };
 
+  NodeId loop() const { return graph_.region(loop_.after_id()).owner; }
   bool is_exec(NodeId node) const { return graph_.node(node).kind == NodeKind::kExec; }
   bool is_forwarded(ValueId value) const {
     const ValueInfo& info = graph_.value(value);
@@ -190,6 +191,7 @@ class LoopPipeliner {
       if (command.op == Program::Op::kLaunch) streams_of_[NodeId(command.operand)] = command.stream;
     }
     collector_.region(loop_.before_id(), turn_);
+    collector_.advance(loop(), turn_);
     turn_.streams.erase(region_.machine_stream(0));
     for (const ValueId parameter : loop_.after().parameters)
       turn_.defines.insert(parameter.index());
@@ -221,9 +223,10 @@ class LoopPipeliner {
            meet(first.defines, later.reads) || later.streams.contains(own) ||
            first.streams.contains(region_.machine_stream(later_stream)) ||
            meet(first.streams, later.streams) ||
-           collector_.blocks_meet(first.block_writes, later.block_reads) ||
-           collector_.blocks_meet(first.block_writes, later.block_writes) ||
-           collector_.blocks_meet(first.block_reads, later.block_writes);
+           collector_.blocks_meet(first.block_writes, later.block_reads,
+                                  &later == &turn_ ? NodeId() : loop()) ||
+           collector_.blocks_meet(first.block_writes, later.block_writes, loop()) ||
+           collector_.blocks_meet(first.block_reads, later.block_writes, loop());
   }
 
   static void join(Clock& into, const Clock& from) {

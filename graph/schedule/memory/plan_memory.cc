@@ -12,7 +12,6 @@
 #include "graph/schedule/memory/layout.h"
 #include "graph/schedule/memory/lifetimes.h"
 #include "graph/schedule/memory/node_order.h"
-#include "graph/schedule/memory/spare_blocks.h"
 #include "graph/schedule/memory/storages.h"
 
 namespace eddy {
@@ -22,7 +21,7 @@ uint64_t aligned(uint64_t size_bytes) {
   return (size_bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes;
 }
 
-// One block to place: a storage, or one of several of a storage that rotates.
+// One block to place: a storage, or one of the two of a storage that alternates.
 struct Block {
   uint32_t storage;
   uint64_t size_bytes;  // aligned
@@ -37,43 +36,44 @@ class MemoryPlanner {
         order_(graph, plan),
         plan_(plan),
         lifetimes_(tree_, order_),
-        found_(find_storages(graph)) {}
+        finder_(graph, order_, plan.devices.empty()) {}
 
   MemoryPlan run() {
-    drop_spare_blocks(graph_, tree_, order_, found_);
-    measure_lifetimes();
-    if (options_.allow_in_place) join_in_place();
-    drop_small_ones();
+    do {
+      found_ = finder_.find();
+      measure_lifetimes();
+      if (options_.allow_in_place) join_in_place();
+    } while (drop_small_ones());
     for (auto& [device, storages] : storages_by_device()) plan_arena(device, storages);
     return {std::move(found_.values), std::move(arenas_)};
   }
 
  private:
   Storage& storage(uint32_t s) { return found_.all[s]; }
-  bool is_planned(uint32_t s) const { return found_.all[s].reason == NoBlock::kHasBlock; }
   // The storage whose block s has, after joining.
   uint32_t leader(uint32_t s) const {
     while (leader_[s] != s) s = leader_[s] = leader_[leader_[s]];
     return s;
   }
   uint64_t size_bytes(uint32_t s) const {
-    const Storage& storage = found_.all[s];
-    return aligned(storage.size_bytes) * (storage.holders.size() + 1);
+    return aligned(found_.all[s].size_bytes) * num_blocks(s);
   }
+  size_t num_blocks(uint32_t s) const { return found_.all[s].loop.is_none() ? 1 : 2; }
 
   void measure_lifetimes() {
     leader_.resize(found_.all.size());
     std::iota(leader_.begin(), leader_.end(), 0);
+    life_.clear();
     for (const Storage& storage : found_.all) {
-      const bool is_needed = storage.reason == NoBlock::kHasBlock;
-      life_.push_back(is_needed ? lifetimes_.lifetime(storage.home, storage.accesses) : Lifetime());
+      life_.push_back(lifetimes_.lifetime(storage.home, storage.accesses));
     }
   }
 
-  // In issue order, so that chains of nodes join from their beginning.
+  // In issue order, so that chains of nodes join from their beginning; inner regions first, so that
+  // what they make has not been joined to what comes behind.
   void join_in_place() {
-    for (const RegionSchedule& region : plan_.regions) {
-      for (const Program::Step& step : region.steps) {
+    for (size_t r = plan_.regions.size(); r-- > 0;) {
+      for (const Program::Step& step : plan_.regions[r].steps) {
         if (step.op != Program::Op::kLaunch) continue;
         if (graph_.node(NodeId(step.operand)).kind == NodeKind::kExec)
           join_in_place(NodeId(step.operand));
@@ -85,14 +85,14 @@ class MemoryPlanner {
     const Node& node = graph_.node(id);
     if (node.op->in_place_inputs == 0) return;
     const ValueId output = node.outputs[0];
-    if (found_.values[output.index()].place != MemoryPlace::kBlock) return;
-    const uint32_t written = leader(found_.only(output));
-    // A node that wrote its block earlier would overwrite the older instance.
-    if (storage(written).is_carried) return;
+    if (found_.of_value[output.index()] == Storages::kNone) return;
+    const uint32_t written = leader(found_.of_value[output.index()]);
+    // A node that wrote its block earlier would overwrite what stands there until then.
+    if (!storage(written).begins_with_its_writer) return;
     for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
       if (node.inputs[i].is_none() || (node.op->in_place_inputs >> i & 1) == 0) continue;
-      const uint32_t only = found_.only(node.inputs[i]);
-      if (only == Storages::kNone || !is_planned(only)) continue;
+      const uint32_t only = found_.of_value[node.inputs[i].index()];
+      if (only == Storages::kNone) continue;
       if (may_overwrite(id, node, i, leader(only), written)) return join(leader(only), written);
     }
   }
@@ -125,14 +125,15 @@ class MemoryPlanner {
   // Both stand for one storage, element for element.
   bool same_memory(ValueId a, ValueId b) const {
     if (a.is_none()) return false;
-    return a == b || (found_.only(a) != Storages::kNone && found_.only(a) == found_.only(b) &&
-                      graph_.value(a).type == graph_.value(b).type);
+    const uint32_t storage = found_.of_value[a.index()];
+    return a == b ||
+           (storage != Storages::kNone && !b.is_none() && storage == found_.of_value[b.index()] &&
+            graph_.value(a).type == graph_.value(b).type);
   }
   bool may_be(ValueId value, uint32_t s) const {
     if (value.is_none()) return false;
-    const auto& storages = found_.of_value[value.index()];
-    return std::any_of(storages.begin(), storages.end(),
-                       [&](uint32_t other) { return leader(other) == s; });
+    const uint32_t other = found_.of_value[value.index()];
+    return other != Storages::kNone && leader(other) == s;
   }
 
   // The shorter list of accesses goes to the longer one, so that long chains stay cheap.
@@ -141,6 +142,7 @@ class MemoryPlanner {
     Storage& into = storage(second);
     Storage& from = storage(first);
     if (into.accesses.size() < from.accesses.size()) std::swap(into.accesses, from.accesses);
+    into.begins_with_its_writer = false;
     into.accesses.insert(into.accesses.end(), from.accesses.begin(), from.accesses.end());
     from.accesses = {};
     const RegionId home = tree_.common(into.home, from.home);
@@ -150,34 +152,61 @@ class MemoryPlanner {
     into.home = home;
   }
 
-  void drop_small_ones() {
+  // True when storages must be found anew.
+  bool drop_small_ones() {
     std::vector<uint32_t> leaders;
     for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (is_planned(s) && leader_[s] == s) leaders.push_back(s);
+      if (leader_[s] == s) leaders.push_back(s);
     }
-    if (leaders.size() <= kMaxPlannedValues) return;
+    if (leaders.size() <= kMaxPlannedValues) return false;
     std::stable_sort(leaders.begin(), leaders.end(), [&](uint32_t a, uint32_t b) {
       return found_.all[a].size_bytes > found_.all[b].size_bytes;
     });
     std::vector<bool> is_dropped(found_.all.size(), false);
     for (size_t i = kMaxPlannedValues; i < leaders.size(); ++i) is_dropped[leaders[i]] = true;
+    bool affects_others = false;
     for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (!is_planned(s) || !is_dropped[leader(s)]) continue;
-      storage(s).reason = NoBlock::kManyValues;
-      ValueMemory& memory = found_.values[storage(s).value.index()];
+      if (!is_dropped[leader(s)]) continue;
+      affects_others |= finder_.drop(storage(s).names, NoBlock::kManyValues);
+    }
+    if (!affects_others) forget(is_dropped);
+    return affects_others;
+  }
+  // Of names that have no others.
+  void forget(const std::vector<bool>& is_dropped) {
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+      uint32_t& its = found_.of_value[v];
+      if (its == Storages::kNone || !is_dropped[leader(its)]) continue;
+      its = Storages::kNone;
+      ValueMemory& memory = found_.values[v];
+      if (memory.place != MemoryPlace::kBlock) continue;
       memory.place = MemoryPlace::kNone;
       memory.reason = NoBlock::kManyValues;
     }
+    for (uint32_t s = 0; s < found_.all.size(); ++s) {
+      if (is_dropped[leader(s)]) found_.all[s].names.clear();
+    }
+  }
+
+  // Of a node that makes one of its names; "" where loops and cases make all.
+  std::string device_of(const Storage& storage) const {
+    for (const ValueId name : storage.names) {
+      const ValueInfo& info = graph_.value(name);
+      if (info.origin != ValueOrigin::kNodeOutput) continue;
+      const Node& maker = graph_.node(info.producer);
+      if (maker.kind == NodeKind::kExec) return maker.device;
+    }
+    return "";
   }
 
   std::map<std::string, std::vector<uint32_t>> storages_by_device() {
     std::map<std::string, std::vector<uint32_t>> devices;
     for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (!is_planned(s) || leader_[s] != s) continue;
-      const ValueId value = storage(s).value;
-      const std::string& device = plan_.devices.empty()
-                                      ? graph_.node(graph_.value(value).producer).device
-                                      : plan_.devices[plan_.value_devices[value.index()]];
+      if (leader_[s] != s || storage(s).names.empty()) continue;
+      const ValueId value = storage(s).names[0];
+      const std::string device = plan_.devices.empty()
+                                     ? device_of(storage(s))
+                                     : plan_.devices[plan_.value_devices[value.index()]];
       devices[device].push_back(s);
     }
     return devices;
@@ -186,7 +215,7 @@ class MemoryPlanner {
   void plan_arena(const std::string& device, const std::vector<uint32_t>& storages) {
     std::vector<Block> blocks;
     for (const uint32_t s : storages) {
-      for (size_t copy = 0; copy <= storage(s).holders.size(); ++copy) {
+      for (size_t copy = 0; copy < num_blocks(s); ++copy) {
         blocks.push_back({s, aligned(storage(s).size_bytes)});
       }
     }
@@ -198,13 +227,19 @@ class MemoryPlanner {
     for (size_t b = 0; b < blocks.size(); ++b) {
       offsets[blocks[b].storage].push_back(layout.offsets_bytes[b]);
     }
-    for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      const auto place = is_planned(s) ? offsets.find(leader(s)) : offsets.end();
+    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
+      const uint32_t its = found_.of_value[v];
+      const auto place = its == Storages::kNone ? offsets.end() : offsets.find(leader(its));
       if (place == offsets.end()) continue;
-      ValueMemory& memory = found_.values[storage(s).value.index()];
+      ValueMemory& memory = found_.values[v];
       memory.arena = arena;
       memory.offsets_bytes = place->second;
-      memory.holders = storage(s).holders;
+      if (found_.turns[v] == Turn::kFirst) {
+        memory.offsets_bytes.resize(1);
+        continue;
+      }
+      memory.loop = found_.all[its].loop;
+      if (found_.turns[v] == Turn::kNext) std::ranges::reverse(memory.offsets_bytes);
     }
   }
 
@@ -328,6 +363,7 @@ class MemoryPlanner {
   const NodeOrder order_;
   const Schedule& plan_;
   const Lifetimes lifetimes_;
+  StorageFinder finder_;
   Storages found_;
   std::vector<Lifetime> life_;            // by storage
   mutable std::vector<uint32_t> leader_;  // by storage; paths are halved as they are walked
@@ -362,8 +398,8 @@ std::string_view reason_text(NoBlock reason) {
       return "leaving the graph";
     case NoBlock::kKeptByReader:
       return "maybe kept by a reader";
-    case NoBlock::kManyHolders:
-      return "carried in too many ways at once";
+    case NoBlock::kHandedOn:
+      return "handed on by reference";
     case NoBlock::kManyValues:
       return "smaller than all that are planned";
   }

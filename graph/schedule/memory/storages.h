@@ -1,24 +1,33 @@
-// Storages: which memory each value's names stand for, and which nodes touch it.
+// Storages: the memory of names of fixed shape: one address each, or two that alternate.
 //
-// A node that writes a tensor of known shape makes a storage. Views, loop parameters and results
-// and branches' results are further names of it; they are followed until nothing changes. A
-// storage has every access to it under any name, and its home: the innermost region in whose
-// single instance an instance of the storage is born and dies. What crosses iterations of a loop
-// has its home outside that loop and is touched there by the loop as a whole.
+// A node that writes a tensor of known shape makes a name; loops and cases hand names on to others.
+// A name is planned when its shape is known and nothing needs a reference to its memory: it does
+// not leave the graph, no reader keeps it, and what it is handed on to is planned, too. Planned
+// names form classes with one address (coalesce.h); a storage is such a class, with every access
+// to it under any name, and its home: the innermost region in whose single instance an instance of
+// the storage is born and dies. What crosses iterations of a loop has its home outside that loop
+// and is touched there by the loop as a whole.
 //
-// Holders are the parameters of loops around the writer that may stand for an older instance
-// while the writer makes the next: so many more blocks the storage needs, at most (spare_blocks.h).
+// What is handed on between two storages, or comes from outside (the caller's inputs, constants,
+// counters), is copied. That pays for small values on the host only: where a value of more than
+// kMaxCopiedBytes would be copied, the name that it is handed on to is not planned, and references
+// move it. Beside accelerators nothing is handed on in planned memory.
 //
-// Contract: storages that can't be planned carry the reason and no more.
-// Cost: near linear; a value with more than kMaxNames possible storages gives them up.
+// Contract: names that can't be planned carry the reason and no more. `order` is of the plan.
+// Cost: near linear, and coalesce's; all again when names are dropped for what would be copied.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "graph/schedule/memory/coalesce.h"
+#include "graph/schedule/memory/node_order.h"
 #include "graph/schedule/plan/memory_plan.h"
 
 namespace eddy {
+
+inline constexpr uint64_t kMaxCopiedBytes = 4096;
 
 struct Access {
   RegionId region;
@@ -27,31 +36,37 @@ struct Access {
 };
 
 struct Storage {
-  ValueId value;
-  NoBlock reason = NoBlock::kHasBlock;
   uint64_t size_bytes = 0;
+  NodeId loop;  // none: one address
   RegionId home;
+  std::vector<ValueId> names;  // roots
   std::vector<Access> accesses;
-  bool is_carried = false;  // an older instance may be there when its writer starts
-  std::vector<ValueId> holders;
+  bool is_carried = false;              // an older instance may be there when a writer starts
+  bool begins_with_its_writer = false;  // one node writes it, and nothing stands there before
 };
 
 struct Storages {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   std::vector<Storage> all;
-  // By ValueId: the storages a value may stand for, ascending. Its own, for one that is written.
-  std::vector<std::vector<uint32_t>> of_value;
-  std::vector<ValueMemory> values;             // by ValueId: place and reason, blocks still to come
-  std::vector<std::vector<ValueId>> names_of;  // by ValueId: what its memory is handed to
-
-  // The only storage that the value can stand for, or kNone.
-  uint32_t only(ValueId value) const {
-    const auto& storages = of_value[value.index()];
-    return storages.size() == 1 ? storages[0] : kNone;
-  }
+  std::vector<uint32_t> of_value;   // by ValueId; of further names, too; kNone: not planned
+  std::vector<Turn> turns;          // by ValueId
+  std::vector<ValueMemory> values;  // by ValueId: place and reason, blocks still to come
 };
 
-Storages find_storages(const Graph& graph);
+class StorageFinder {
+ public:
+  // `hands_on`: loops and cases may hand on planned names.
+  StorageFinder(const Graph& graph, const NodeOrder& order, bool hands_on);
+  ~StorageFinder();
+
+  Storages find();
+  // From now on these names are not planned. True when that changes what find() gives for others.
+  bool drop(const std::vector<ValueId>& names, NoBlock reason);
+
+ private:
+  class Finder;
+  std::unique_ptr<Finder> finder_;
+};
 
 }  // namespace eddy

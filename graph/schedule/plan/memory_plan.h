@@ -1,22 +1,28 @@
 // Memory plan: where the values of fixed shape live during a run, laid out before it.
 //
-// A value that a node writes, whose shape is known, has a block: an offset in the arena of its
-// device, a multiple of 64, and a size. A run allocates each arena once and needs no other memory
-// for these values. Every other value has the reason why it has no block.
+// A planned name (storages.h says which) has a block: an offset in the arena of its device, a
+// multiple of 64, and a size. A run allocates each arena once and needs no other memory for these
+// values. Everything else says why it has no block.
 //
-// The plan promises: when a node writes a block, the value that stood there is read no more, in any
-// order of completion that the plan's streams and waits allow. That holds under all names of the
-// value: views, loop parameters and results, branches' results, captures, and nodes that may keep
-// their input's memory. No reference needs to be counted for it. In return the runtime keeps this:
-//   kBlock    the node that makes the value writes it to its block and nowhere else, whatever
-//             memory the value's slot was given by moving or swapping since.
-//   several   a carried value of which instances of several iterations are alive at once has more
-//             than one entry in `offsets_bytes`. The node writes to the first of the blocks at
-//             which none of the `holders` points then. (One holder, two blocks: they take turns.)
-//   kShared   the value is some other value's memory: passed on, never written.
-//   kNone     any memory outside the arenas.
-// A node in place has the block of the input that it overwrites. Memory of an arena is written only
-// for the value it is planned for. No value that leaves the graph is in it, so none keeps it alive.
+// What the plan promises: when a block is written, nobody reads the value that stood there any
+// more, in any order of completion that the plan's streams and waits allow. No reference needs to
+// be counted for it.
+//
+// What it asks of whoever runs it:
+//   one offset    the name stands there in every run and iteration
+//   two offsets   in iteration i of `loop` (the last one, once it is left) the name stands at
+//                 offset i & 1
+//   handing on    where a loop or case hands a value to a name that does not stand where the value
+//                 stands at that moment, its bytes are copied, all of one hand-over at once
+//   kBlock        a name that is made by a node, loop or case
+//   kShared       a further name (of a view, of a parameter of `after`), with offsets where what
+//                 it names is planned; or a name that references move
+//   kNone         any memory outside the arenas
+// A node in place has the same block as the input that it overwrites. Values that leave the graph
+// are never in an arena, so nobody keeps one alive.
+//
+// Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
+// set of blocks that must exist at once; no layout of the same lifetimes is smaller.
 //
 // An arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest set of blocks that
 // must exist at once; no layout of the same lifetimes is smaller.
@@ -50,22 +56,21 @@ enum class NoBlock : uint8_t {
   kScanRows,       // stacked; grows while the loop runs
   kLeavesGraph,    // an output of the graph: handed to the caller
   kKeptByReader,   // a reader may keep its memory: in a sequence, or to grow it
-  kManyHolders,    // carried through more than kMaxHolders loop parameters
+  kHandedOn,       // to a name that references move
   kManyValues,     // smaller than the kMaxPlannedValues that are planned
 };
 // What the value is: "leaving the graph"; "" for kHasBlock.
 std::string_view reason_text(NoBlock reason);
 
-inline constexpr size_t kMaxHolders = 3;
 inline constexpr size_t kMaxPlannedValues = 4'000;
 
 struct ValueMemory {
   MemoryPlace place = MemoryPlace::kNone;
   NoBlock reason = NoBlock::kHasBlock;  // of kNone
-  uint32_t arena = 0;                   // kBlock
-  uint64_t size_bytes = 0;              // kBlock: of the value; the block reaches to the next 64
-  std::vector<uint64_t> offsets_bytes;  // kBlock: one, or one more than holders
-  std::vector<ValueId> holders;         // parameters of loops around the value's node
+  uint32_t arena = 0;
+  uint64_t size_bytes = 0;              // of the value; the block reaches to the next 64
+  std::vector<uint64_t> offsets_bytes;  // none: not planned
+  NodeId loop;                          // of two offsets
 };
 
 struct MemoryArena {
@@ -79,11 +84,11 @@ struct MemoryPlan {
   std::vector<ValueMemory> values;  // by ValueId; empty: nothing is planned
   std::vector<MemoryArena> arenas;
 
-  // Null unless the value has a block.
+  // Null unless the value stands in a block.
   const ValueMemory* block_or_null(ValueId value) const {
     if (value.index() >= values.size()) return nullptr;
     const ValueMemory& memory = values[value.index()];
-    return memory.place == MemoryPlace::kBlock ? &memory : nullptr;
+    return memory.offsets_bytes.empty() ? nullptr : &memory;
   }
 };
 

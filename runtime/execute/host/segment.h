@@ -8,7 +8,7 @@
 // of a loop.)
 //
 // Running it is one Work of its strand's stream. First the nodes with operands that may move
-// (fixed_addresses.h) find them and the books are kept (loops count, carried values change places),
+// find them and the books are kept (loops count, carried values change places),
 // which gives the addresses on which all of the work depends: of a straight graph, those of its
 // inputs and outputs. Those seen the second time are recorded; those recorded are launched with
 // one call. So a loop whose carried values alternate between two places has two recordings

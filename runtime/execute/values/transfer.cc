@@ -1,7 +1,9 @@
 #include "runtime/execute/values/transfer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -23,9 +25,35 @@ void Transfers::add_unchanging(Slot& to, Slot& from) {
   if (&to != &from) unchanging_.push_back({&to, &from});
 }
 
+void Transfers::add_copy(Slot& to, const Slot& from, size_t size_bytes, const void* to_place,
+                         std::vector<const void*> places) {
+  EDDY_CHECK(!is_finished_) << "a transfer is added behind the last";
+  copies_.push_back({&to, &from, size_bytes, to_place, std::move(places), {}});
+}
+
+void Transfers::copy() {
+  for (Copy& copy : copies_) {
+    if (!copy.aside.empty()) std::memcpy(copy.aside.data(), copy.from->view.data, copy.size_bytes);
+  }
+  for (const Copy& copy : copies_) {
+    const void* const from = copy.aside.empty() ? copy.from->view.data : copy.aside.data();
+    std::memcpy(copy.to->view.data, from, copy.size_bytes);
+  }
+}
+
 void Transfers::finish() {
   EDDY_CHECK(!is_finished_) << "transfers are finished twice";
   is_finished_ = true;
+  for (Copy& copy : copies_) {
+    const bool is_overwritten = std::ranges::any_of(copies_, [&](const Copy& other) {
+      const auto begin = reinterpret_cast<uintptr_t>(other.to_place);
+      return std::ranges::any_of(copy.places, [&](const void* place) {
+        const auto at = reinterpret_cast<uintptr_t>(place);
+        return at < begin + other.size_bytes && begin < at + copy.size_bytes;
+      });
+    });
+    if (is_overwritten) copy.aside.resize(copy.size_bytes);
+  }
   std::vector<const Slot*> read;
   for (const auto* list : {&fixed_, &swaps_, &shares_}) {
     for (const Move& move : *list) read.push_back(move.from);

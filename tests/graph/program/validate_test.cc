@@ -217,7 +217,7 @@ void spoil(Program& c, Random& random) {
   }
   for (Program::Memory& memory : c.memory) {
     numbers.push_back(&memory.arena);
-    add(memory.holders);
+    numbers.push_back(&memory.loop);
     if (random.below(300) == 0) memory.size_bytes = random.next();
     for (uint64_t& offset : memory.offsets_bytes) {
       if (random.below(300) == 0) offset = random.next() & ~uint64_t{63};

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "graph/base/random.h"
 
@@ -15,7 +16,7 @@ constexpr uint64_t kGrain = 64;
 constexpr uint64_t kMaxTrips = 4;
 constexpr int kMaxSteps = 200'000;
 
-// The current place of a name; token 0: in memory of its own.
+// Where a name was made, and what stands there since; token 0: in memory of its own.
 struct Pointer {
   uint64_t token = 0;
   uint32_t arena = 0;
@@ -53,6 +54,7 @@ struct Frame {
   uint32_t region = 0;
   const Program::Loop* loop_or_null = nullptr;  // the loop of the iteration
   uint64_t number = 0;
+  uint64_t index = 0;                   // of a loop's iterations, from 0
   const Frame* last_or_null = nullptr;  // the iteration before, of a pipelined loop's `after`
   uint32_t main = 0;                    // stream
   std::map<uint32_t, Lane> lanes;       // by stream
@@ -84,7 +86,8 @@ class Machine {
         random_(seed),
         pointers_(program.memory.size()),
         is_defined_(program.memory.size(), false),
-        made_in_(program.memory.size(), 0) {
+        made_in_(program.memory.size(), 0),
+        last_index_(program.loops.size(), 0) {
     for (const Program::Launch& launch : program.launches) {
       for (const uint32_t name : launch.writes) is_defined_[name] = true;
       note_defined(launch.aliases);
@@ -223,9 +226,12 @@ class Machine {
       if (token != pointer.token) fail(name, "is read after its bytes were written for another");
     });
   }
-  // Read by the frame: intact, and of the iteration that the frame is.
+  // Read by the frame: intact, where the frame looks for it, and of the iteration that it is.
   void check(const Frame& frame, uint32_t name) {
     check(name, pointers_[name]);
+    if (pointers_[name].token != 0 && pointers_[name].offset != place(frame, name).offset) {
+      fail(name, "is read elsewhere than it was made");
+    }
     if (!is_defined_[name]) return;
     const uint32_t region = program_.block_of_name[name];
     for (const Frame* at = &frame; at != nullptr; at = at->parent_or_null) {
@@ -242,25 +248,33 @@ class Machine {
     made_in_[name] = number;
   }
 
-  // The first block at which no holder stands.
-  Pointer place(uint32_t name) {
+  // Where it stands, seen from the frame.
+  Pointer place(const Frame& frame, uint32_t name) {
     const Program::Memory& memory = program_.memory[name];
     if (memory.arena == Program::Memory::kOwn) return {};
-    for (const uint64_t offset : memory.offsets_bytes) {
-      const bool is_held =
-          std::any_of(memory.holders.begin(), memory.holders.end(), [&](uint32_t holder) {
-            const Pointer& held = pointers_[holder];
-            return held.token != 0 && held.arena == memory.arena && held.offset == offset;
-          });
-      if (is_held) continue;
-      if (offset + memory.size_bytes > program_.arena_sizes_bytes[memory.arena]) {
-        fail(name, "stands outside its arena");
-        return {};
-      }
-      return {++last_token_, memory.arena, offset, memory.size_bytes};
+    uint64_t index = 0;
+    if (memory.offsets_bytes.size() == 2) {
+      const Program::Loop* const loop = &program_.loops[memory.loop];
+      const Frame* at = &frame;
+      while (at != nullptr && at->loop_or_null != loop) at = at->parent_or_null;
+      index = at == nullptr ? last_index_[memory.loop] : at->index;
     }
-    fail(name, "finds no free block");
-    return {};
+    const uint64_t offset = memory.offsets_bytes[index % memory.offsets_bytes.size()];
+    if (offset + memory.size_bytes > program_.arena_sizes_bytes[memory.arena]) {
+      fail(name, "stands outside its arena");
+      return {};
+    }
+    return {++last_token_, memory.arena, offset, memory.size_bytes};
+  }
+  void write(const Pointer& to) {
+    if (to.token != 0) for_each_grain(to, [&](uint64_t& token) { token = to.token; });
+  }
+  bool is_intact(const Pointer& pointer) {
+    bool is_all = true;
+    if (pointer.token != 0) {
+      for_each_grain(pointer, [&](uint64_t& token) { is_all &= token == pointer.token; });
+    }
+    return is_all;
   }
 
   void begin_launch(Frame& frame, Lane& lane, const Program::Launch& launch) {
@@ -269,9 +283,9 @@ class Machine {
     check(frame, launch.reads);
     for (const uint32_t name : launch.reads) lane.work->reads.emplace_back(name, pointers_[name]);
     for (const uint32_t name : launch.writes) {
-      const Pointer to = place(name);
+      const Pointer to = place(frame, name);
       lane.work->writes.emplace_back(name, to);
-      if (to.token != 0) for_each_grain(to, [&](uint64_t& token) { token = to.token; });
+      write(to);
     }
   }
   void end_launch(Frame& frame, Lane& lane) {
@@ -288,23 +302,37 @@ class Machine {
       check(name, to);
       make(name, to, frame.number);
     }
-    pass(frame, work.launch->aliases, frame.number);
+    pass(frame, work.launch->aliases, frame);
     lane.work.reset();
   }
 
-  // All at once; read by `frame`, made in the iteration of that number.
-  void pass(const Frame& frame, const std::vector<Program::Alias>& passes, uint64_t number) {
-    std::vector<Pointer> from;
+  // All at once; read by `from`, made in the iteration that `to` is. What is copied is written for
+  // the new name, as gone where it was gone.
+  void pass(const Frame& from, const std::vector<Program::Alias>& passes, const Frame& to) {
+    std::vector<Pointer> made;
     for (const Program::Alias& pass : passes) {
-      check_made(frame, pass.from);
-      from.push_back(pointers_[pass.from]);
+      check_made(from, pass.from);
+      const Pointer source = pointers_[pass.from];
+      const Pointer place = this->place(to, pass.to);
+      if (source.token != 0 && place.token == 0) fail(pass.from, "is handed on by reference");
+      const bool stays = source.token != 0 && source.arena == place.arena &&
+                         source.offset == place.offset && source.size == place.size;
+      made.push_back(stays ? source : place);
+      if (!stays && !is_intact(source)) made.back().size |= kGone;
     }
-    for (size_t i = 0; i < passes.size(); ++i) make(passes[i].to, from[i], number);
+    for (size_t i = 0; i < passes.size(); ++i) {
+      const bool is_gone = (made[i].size & kGone) != 0;
+      made[i].size &= ~kGone;
+      const Pointer source = pointers_[passes[i].from];
+      if (made[i].token != source.token) write(made[i]);
+      if (is_gone) made[i].token = ++last_token_;
+    }
+    for (size_t i = 0; i < passes.size(); ++i) make(passes[i].to, made[i], to.number);
   }
-  // A value that is passed on need not be intact: its reader checks it.
+  static constexpr uint64_t kGone = uint64_t{1} << 63;
+  // What is passed on need not be intact: its reader checks it.
   void check_made(const Frame& frame, uint32_t name) {
-    const Pointer pointer = pointers_[name];
-    pointers_[name].token = 0;
+    const Pointer pointer = std::exchange(pointers_[name], {});
     check(frame, name);
     pointers_[name] = pointer;
   }
@@ -314,14 +342,15 @@ class Machine {
     lane.work->loop = &loop;
     lane.work->trips_left = random_.below(kMaxTrips);
     check(frame, loop.reads);
-    begin_iteration(frame, *lane.work, loop.enter, frame);
+    begin_iteration(frame, *lane.work, loop.enter, frame, 0);
   }
   void begin_iteration(const Frame& frame, Work& work, const std::vector<Program::Alias>& passes,
-                       const Frame& from) {
-    const uint64_t number = ++last_number_;
-    pass(from, passes, number);
+                       const Frame& from, uint64_t index) {
+    auto before = this->frame(work.loop->before, &frame, work.loop, ++last_number_);
+    before->index = last_index_[static_cast<size_t>(work.loop - program_.loops.data())] = index;
+    pass(from, passes, *before);
     work.is_in_after = false;
-    work.child = this->frame(work.loop->before, &frame, work.loop, number);
+    work.child = std::move(before);
   }
   void begin_case(Frame& frame, Lane& lane, const Program::Case& branch) {
     check(frame, branch.reads);
@@ -334,7 +363,7 @@ class Machine {
     lane.work->child = this->frame(branch.blocks[choice], &frame, nullptr, ++last_number_);
   }
   void end_case(const Frame& frame, const Frame& from, const std::vector<Program::Alias>& passes) {
-    pass(from, passes, frame.number);
+    pass(from, passes, frame);
   }
 
   // A region of the loop or branch has ended.
@@ -351,7 +380,7 @@ class Machine {
   }
   void turn(const Frame& frame, Work& work) {
     std::unique_ptr<Frame> after = std::move(work.child);
-    begin_iteration(frame, work, work.loop->advance, *after);
+    begin_iteration(frame, work, work.loop->advance, *after, after->index + 1);
     if (after->is_pipelined()) work.tails.push_back(std::move(after));
   }
   void test(Frame& frame, Lane& lane) {
@@ -359,16 +388,17 @@ class Machine {
     const Program::Loop& loop = *work.loop;
     check(*work.child, loop.tested);
     if (work.trips_left == 0) {
-      pass(*work.child, loop.leave, frame.number);
+      pass(*work.child, loop.leave, frame);
       for (const uint32_t name : loop.stacks) make(name, pointers_[name], frame.number);
       lane.work.reset();
       return;
     }
     --work.trips_left;
-    const uint64_t number = work.child->number;
-    pass(*work.child, loop.forward, number);
+    auto after = this->frame(loop.after, &frame, &loop, work.child->number);
+    after->index = work.child->index;
+    pass(*work.child, loop.forward, *after);
     work.is_in_after = true;
-    work.child = this->frame(loop.after, &frame, &loop, number);
+    work.child = std::move(after);
     if (work.tails.empty()) return;
     work.tails.erase(work.tails.begin(), work.tails.end() - 1);
     work.tails.back()->last_or_null = nullptr;
@@ -382,6 +412,7 @@ class Machine {
   std::vector<bool> is_defined_;              // by name: by a step or a pass
   std::vector<uint64_t> made_in_;             // by name: the iteration's number
   std::vector<std::vector<uint64_t>> bytes_;  // by arena: tokens
+  std::vector<uint64_t> last_index_;          // by loop: of the iteration that began last
   uint64_t last_token_ = 0;
   uint64_t last_number_ = 0;
   uint64_t num_early_ = 0;

@@ -1,4 +1,4 @@
-// Claim: values that never move (fixed_addresses.h) are right in every run of one session, whatever
+// Claim: values that never move are right in every run of one session, whatever
 // becomes of them: carried by loops of no, one or several iterations and read behind them, passed
 // through cases or made in their branches, seen, carried and computed under other shapes, as
 // outputs in memory of the session's or of the caller's, bound in one run and not in the next.
