@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "graph/analysis/rank.h"
+#include "graph/analysis/short_edge_order.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/base/check.h"
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/analysis/rank.h"
+#include "graph/analysis/short_edge_order.h"
 #include "graph/analysis/topological_order.h"
 #include "tests/graph/analysis/dags.h"
 
