@@ -74,6 +74,11 @@ void transpose_plane(const uint32_t* in, int64_t in_stride, uint32_t* out, int64
                      int64_t rows, int64_t columns) {
   cpu::transpose_words(in, in_stride, out, out_stride, rows, columns);
 }
+template <>
+void transpose_plane(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride,
+                     int64_t rows, int64_t columns) {
+  cpu::transpose_bytes(in, in_stride, out, out_stride, rows, columns);
+}
 
 }  // namespace
 

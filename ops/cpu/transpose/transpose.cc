@@ -29,10 +29,30 @@ void transpose_four(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_
   store(3, _mm_unpackhi_epi64(high01, high23));
 }
 
-// What the blocks of four leave: the last columns, then the last rows.
-void transpose_rest(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
+// 16 x 16 bytes. One round moves the byte of row r and column c, seen as the number 16r + c, to
+// twice that (modulo 255): four rounds exchange r and c.
+void transpose_sixteen(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride) {
+  __m128i rows[16], turned[16];
+  for (int64_t b = 0; b < 16; ++b) {
+    rows[b] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + b * in_stride));
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      turned[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
+      turned[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
+    }
+    std::copy(turned, turned + 16, rows);
+  }
+  for (int64_t a = 0; a < 16; ++a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + a * out_stride), rows[a]);
+  }
+}
+
+// What whole blocks leave: the last columns, then the last rows.
+template <int64_t kBlock = 4, typename Element>
+void transpose_rest(const Element* in, int64_t in_stride, Element* out, int64_t out_stride,
                     int64_t rows, int64_t columns) {
-  const int64_t full_rows = rows & ~int64_t{3}, full_columns = columns & ~int64_t{3};
+  const int64_t full_rows = rows & -kBlock, full_columns = columns & -kBlock;
   for (int64_t a = 0; a < rows; ++a) {
     for (int64_t b = a < full_rows ? full_columns : 0; b < columns; ++b) {
       out[a * out_stride + b] = in[a + b * in_stride];
@@ -97,6 +117,25 @@ void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64
     for (int64_t a = 0; a < rows; a += height) {
       transpose(in + a + b * in_stride, in_stride, out + a * out_stride + b, out_stride,
                 std::min(height, rows - a), std::min(width, columns - b));
+    }
+  }
+}
+
+void transpose_bytes(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride,
+                     int64_t rows, int64_t columns) {
+  constexpr int64_t kTile = 64;  // a line of each side
+  for (int64_t b = 0; b < columns; b += kTile) {
+    for (int64_t a = 0; a < rows; a += kTile) {
+      const uint8_t* const from = in + a + b * in_stride;
+      uint8_t* const to = out + a * out_stride + b;
+      const int64_t height = std::min(kTile, rows - a), width = std::min(kTile, columns - b);
+      for (int64_t j = 0; j + 16 <= width; j += 16) {
+        for (int64_t i = 0; i + 16 <= height; i += 16) {
+          transpose_sixteen(from + i + j * in_stride, in_stride, to + i * out_stride + j,
+                            out_stride);
+        }
+      }
+      transpose_rest<16>(from, in_stride, to, out_stride, height, width);
     }
   }
 }

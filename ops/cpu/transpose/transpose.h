@@ -1,5 +1,6 @@
-// transpose_words: turns a matrix of 32-bit elements over, for layouts that change on the way in
-// and out of a library (channels first, channels last) and for Transpose itself.
+// transpose_words, transpose_bytes: turn a matrix of 32-bit or 8-bit elements over, for layouts
+// that change on the way in and out of a library (channels first, channels last), for quantized
+// weights, and for Transpose itself.
 //
 //   out[a * out_stride + b] = in[a + b * in_stride]   for a < rows, b < columns
 //
@@ -18,6 +19,8 @@
 namespace eddy::cpu {
 
 void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
+                     int64_t rows, int64_t columns);
+void transpose_bytes(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride,
                      int64_t rows, int64_t columns);
 
 }  // namespace eddy::cpu

@@ -1,5 +1,5 @@
-// transpose_words puts every element at the place of the definition, for sizes and strides on
-// either side of each block, and writes nothing beside them.
+// transpose_words and transpose_bytes put every element at the place of the definition, for sizes
+// and strides on either side of each block, and write nothing beside them.
 #include "ops/cpu/transpose/transpose.h"
 
 #include <gtest/gtest.h>
@@ -14,21 +14,29 @@ namespace {
 
 constexpr uint32_t kUntouched = 0xdeadbeef;
 
-// Runs one transpose and compares every word of the result's memory with the definition.
-void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride) {
+// Runs one transpose and compares every element of the result's memory with the definition.
+template <typename Element>
+void check_elements(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride,
+                    void (&transpose)(const Element*, int64_t, Element*, int64_t, int64_t,
+                                      int64_t)) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", strides " +
                std::to_string(in_stride) + " and " + std::to_string(out_stride));
-  std::vector<uint32_t> in(static_cast<size_t>(columns * in_stride));
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i);
-  std::vector<uint32_t> out(static_cast<size_t>(rows * out_stride), kUntouched);
-  std::vector<uint32_t> wanted = out;
+  std::vector<Element> in(static_cast<size_t>(columns * in_stride));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<Element>(i * 37);
+  std::vector<Element> out(static_cast<size_t>(rows * out_stride),
+                           static_cast<Element>(kUntouched));
+  std::vector<Element> wanted = out;
   for (int64_t a = 0; a < rows; ++a) {
     for (int64_t b = 0; b < columns; ++b) {
       wanted[static_cast<size_t>(a * out_stride + b)] = in[static_cast<size_t>(a + b * in_stride)];
     }
   }
-  transpose_words(in.data(), in_stride, out.data(), out_stride, rows, columns);
+  transpose(in.data(), in_stride, out.data(), out_stride, rows, columns);
   EXPECT_TRUE(out == wanted);
+}
+void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride) {
+  check_elements(rows, columns, in_stride, out_stride, transpose_words);
+  check_elements(rows, columns, in_stride, out_stride, transpose_bytes);
 }
 
 TEST(TransposeTest, AgreesWithTheDefinitionOnSeededRandomSizesAndStrides) {
@@ -37,7 +45,7 @@ TEST(TransposeTest, AgreesWithTheDefinitionOnSeededRandomSizesAndStrides) {
   Random random(seed);
   const auto below = [&](uint64_t limit) { return static_cast<int64_t>(random.below(limit)); };
   for (int i = 0; i < 300; ++i) {
-    const int64_t rows = below(80), columns = below(80);
+    const int64_t rows = below(150), columns = below(150);
     check(rows, columns, rows + below(3), columns + below(3));
   }
 }
