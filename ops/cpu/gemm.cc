@@ -27,6 +27,7 @@ void fill_without_product(const GemmArgs& g) {
 }
 
 void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
+  EDDY_DCHECK(!g.transpose_b) << "tiles read B by its rows";
   const int64_t width = tiles.panel_width();
   const int64_t a_row = g.transpose_a ? 1 : g.a_row;
   TileArgs t;
@@ -104,6 +105,7 @@ bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
 // The place to split big products over workers is here, by rows of A in fixed blocks: no bit
 // changes, because every sum keeps its order.
 void gemm(const GemmArgs& g) {
+  EDDY_DCHECK(g.m >= 0 && g.n >= 0 && g.k >= 0) << g.m << " x " << g.n << " x " << g.k;
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return fill_without_product(g);
   const TileKernels& tiles = tile_kernels();
@@ -137,6 +139,8 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
                                   int64_t depth, bool accumulate) const {
   const int64_t width = tiles_.panel_width();
   const float* b = panel(index) + first * width;
+  EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index << " of " << num_panels();
+  EDDY_DCHECK(first >= 0 && first + depth <= k_) << "rows " << first << " to " << first + depth;
   TileArgs t;
   t.b = &b;
   t.depth = depth;

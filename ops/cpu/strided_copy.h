@@ -18,6 +18,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "graph/base/check.h"
 #include "graph/ir/types.h"
 
 namespace eddy {
@@ -46,6 +47,7 @@ class StridedCopy {
       strides_[rank_ - 1] = stride;
       return;
     }
+    EDDY_DCHECK(rank_ < kMaxAxes) << "more than " << kMaxAxes << " axes";
     sizes_[rank_] = size;
     strides_[rank_++] = stride;
   }

@@ -36,6 +36,8 @@ Result<uint32_t> ReduceAxes::mask(int rank, const TensorView& axes) const {
   return mask;
 }
 
+static_assert(kMaxRank < 32, "a mask has a bit for each axis");
+
 AxisSplit split_at_axis(std::span<const int64_t> dims, int64_t axis) {
   AxisSplit split;
   const int64_t rank = static_cast<int64_t>(dims.size());

@@ -8,6 +8,7 @@
 #include "graph/analysis/antichain.h"
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/base/bit_matrix.h"
+#include "graph/base/check.h"
 #include "graph/ir/region_tree.h"
 #include "graph/schedule/memory/layout.h"
 #include "graph/schedule/memory/lifetimes.h"
@@ -137,6 +138,8 @@ class MemoryPlanner {
 
   // The shorter list of accesses goes to the longer one, so that long chains stay cheap.
   void join(uint32_t first, uint32_t second) {
+    EDDY_CHECK(leader_[first] == first && leader_[second] == second && first != second)
+        << "storages " << first << " and " << second << " are joined already";
     leader_[first] = second;
     Storage& into = storage(second);
     Storage& from = storage(first);
@@ -192,6 +195,8 @@ class MemoryPlanner {
     }
     const uint64_t bound = lower_bound(Graph::kRoot, storages);
     const Layout layout = lay_out_blocks(blocks, bound);
+    EDDY_DCHECK(bound <= layout.peak_bytes)
+        << "an arena of " << layout.peak_bytes << " bytes is below its bound, " << bound;
     const auto arena = static_cast<uint32_t>(arenas_.size());
     arenas_.push_back({device, layout.peak_bytes, bound, static_cast<uint32_t>(blocks.size())});
     std::map<uint32_t, std::vector<uint64_t>> offsets;
@@ -202,6 +207,10 @@ class MemoryPlanner {
       const auto place = is_planned(s) ? offsets.find(leader(s)) : offsets.end();
       if (place == offsets.end()) continue;
       ValueMemory& memory = found_.values[storage(s).value.index()];
+      EDDY_CHECK(memory.place == MemoryPlace::kBlock)
+          << "value " << storage(s).value.index() << " has no block";
+      EDDY_CHECK(place->second.size() == storage(s).holders.size() + 1)
+          << "one block more than holders";
       memory.arena = arena;
       memory.offsets_bytes = place->second;
       memory.holders = storage(s).holders;

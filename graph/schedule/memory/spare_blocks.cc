@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -119,6 +120,7 @@ void drop_spare_blocks(const Graph& graph, const RegionTree& tree, const NodeOrd
   const SpareBlocks spare(graph, tree, order, storages);
   for (Storage& storage : storages.all) {
     if (storage.reason != NoBlock::kHasBlock) continue;
+    EDDY_CHECK(storage.holders.size() <= kMaxHolders) << "more holders than are planned";
     std::erase_if(storage.holders,
                   [&](ValueId holder) { return spare.is_needless(storage, holder); });
   }

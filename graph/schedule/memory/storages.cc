@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -87,6 +88,7 @@ class Finder {
     result_.values[id.index()].size_bytes = storage.size_bytes;
     if (storage.reason != NoBlock::kHasBlock) return refuse(id, storage.reason);
     result_.values[id.index()].place = MemoryPlace::kBlock;
+    EDDY_CHECK(storage.size_bytes > 0) << "value " << id.index() << " has a block of no bytes";
     result_.of_value[id.index()] = {static_cast<uint32_t>(result_.all.size())};
     result_.all.push_back(std::move(storage));
   }
@@ -119,6 +121,7 @@ class Finder {
 
   // True when `to` has learnt something.
   bool pass_on(ValueId from, ValueId to) {
+    EDDY_DCHECK(std::ranges::is_sorted(result_.of_value[to.index()])) << "storages are ascending";
     if (lost_[to.index()]) return false;
     std::vector<uint32_t>& known = result_.of_value[to.index()];
     std::vector<uint32_t> merged;
