@@ -141,6 +141,8 @@ void ByteMatrix::subtract_column_zeros(const Product& product, const int32_t* ro
 
 void ByteMatrix::multiply(const Product& product) const {
   const int64_t m = product.m;
+  EDDY_DCHECK(reinterpret_cast<uintptr_t>(product.scratch) % alignof(int32_t) == 0)
+      << "scratch is not aligned";
   auto* a_zero = static_cast<int32_t*>(product.scratch);
   int32_t *row_start = a_zero + m, *row_sums = a_zero + 2 * m;
   char* rows = reinterpret_cast<char*>(a_zero + 3 * m);

@@ -40,6 +40,7 @@ class StridedCopy {
   static constexpr int kMaxAxes = 2 * kMaxRank;
 
   void add_axis(int64_t size, int64_t stride) {
+    EDDY_DCHECK(size >= 0) << "an axis of " << size;
     if (size == 1) return;
     if (size == 0) is_empty_ = true;
     if (rank_ > 0 && strides_[rank_ - 1] == size * stride) {
