@@ -1,5 +1,6 @@
 #include "graph/ir/aliases.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -9,6 +10,8 @@ std::vector<AliasSource> sources_of_parameter(const Graph& graph, const ValueInf
   if (info.index == 0 || info.region == Graph::kRoot) return {};
   const LoopView loop(graph, graph.region(info.region).owner);
   const size_t k = info.index - size_t{1};
+  EDDY_DCHECK(k < (info.region == loop.after_id() ? loop.num_forwarded() : loop.num_carried()))
+      << "parameter " << info.index << " of " << loop.node().name;
   if (info.region == loop.after_id()) {
     return {{loop.forwarded()[k], AliasKind::kForwarded, loop.before_id()}};
   }
@@ -17,6 +20,7 @@ std::vector<AliasSource> sources_of_parameter(const Graph& graph, const ValueInf
 }
 
 std::vector<AliasSource> sources_of_choice(const CaseView& choice, size_t k) {
+  EDDY_DCHECK(k < choice.outputs().size()) << "output " << k << " of " << choice.node().name;
   std::vector<AliasSource> sources;
   for (size_t branch = 0; branch < choice.num_branches(); ++branch) {
     sources.push_back(

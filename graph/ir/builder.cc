@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "graph/base/check.h"
 #include "graph/ir/validate.h"
 
 namespace eddy {
@@ -169,6 +170,7 @@ RegionId GraphBuilder::open_region(NodeId owner, std::string name) {
 }
 
 void GraphBuilder::close_region(std::span<const Value> results) {
+  EDDY_CHECK(open_.size() > 1) << "the root is closed by finish() alone";
   Region& region = graph_.regions_[open_.back().index()];
   for (size_t i = 0; is_ok() && i < results.size(); ++i) {
     if (is_usable(results[i], "result " + std::to_string(i)))

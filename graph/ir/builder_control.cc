@@ -1,3 +1,4 @@
+#include "graph/base/check.h"
 #include "graph/ir/builder.h"
 #include "graph/ir/control_view.h"
 
@@ -54,6 +55,9 @@ GraphBuilder::Checkpoint GraphBuilder::checkpoint() const {
 }
 
 void GraphBuilder::roll_back(NodeId control_node, const Checkpoint& to) {
+  EDDY_CHECK(to.num_regions <= graph_.regions_.size() && to.num_values <= graph_.values_.size() &&
+             control_node.index() < to.num_nodes && open_.back().index() < to.num_regions)
+      << "a region is rolled back from inside";
   graph_.nodes_[control_node.index()].regions.clear();
   graph_.regions_.resize(to.num_regions);
   node_names_.resize(to.num_regions);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory_resource>
 
+#include "graph/base/check.h"
 #include "graph/ir/builder.h"
 #include "graph/ir/control_view.h"
 
@@ -67,6 +68,7 @@ Status GraphBuilder::infer_exec(NodeId id) {
   }
   std::pmr::vector<ValueType> outputs(node.outputs.size(), &memory);
   InferContext context(node.attributes, types, values, outputs, node.opset_version);
+  EDDY_DCHECK(node.op != nullptr) << node.name << " has no operator";
   EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& tensor = outputs[i].tensor;

@@ -22,6 +22,17 @@ constexpr std::array<ElementInfo, kNumElementTypes> kElements = {{
     {"uint4", 1},          {"int4", 1},       {"float4e2m1", 1},
 }};
 
+constexpr bool all_have_names() {
+  for (const ElementInfo& info : kElements) {
+    if (info.name.empty() || (info.size_bytes == 0) != (info.name == "undefined")) return false;
+  }
+  return true;
+}
+static_assert(all_have_names(), "each type has a row");
+static_assert(kElements[static_cast<size_t>(ElementType::kFloat4E2M1)].name == "float4e2m1" &&
+                  kElements[static_cast<size_t>(ElementType::kString)].name == "string",
+              "the rows stand in the order of ElementType");
+
 }  // namespace
 
 std::string_view element_type_name(ElementType type) {

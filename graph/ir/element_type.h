@@ -64,6 +64,8 @@ class TypeSet {
   uint32_t bits_ = 0;
 };
 
+static_assert(kNumElementTypes <= 32, "a TypeSet has a bit for each");
+
 inline constexpr TypeSet kFloatTypes = {ElementType::kFloat16, ElementType::kFloat,
                                         ElementType::kDouble, ElementType::kBfloat16};
 inline constexpr TypeSet kSignedIntTypes = {ElementType::kInt8, ElementType::kInt16,

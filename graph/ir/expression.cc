@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -76,6 +78,7 @@ Result<ExpressionStep> parse_step(std::string_view text, size_t index, uint32_t 
 }  // namespace
 
 std::string Expression::text() const {
+  EDDY_CHECK(!steps.empty() && steps.size() <= kMaxSteps) << steps.size() << " steps";
   std::string text;
   for (const ExpressionStep& step : steps) {
     if (!text.empty()) text += "; ";

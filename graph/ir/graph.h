@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/ids.h"
 #include "graph/ir/attributes.h"
 #include "graph/ir/op.h"
@@ -102,10 +103,22 @@ class Graph {
 
   const std::string& name() const { return name_; }
   const Region& root() const { return regions_[0]; }
-  const Region& region(RegionId id) const { return regions_[id.index()]; }
-  const Node& node(NodeId id) const { return nodes_[id.index()]; }
-  const ValueInfo& value(ValueId id) const { return values_[id.index()]; }
-  const Constant& constant(ConstantId id) const { return constants_[id.index()]; }
+  const Region& region(RegionId id) const {
+    EDDY_DCHECK(id.index() < regions_.size()) << "region " << id.index();
+    return regions_[id.index()];
+  }
+  const Node& node(NodeId id) const {
+    EDDY_DCHECK(id.index() < nodes_.size()) << "node " << id.index();
+    return nodes_[id.index()];
+  }
+  const ValueInfo& value(ValueId id) const {
+    EDDY_DCHECK(id.index() < values_.size()) << "value " << id.index();
+    return values_[id.index()];
+  }
+  const Constant& constant(ConstantId id) const {
+    EDDY_DCHECK(id.index() < constants_.size()) << "constant " << id.index();
+    return constants_[id.index()];
+  }
 
   size_t num_regions() const { return regions_.size(); }
   size_t num_nodes() const { return nodes_.size(); }

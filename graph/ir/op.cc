@@ -32,6 +32,7 @@ std::string_view kind_name(AttributeKind kind) {
 
 std::string opset_text(int version) { return "opset " + std::to_string(version); }
 
+static_assert(std::variant_size_v<AttributeValue> == static_cast<size_t>(AttributeKind::kType) + 1);
 // The alternatives of AttributeValue stand in the order of AttributeKind.
 bool has_kind(const AttributeValue& value, AttributeKind kind) {
   return value.index() == static_cast<size_t>(kind);

@@ -4,6 +4,7 @@
 // larger id does not hold the other. Cost: O(depth) for each question.
 #pragma once
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
@@ -23,6 +24,7 @@ class RegionTree {
   }
   // The innermost region that both stand in (or are).
   RegionId common(RegionId a, RegionId b) const {
+    EDDY_DCHECK(!a.is_none() && !b.is_none()) << "a region is missing";
     while (a != b) (a > b ? a : b) = parent(a > b ? a : b);
     return a;
   }
@@ -36,6 +38,8 @@ class RegionTree {
   }
   // The node of `outer` that holds `inner`; none when they are the same. `inner` is within.
   NodeId container(RegionId inner, RegionId outer) const {
+    EDDY_DCHECK(is_within(inner, outer))
+        << "region " << inner.index() << " is not in " << outer.index();
     NodeId node;
     for (; inner != outer; inner = parent(inner)) node = owner(inner);
     return node;

@@ -38,8 +38,14 @@ class Dims {
   }
 
   constexpr int rank() const { return rank_; }
-  constexpr int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis)]; }
-  constexpr int64_t& operator[](int axis) { return dims_[static_cast<size_t>(axis)]; }
+  constexpr int64_t operator[](int axis) const {
+    EDDY_DCHECK(axis >= 0 && axis < rank_) << "axis " << axis << " of " << rank_;
+    return dims_[static_cast<size_t>(axis)];
+  }
+  constexpr int64_t& operator[](int axis) {
+    EDDY_DCHECK(axis >= 0 && axis < rank_) << "axis " << axis << " of " << rank_;
+    return dims_[static_cast<size_t>(axis)];
+  }
   constexpr void push_back(int64_t dim) {
     EDDY_CHECK(rank_ < kMaxRank) << "a shape has at most " << kMaxRank << " dimensions";
     dims_[static_cast<size_t>(rank_++)] = dim;

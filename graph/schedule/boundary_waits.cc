@@ -16,6 +16,7 @@ std::vector<StreamEnds> ends_of_streams(const RegionSchedule& plan) {
   using Op = Program::Op;
   std::vector<const Program::Step*> first(plan.num_streams), last(plan.num_streams);
   for (const Program::Step& step : plan.steps) {
+    EDDY_DCHECK(step.stream < plan.num_streams) << "stream " << step.stream << " of the region";
     if (first[step.stream] == nullptr) first[step.stream] = &step;
     last[step.stream] = &step;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/schedule/boundary_waits.h"
 
 namespace eddy {
@@ -44,6 +45,9 @@ class Emitter {
     result_.blocks.resize(graph_.num_regions());
     emit_block(0, Op::kEnd, 0);
     number_turns();
+    EDDY_CHECK(result_.memory.size() == result_.block_of_name.size()) << "each name has a block";
+    EDDY_DCHECK(std::ranges::none_of(result_.blocks, [](const auto& b) { return b.steps.empty(); }))
+        << "a region has no step";
     return std::move(result_);
   }
 
@@ -181,6 +185,8 @@ class Emitter {
     launch.node = graph_.region(RegionId(r)).owner.index();
     for (const ValueId value : schedule_.regions[r].retained[step.operand]) {
       launch.aliases.push_back({retained_name(r, step.stream, value), value.index()});
+      EDDY_CHECK(launch.aliases.back().to != Program::kNone)
+          << "value " << value.index() << " is retained without a name";
     }
     block.steps.push_back(
         {Op::kRetain, block.streams[step.stream], static_cast<uint32_t>(result_.launches.size())});
@@ -248,6 +254,7 @@ class Emitter {
       loop.stacks.push_back(node.outputs[k].index());
     }
     const auto number = static_cast<uint32_t>(result_.loops.size());
+    EDDY_CHECK(loop.rows.size() == loop.stacks.size()) << node.name << " stacks other rows";
     const uint32_t blocks[] = {loop.before, loop.after};
     result_.loops.push_back(std::move(loop));
     emit_block(blocks[0], Op::kTest, number);
@@ -285,6 +292,7 @@ class Emitter {
 }  // namespace
 
 Program emit_program(const Graph& graph, const Schedule& schedule) {
+  EDDY_CHECK(schedule.regions.size() == graph.num_regions()) << "the schedule of another graph";
   return Emitter(graph, schedule).run();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -13,6 +15,7 @@ class EventNumbers {
   // Returns where those of the region and all in it end.
   uint32_t number(RegionId id, uint32_t first) {
     RegionSchedule& region = plan_.regions[id.index()];
+    EDDY_CHECK(region.num_streams > 0) << "region " << id.index() << " has no stream";
     region.first_event = first;
     uint32_t end = first + region.num_machine_events();
     for (const Program::Step& step : region.steps) {
@@ -35,6 +38,7 @@ class EventNumbers {
 }  // namespace
 
 void number_events(const Graph& graph, Schedule& plan) {
+  EDDY_CHECK(plan.regions.size() == graph.num_regions()) << "the plan of another graph";
   plan.num_events = EventNumbers(graph, plan).number(Graph::kRoot, 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "graph/proof/program_proof.h"
 #include "graph/schedule/boundary_waits.h"
@@ -53,6 +54,7 @@ std::vector<uint32_t> command_numbers(const Graph& graph, const Region& region) 
 
 // Work that would leave the busiest stream.
 double parallel_work_ns(const StreamAssignment& assignment, std::span<const double> costs) {
+  EDDY_CHECK(assignment.stream_of_node.size() == costs.size()) << "one cost for each node";
   std::vector<double> busy(assignment.num_streams, 0);
   double total = 0;
   for (size_t i = 0; i < costs.size(); ++i) {
@@ -149,6 +151,8 @@ RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const doub
     exchange_tails(dag, order, own_device, assignment);
   }
   const SyncPlan syncs = plan_syncs(dag, assignment, order);
+  EDDY_CHECK(devices.empty() || plan.devices.size() == assignment.num_streams)
+      << "one device for each stream";
   plan.num_streams = assignment.num_streams;
   plan.num_events = static_cast<uint32_t>(syncs.records.size());
   plan.steps = with_nodes(region, command_list(order, assignment, syncs));
@@ -208,6 +212,8 @@ class GraphPlanner {
     const bool has_tail = is_body && put_carried_first(graph_, id, region);
     if (has_tail && options_.max_streams == 0) busy.insert(before);
     region.streams = pick_streams(region, own_stream, busy);
+    EDDY_CHECK(region.streams.size() == region.num_streams && region.streams[0] == own_stream)
+        << "a region begins on its control node's stream";
     StreamBits used;
     for (const uint32_t stream : region.streams) used.insert(stream);
     order_.add(region);

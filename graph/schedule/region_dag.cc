@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "graph/base/check.h"
 #include "graph/ir/node_facts.h"
 
 namespace eddy {
@@ -13,6 +14,7 @@ Dag region_dag(const Graph& graph, RegionId id) {
   std::vector<Edge> edges;
   for (uint32_t i = 0; i < region.nodes.size(); ++i) {
     for_each_source(graph, region.nodes[i], [&](NodeId source) {
+      EDDY_DCHECK(position.at(source) < i) << "a node stands before what it reads";
       edges.push_back({position.at(source), i});
     });
   }

@@ -25,5 +25,6 @@ struct DeviceFault {
   int64_t value = 0;
   int64_t limit = 0;
 };
+static_assert(sizeof(DeviceFault) == 24, "kernels on the device write it, the host reads it");
 
 }  // namespace eddy

@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "graph/base/call_outcome.h"
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
 #include "graph/ir/tensor_view.h"
@@ -80,6 +81,7 @@ struct KernelArgs {
   uint32_t num_outputs = 0;
 
   bool fail(Status status) const {
+    EDDY_DCHECK(error != nullptr && !status.is_ok()) << "a kernel fails without saying why";
     *error = std::move(status);
     return false;
   }

@@ -50,7 +50,10 @@ class PendingCall {
   // Ok: the outputs are there. Else the run fails with it, at the node.
   void complete(Status status) { take()->complete(std::move(status)); }
   // The run has been stopped, or is before the call is complete.
-  void on_stop(std::function<void()> function) { receiver_->on_stop(std::move(function)); }
+  void on_stop(std::function<void()> function) {
+    EDDY_CHECK(is_open()) << "a call that was answered waits for a stop";
+    receiver_->on_stop(std::move(function));
+  }
   // Completes with the status of `read`, on a thread of the executor's that waits for such files,
   // once the file can be read without waiting. The file stays the caller's, and open until then.
   void complete_when_readable(int file, std::function<Status()> read) {

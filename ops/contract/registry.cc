@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -15,6 +17,8 @@ std::string describe(const KernelInit& init) {
 }  // namespace
 
 void KernelRegistry::add(const KernelEntry& entry) {
+  EDDY_CHECK(!entry.op.empty() && entry.bind != nullptr)
+      << "a kernel of '" << entry.op << "' lacks its name or what binds it";
   const auto place =
       std::upper_bound(by_name_.begin(), by_name_.end(), entry.op,
                        [this](std::string_view op, uint32_t i) { return op < entries_[i].op; });

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/broadcast_plan.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/reference/broadcast.h"
@@ -49,16 +50,23 @@ const BinaryState& state_of(const KernelArgs& args) {
 
 bool run_flat(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
+  EDDY_DCHECK(args.outputs[0].count() == s.count && args.inputs[0].count() == s.count &&
+              args.inputs[1].count() == s.count)
+      << "bound for " << s.count << " elements";
   s.loops.both(args.inputs[0].data, args.inputs[1].data, args.outputs[0].data, s.count);
   return true;
 }
 bool run_right_scalar(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
+  EDDY_DCHECK(args.inputs[0].count() == s.count && args.inputs[1].count() == 1)
+      << "bound for " << s.count << " elements and one";
   s.loops.right_scalar(args.inputs[0].data, args.inputs[1].data, args.outputs[0].data, s.count);
   return true;
 }
 bool run_left_scalar(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
+  EDDY_DCHECK(args.inputs[1].count() == s.count && args.inputs[0].count() == 1)
+      << "bound for one and " << s.count << " elements";
   s.loops.left_scalar(args.inputs[0].data, args.inputs[1].data, args.outputs[0].data, s.count);
   return true;
 }
@@ -94,6 +102,7 @@ void run_plan(const BinaryState& s, const BroadcastPlan& plan, const void* a, co
 
 bool run_planned(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
+  EDDY_DCHECK(args.outputs[0].count() == s.count) << "bound for " << s.count << " elements";
   run_plan(s, s.plan, args.inputs[0].data, args.inputs[1].data, args.outputs[0].data);
   return true;
 }
@@ -150,6 +159,7 @@ bool run_divide(const KernelArgs& args) {
 bool run_variadic(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
   const TensorView& out = args.outputs[0];
+  EDDY_DCHECK(args.num_inputs > 0) << "nothing is gathered";
   if (args.num_inputs == 1) {
     if (out.size_bytes() != 0) std::memmove(out.data, args.inputs[0].data, out.size_bytes());
     return true;
@@ -217,6 +227,7 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   state->out_size_bytes = static_cast<int64_t>(element_size_bytes(init.outputs[0].tensor.element));
   state->alignment = LegacyAlignment::of(init);
   BoundKernel kernel;
+  EDDY_CHECK(!init.op.inputs.empty() && !init.inputs.empty()) << "an operator without inputs";
   const bool is_variadic = has_flag(init.op.inputs.back().flags, InputFlag::kVariadic);
   if (is_variadic && init.op.name == "Mean") {
     state->divide_by_count =

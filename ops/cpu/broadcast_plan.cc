@@ -1,5 +1,7 @@
 #include "ops/cpu/broadcast_plan.h"
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -11,8 +13,11 @@ Strides aligned_strides(const Dims& output, std::span<const Dims> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     int64_t stride = 1;
     const int shift = output.rank() - inputs[i].rank();
+    EDDY_DCHECK(shift >= 0) << "input " << i << " has a higher rank than the output";
     for (int axis = output.rank() - 1; axis >= shift; --axis) {
       const int64_t dim = inputs[i][axis - shift];
+      EDDY_DCHECK(dim == 1 || dim == output[axis])
+          << "input " << i << " does not broadcast at axis " << axis << ": " << dim;
       strides[i][static_cast<size_t>(axis)] = dim == 1 ? 0 : stride;
       stride *= dim;
     }
@@ -23,6 +28,7 @@ Strides aligned_strides(const Dims& output, std::span<const Dims> inputs) {
 }  // namespace
 
 BroadcastPlan plan_broadcast(const Dims& output, std::span<const Dims> inputs) {
+  EDDY_CHECK(inputs.size() <= kMaxBroadcastInputs) << inputs.size() << " inputs are broadcast";
   const Strides strides = aligned_strides(output, inputs);
   BroadcastPlan plan;
   plan.num_inputs = static_cast<int>(inputs.size());

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -18,6 +20,7 @@ template <typename Element>
 void pack_group(const uint8_t* b, int64_t b_row, int64_t num_rows, int64_t columns, uint8_t flip,
                 char* to, int32_t* column_sums) {
   constexpr int64_t kGroup = 4 / sizeof(Element);
+  static_assert(kGroup * sizeof(Element) == 4, "a group is one word");
   const auto pack = [&](int64_t rows) {
     for (int64_t j = 0; j < columns; ++j) {
       Element word[kGroup] = {};
@@ -75,6 +78,8 @@ size_t ByteMatrix::size_bytes(int64_t k, int64_t n, const ByteTileKernels& tiles
 ByteMatrix::ByteMatrix(int64_t k, int64_t n, bool is_signed, void* memory,
                        const ByteTileKernels& tiles)
     : tiles_(&tiles), k_(k), n_(n), is_signed_(is_signed) {
+  EDDY_DCHECK(reinterpret_cast<uintptr_t>(memory) % alignof(int32_t) == 0)
+      << "sums are not aligned";
   column_sums_ = static_cast<int32_t*>(memory);
   panels_ = static_cast<char*>(memory) + num_panels() * tiles.panel_width() * 4;
 }
@@ -136,6 +141,7 @@ void ByteMatrix::prepare_row(const Product& product, int64_t i, void* to) const 
 void ByteMatrix::multiply_panel(const Product& product, int64_t panel, const void* a,
                                 int64_t a_row_bytes, const int32_t* a_zero,
                                 const int32_t* row_start) const {
+  EDDY_DCHECK(panel >= 0 && panel < num_panels()) << "panel " << panel << " of " << num_panels();
   const int64_t first = panel * tiles_->panel_width();
   ByteTileArgs t;
   t.a_row_bytes = a_row_bytes;
@@ -172,6 +178,8 @@ void ByteMatrix::subtract_column_zeros(const Product& product, const int32_t* ro
 
 void ByteMatrix::multiply(const Product& product) const {
   const int64_t m = product.m;
+  EDDY_DCHECK(reinterpret_cast<uintptr_t>(product.scratch) % alignof(int32_t) == 0)
+      << "scratch is not aligned";
   auto* a_zero = static_cast<int32_t*>(product.scratch);
   int32_t *row_start = a_zero + m, *row_sums = a_zero + 2 * m;
   char* rows = reinterpret_cast<char*>(a_zero + 3 * m);

@@ -9,6 +9,7 @@
 // scratch of the call). Threads: const use from any number.
 #pragma once
 
+#include "graph/base/check.h"
 #include "ops/cpu/byte_tile/byte_tile.h"
 
 namespace eddy::cpu {
@@ -22,6 +23,7 @@ struct ZeroPoints {
   int32_t at(int64_t i) const {
     if (count == 0) return 0;
     const int64_t place = count == 1 ? 0 : i;
+    EDDY_DCHECK(place >= 0 && place < count) << "zero point " << place << " of " << count;
     return is_signed ? static_cast<const int8_t*>(values)[place]
                      : static_cast<const uint8_t*>(values)[place];
   }

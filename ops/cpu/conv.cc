@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/onednn/conv.h"
 #include "ops/cpu/onednn/sgemm.h"
@@ -45,6 +46,7 @@ bool has_dims(const TensorView& view, const Dims& dims) {
 // The shape of this call: the known one, or `storage` filled for it; null after args.fail().
 const ConvShape* find_shape(const ConvState& state, const KernelArgs& args, ConvShape& storage) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1];
+  EDDY_DCHECK(x.rank >= 3 && w.rank == x.rank) << "ranks " << x.rank << " and " << w.rank;
   if (state.known_shape && has_dims(x, state.known_x) && has_dims(w, state.known_w)) {
     return &*state.known_shape;
   }
@@ -71,6 +73,7 @@ std::shared_ptr<const CachedPlan> find_plan(const ConvState& state,
 }
 
 bool run_plain(const ConvState& state, const KernelArgs& args) {
+  EDDY_DCHECK(state.plain.run != nullptr) << "no plain loops to fall back to";
   KernelArgs plain = args;
   plain.state = state.plain.state.get();
   return state.plain.run(plain);
@@ -121,6 +124,8 @@ void fill(float* to, int64_t count, float value) {
 }
 
 bool run_product(const KernelArgs& args, const ConvShape& shape) {
+  EDDY_DCHECK(shape.group == 1 && shape.grid.input_size == shape.grid.output_size)
+      << "a window of one element changes the size";
   const int64_t positions = shape.grid.output_size;
   const float* const bias = bias_or_null(args);
   onednn::SgemmArgs product;
@@ -171,6 +176,7 @@ bool may_suit_tiles(const ConvState& state, const TensorView& w) {
   if (state.is_transposed) return false;
   // Narrower groups leave most of a vector of filters empty.
   const int64_t group = state.attributes.get_int("group", 1);
+  EDDY_CHECK(group > 0) << group << " groups";
   if (group > 1 && w.dims[0] / group < cpu::tile_kernels().width / 2) return false;
   return !state.known_shape || suits_tiles(*state.known_shape);
 }
@@ -192,6 +198,7 @@ void learn_shape(const KernelInit& init, ConvState& state) {
 
 // For a shape known now: packs the constant weights and finds what a run needs.
 void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel) {
+  EDDY_CHECK(state.known_shape.has_value()) << "nothing is known to prepare for";
   const ConvShape& shape = *state.known_shape;
   if (state.tiles_or_null) {
     kernel.unread_constants = 1 << 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/quantized_matrix.h"
 
@@ -18,6 +19,8 @@ struct QuantizedState : KernelState {
 bool run(const KernelArgs& args) {
   const QuantizedMatrix& b = *static_cast<const QuantizedState&>(*args.state).matrix;
   const TensorView& a = args.inputs[0];
+  EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == b.depth())
+      << "A does not have " << b.depth() << " columns";
   int64_t rows = 1;
   for (int i = 0; i + 1 < a.rank; ++i) rows *= a.dims[i];
   if (rows == 0) return true;
@@ -49,6 +52,11 @@ Result<BoundKernel> bind(const KernelInit& init) {
   if (b.is_omitted() || scale.is_omitted() || (has_zero && zero.is_omitted())) {
     return unsupported("the fast DequantizeMatMul wants constant weights");
   }
+  EDDY_CHECK(b.rank == 2) << "B has " << b.rank << " dimensions";
+  EDDY_CHECK(scale.count() <= 1 || scale.count() == b.dims[1])
+      << scale.count() << " scales for " << b.dims[1] << " columns";
+  EDDY_CHECK(!has_zero || zero.count() == scale.count())
+      << zero.count() << " zero points and " << scale.count() << " scales";
   const QuantizedMatrix::Source source{.b = b.data,
                                        .is_signed = b.element == ElementType::kInt8,
                                        .k = b.dims[0],

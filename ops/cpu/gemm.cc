@@ -27,6 +27,7 @@ void fill_without_product(const GemmArgs& g) {
 }
 
 void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
+  EDDY_DCHECK(!g.transpose_b) << "tiles read B by its rows";
   const int64_t width = tiles.panel_width();
   const int64_t a_row = g.transpose_a ? 1 : g.a_row;
   TileArgs t;
@@ -104,8 +105,11 @@ bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
 // The place to split big products over workers is here, by rows of A in fixed blocks: no bit
 // changes, because every sum keeps its order.
 void gemm(const GemmArgs& g) {
+  EDDY_DCHECK(g.m >= 0 && g.n >= 0 && g.k >= 0) << g.m << " x " << g.n << " x " << g.k;
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return fill_without_product(g);
+  EDDY_DCHECK(g.m == 1 || g.c_row >= g.n) << "rows of C overlap: " << g.c_row << " of " << g.n;
+  EDDY_DCHECK(g.b_row >= (g.transpose_b ? g.k : g.n)) << "rows of B overlap: " << g.b_row;
   const TileKernels& tiles = tile_kernels();
   if (run_as_dots(g, tiles)) return;
   const bool is_small = g.m * g.n <= kSmallProduct && g.m * g.n * g.k <= kSmallProduct;
@@ -120,6 +124,7 @@ PackedMatrix::PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_ste
     : tiles_(tiles), k_(k), n_(n), panel_size_(k * tiles.panel_width()) {
   const int64_t width = tiles.panel_width();
   const size_t size_bytes = static_cast<size_t>(num_panels() * panel_size_) * sizeof(float);
+  EDDY_CHECK(k >= 0 && n >= 0) << "a constant of " << k << " x " << n;
   data_.reset(static_cast<float*>(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64 + 64)));
   EDDY_CHECK(data_ != nullptr) << "out of memory packing a constant of " << size_bytes << " bytes";
   for (int64_t p = 0; p < num_panels(); ++p) {
@@ -137,6 +142,7 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
                                   int64_t depth, bool accumulate) const {
   const int64_t width = tiles_.panel_width();
   const float* b = panel(index) + first * width;
+  EDDY_DCHECK(first >= 0 && first + depth <= k_) << "rows " << first << " to " << first + depth;
   TileArgs t;
   t.b = &b;
   t.depth = depth;
@@ -159,6 +165,8 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
 }
 
 void PackedMatrix::multiply(const Product& product) const {
+  EDDY_DCHECK(product.m >= 0 && (product.m <= 1 || product.c_row >= n_))
+      << product.m << " rows of " << product.c_row;
   if (product.m == 0) return;
   // One block when the panel is read once anyway.
   const int64_t block = product.m <= tiles_.max_rows ? std::max<int64_t>(k_, 1) : kDepthBlock;

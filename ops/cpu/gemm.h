@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "graph/base/check.h"
 #include "ops/contract/kernel.h"
 #include "ops/cpu/tile/tile.h"
 
@@ -44,7 +45,10 @@ class PackedMatrix {
   int64_t columns() const { return n_; }
   const TileKernels& tiles() const { return tiles_; }
   // Columns [index * panel_width, ...): k rows of panel_width floats, zero beyond n.
-  const float* panel(int64_t index) const { return data_.get() + index * panel_size_; }
+  const float* panel(int64_t index) const {
+    EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index << " of " << num_panels();
+    return data_.get() + index * panel_size_;
+  }
   int64_t num_panels() const { return (n_ + tiles_.panel_width() - 1) / tiles_.panel_width(); }
 
   struct Product {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/strided_copy.h"
@@ -38,6 +39,8 @@ bool for_each_indexed(const KernelArgs& args, int axis, const Visit& visit) {
   const TensorView& data = args.inputs[0];
   const TensorView& indices = args.inputs[1];
   const int last = data.rank - 1;
+  EDDY_DCHECK(indices.rank == data.rank && axis >= 0 && axis < data.rank)
+      << "axis " << axis << " of ranks " << data.rank << " and " << indices.rank;
   int64_t strides[kMaxRank];
   int64_t stride = 1;
   for (int d = last; d >= 0; stride *= data.dims[d--]) strides[d] = stride;
@@ -113,6 +116,8 @@ bool for_each_tuple(const KernelArgs& args, int batch_axes, const Visit& visit) 
   int64_t strides[kMaxRank];
   int64_t stride = 1;
   for (int d = data.rank - 1; d >= 0; stride *= data.dims[d--]) strides[d] = stride;
+  EDDY_DCHECK(length > 0 && batch_axes + length <= data.rank)
+      << "tuples of " << length << " behind " << batch_axes << " of " << data.rank << " axes";
   int64_t batches = 1, tuples = 1;
   for (int d = 0; d < batch_axes; ++d) batches *= indices.dims[d];
   for (int d = batch_axes; d < indices.rank - 1; ++d) tuples *= indices.dims[d];
@@ -238,6 +243,7 @@ void select_few(const LineOrder<T, largest>& comes_first, int64_t size, int64_t 
       order[at] = i;
     }
   }
+  EDDY_DCHECK(found == k) << found << " of " << k << " are found";
 }
 
 template <typename T, bool largest>
@@ -257,6 +263,7 @@ struct TopK {
     const int axis = front_axis(state.axis, in.rank);
     const auto [outer, size, inner] = split_at_axis(in.shape(), axis);
     const int64_t k = args.outputs[0].dims[axis];
+    EDDY_DCHECK(k >= 0 && k <= size) << k << " of " << size << " elements";
     if (k == 0) return true;
     auto* order = static_cast<int64_t*>(
         args.scratch->reserve(static_cast<size_t>(size) * sizeof(int64_t) + 1));

@@ -1,5 +1,6 @@
 // MatMul and Gemm for float. A constant B is packed when the kernel is bound; everything else is
 // decided in the call, so shapes may change from one call to the next at no cost.
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
 #include "ops/reference/product.h"
@@ -25,6 +26,7 @@ bool run_packed_matmul(const KernelArgs& args) {
   const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
   const TensorView& a = args.inputs[0];
   const int64_t k = b.depth(), n = b.columns();
+  EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == k) << "A does not have " << k << " columns";
   b.multiply({.m = product_of(a.dims, a.rank - 1),
               .a = a.as<float>(),
               .a_row = k,
@@ -59,6 +61,7 @@ uint32_t count_packed_tiles(const KernelArgs& args) { return tiles_of(args).coun
 bool run_packed_tile(const KernelArgs& args, uint32_t tile) {
   const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
   const RowTiles tiles = tiles_of(args);
+  EDDY_DCHECK(tile < tiles.count()) << "tile " << tile << " of " << tiles.count();
   const int64_t first = tiles.first(tile);
   b.multiply({.m = tiles.rows_of(tile),
               .a = args.inputs[0].as<float>() + first * b.depth(),
@@ -82,6 +85,7 @@ bool run_matmul(const KernelArgs& args) {
   float* c_data = args.outputs[0].mutable_as<float>();
   if (b.rank <= 2) {  // one B: all rows of A at once
     const int64_t k = a.dims[a.rank - 1], n = b.rank == 2 ? b.dims[1] : 1;
+    EDDY_DCHECK(k == b.dims[0]) << k << " columns of A, " << b.dims[0] << " rows of B";
     cpu::gemm({.m = product_of(a.dims, a.rank - 1),
                .n = n,
                .k = k,
@@ -159,6 +163,8 @@ struct Addend {
     const TensorView& c = args.inputs[2];
     const int64_t c_columns = c.rank > 0 ? c.dims[c.rank - 1] : 1;
     const int64_t c_rows = c.rank > 1 ? c.dims[c.rank - 2] : 1;
+    EDDY_DCHECK(c.rank <= 2 && (c_columns == 1 || c_columns == columns))
+        << "C has " << c_columns << " columns, the result " << columns;
     data = c.as<float>();
     row_step = c_rows == 1 ? 0 : c_columns;
     column_step = c_columns == 1 ? 0 : 1;
@@ -171,8 +177,12 @@ void multiply(const GemmState& s, const KernelArgs& args, const float* bias_or_n
               bool accumulate) {
   const TensorView &a = args.inputs[0], &y = args.outputs[0];
   const int64_t m = y.dims[0], n = y.dims[1], k = a.dims[s.transpose_a ? 0 : 1];
+  EDDY_DCHECK(a.rank == 2 && y.rank == 2 && a.dims[s.transpose_a ? 1 : 0] == m)
+      << "A does not have " << m << " rows";
   float* out = y.mutable_as<float>();
   if (s.b_or_null) {
+    EDDY_DCHECK(s.b_or_null->depth() == k && s.b_or_null->columns() == n)
+        << "B was packed for another product";
     s.b_or_null->multiply({.m = m,
                            .a = a.as<float>(),
                            .a_row = s.transpose_a ? 1 : k,
@@ -233,6 +243,7 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   state->transpose_b = init.attributes.get_int("transB", 0) != 0;
   const TensorView& b = init.constants[1];
   if (!b.is_omitted()) {
+    EDDY_CHECK(b.rank == 2) << "B of Gemm has " << b.rank << " dimensions";
     const int64_t rows = b.dims[0], columns = b.dims[1];
     const bool t = state->transpose_b;
     state->b_or_null = cpu::pack_matrix(init, b.as<float>(), t ? columns : rows, t ? rows : columns,

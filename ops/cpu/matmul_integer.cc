@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/byte_matrix.h"
 #include "ops/cpu/families.h"
 #include "ops/reference/product.h"
@@ -52,6 +53,12 @@ bool run_constant(const KernelArgs& args) {
   ByteMatrix::Product product{
       .a_is_signed = is_signed(a), .a_zero = zero_points(args, 2), .b_zero = zero_points(args, 3)};
   const int64_t rows = a.rank > 1 ? a.dims[a.rank - 2] : 1;
+  EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == matrix.depth())
+      << "A does not have " << matrix.depth() << " columns";
+  EDDY_DCHECK(product.a_zero.count <= 1 || product.a_zero.count == rows)
+      << product.a_zero.count << " zero points for " << rows << " rows";
+  EDDY_DCHECK(product.b_zero.count <= 1 || product.b_zero.count == matrix.columns())
+      << product.b_zero.count << " zero points for " << matrix.columns() << " columns";
   int64_t batches = 1;
   for (int i = 0; i + 2 < a.rank; ++i) batches *= a.dims[i];
   const bool at_once = product.a_zero.count <= 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
@@ -35,6 +36,8 @@ bool run_gemm_words(const KernelArgs& args) {
   const auto& s = static_cast<const WordsState&>(*args.state);
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
   const int64_t m = y.dims[0], n = y.dims[1], depth = a.dims[s.transpose_a ? 0 : 1];
+  EDDY_DCHECK(a.rank == 2 && b.rank == 2 && b.dims[s.transpose_b ? 1 : 0] == depth)
+      << "B does not have " << depth << " rows";
   T* const out = y.mutable_as<T>();
   std::fill_n(out, m * n, T(0));
   if (args.has_input(2)) {
@@ -68,6 +71,10 @@ bool run_matmul_words(const KernelArgs& args) {
   const int64_t m = a.rank > 1 ? a.dims[a.rank - 2] : 1;
   const int64_t n = b.rank > 1 ? b.dims[b.rank - 1] : 1;
   const int y_batch_rank = y.rank - (a.rank > 1 ? 1 : 0) - (b.rank > 1 ? 1 : 0);
+  EDDY_DCHECK(depth == b.dims[b.rank > 1 ? b.rank - 2 : 0])
+      << "B does not have " << depth << " rows";
+  EDDY_DCHECK(y_batch_rank >= std::max(std::max(a.rank, b.rank) - 2, 0))
+      << "the result has a rank of " << y.rank;
   T* out = y.mutable_as<T>();
   const int64_t count = y.count();
   std::fill_n(out, count, T(0));
@@ -80,6 +87,8 @@ bool run_matmul_words(const KernelArgs& args) {
       index /= y.dims[d];
       const int own = d - (y_batch_rank - rank);
       if (own < 0) continue;
+      EDDY_DCHECK(x.dims[own] == 1 || x.dims[own] == y.dims[d])
+          << "axis " << d << " is not broadcast";
       if (x.dims[own] != 1) place += at * stride;
       stride *= x.dims[own];
     }

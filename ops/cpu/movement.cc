@@ -1,3 +1,4 @@
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
@@ -14,7 +15,9 @@ struct AxisState : KernelState {
 
 int axis_of(const KernelArgs& args) {
   const int64_t axis = static_cast<const AxisState&>(*args.state).axis;
-  return static_cast<int>(axis < 0 ? axis + args.inputs[0].rank : axis);
+  const int rank = args.inputs[0].rank;
+  EDDY_DCHECK(axis >= -rank && axis < rank) << "axis " << axis << " of " << rank;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 // Rows of `size` elements, `in_step` and `out_step` apart.
@@ -35,6 +38,7 @@ struct Concat {
     if (out.outer == 0) return true;  // where nothing is, no address is reckoned either
     const int64_t row = out.count * out.inner;
     T* data = args.outputs[0].mutable_as<T>();
+    [[maybe_unused]] const T* const end = data + row;
     for (uint32_t i = 0; i < args.num_inputs; ++i) {
       const TensorView& in = args.inputs[i];
       const int64_t part = in.dims[axis] * out.inner;
@@ -44,6 +48,7 @@ struct Concat {
       }
       data += part;
     }
+    EDDY_DCHECK(data == end) << "the parts do not make up a row of " << row;
     return true;
   }
 };
@@ -56,11 +61,13 @@ struct Split {
     if (in.outer == 0) return true;
     const int64_t row = in.count * in.inner;
     const T* data = args.inputs[0].as<T>();
+    [[maybe_unused]] const T* const end = data + row;
     for (uint32_t i = 0; i < args.num_outputs; ++i) {
       const int64_t part = args.outputs[i].dims[axis] * in.inner;
       copy_rows(data, row, args.outputs[i].mutable_as<T>(), part, part, in.outer);
       data += part;
     }
+    EDDY_DCHECK(data == end) << "the parts do not make up a row of " << row;
     return true;
   }
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/reference/number.h"
@@ -27,6 +28,7 @@ template <typename T>
 struct ConstantOfShape {
   static bool run(const KernelArgs& args) {
     const T* value = static_cast<const T*>(state_of(args).value);
+    EDDY_DCHECK(value != nullptr) << "there is nothing to fill with";
     std::fill_n(args.outputs[0].mutable_as<T>(), args.outputs[0].count(), *value);
     return true;
   }
@@ -43,6 +45,7 @@ template <typename T>
 struct EyeLike {
   static bool run(const KernelArgs& args) {
     const FillState& state = state_of(args);
+    EDDY_DCHECK(args.outputs[0].rank == 2) << "a rank of " << args.outputs[0].rank;
     const int64_t rows = args.outputs[0].dims[0], columns = args.outputs[0].dims[1];
     T* out = args.outputs[0].mutable_as<T>();
     std::fill_n(out, rows * columns, T{});
@@ -75,6 +78,8 @@ struct OneHot {
     }
     const T* values = args.inputs[2].as<T>();
     const int64_t axis = state_of(args).axis + (state_of(args).axis < 0 ? out.rank : 0);
+    EDDY_DCHECK(out.rank == indices.rank + 1 && axis >= 0 && axis < out.rank)
+        << "axis " << axis << " of " << out.rank;
     const int64_t depth = out.dims[axis];
     int64_t inner = 1;
     for (int64_t d = axis + 1; d < out.rank; ++d) inner *= out.dims[d];
@@ -110,6 +115,7 @@ struct Trilu {
     }
     const int64_t count = out.count();
     if (count == 0) return true;
+    EDDY_DCHECK(out.rank >= 2 && args.inputs[0].count() == count) << "matrices of another size";
     const int64_t rows = out.dims[out.rank - 2], columns = out.dims[out.rank - 1];
     k = std::clamp(k, -rows, columns);
     const bool upper = state_of(args).upper;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/reference/list_source.h"
@@ -22,6 +23,7 @@ constexpr int64_t kFill = -1;
 
 // Which element of an axis of `size` > 0 a position shows, or kFill.
 int64_t source_position(int64_t position, int64_t size, PadMode mode) {
+  EDDY_DCHECK(size > 0) << "an empty axis shows nothing";
   if (position >= 0 && position < size) return position;
   if (mode == PadMode::kConstant) return kFill;
   if (mode == PadMode::kEdge || size == 1) return position < 0 ? 0 : size - 1;
@@ -41,6 +43,7 @@ struct Layout {
 };
 
 Layout make_layout(const TensorView& in, const TensorView& out, const PadAmounts& amounts) {
+  EDDY_DCHECK(in.rank == out.rank) << "ranks " << in.rank << " and " << out.rank;
   Layout layout;
   layout.rank = in.rank;
   while (layout.rank > 0) {
@@ -84,6 +87,7 @@ void pad_row(const Layout& layout, PadMode mode, const T& fill, const T* in, T* 
 
 template <typename T>
 void pad(const Layout& layout, PadMode mode, const T& fill, const T* in, T* out) {
+  EDDY_DCHECK(layout.rank > 0) << "nothing is padded";
   const int outer = layout.rank - 1;
   int64_t strides[kMaxRank];  // of the input, in elements
   int64_t stride = layout.unit;

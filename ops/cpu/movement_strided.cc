@@ -1,6 +1,7 @@
 // Slice, Transpose, Expand, Tile, DepthToSpace, SpaceToDepth: each one strided copy.
 #include <array>
 
+#include "graph/base/check.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/reference/list_source.h"
@@ -56,6 +57,8 @@ struct Slice {
     StridedCopy copy;
     int64_t first = 0;
     for (size_t d = 0; d < static_cast<size_t>(in.rank); ++d) {
+      EDDY_DCHECK(ranges[d].count == args.outputs[0].dims[d])
+          << "axis " << d << " gets another size";
       first += ranges[d].start * strides[d];
       copy.add_axis(ranges[d].count, ranges[d].step * strides[d]);
     }
@@ -83,6 +86,8 @@ struct Transpose {
   static bool run(const KernelArgs& args) {
     const auto& state = static_cast<const TransposeState&>(*args.state);
     const TensorView& in = args.inputs[0];
+    EDDY_DCHECK(state.perm.is_empty() || state.perm.size() == in.rank)
+        << state.perm.size() << " axes of " << in.rank;
     const Strides strides = strides_of(in);
     StridedCopy copy;
     for (int d = 0; d < in.rank; ++d) {
@@ -108,6 +113,7 @@ struct Expand {
     const TensorView& out = args.outputs[0];
     const Strides strides = strides_of(in);
     const int shift = out.rank - in.rank;
+    EDDY_DCHECK(shift >= 0) << "a rank of " << in.rank << " is expanded to " << out.rank;
     StridedCopy copy;
     for (int d = 0; d < out.rank; ++d) {
       const bool repeats = d < shift || in.dims[d - shift] != out.dims[d];
@@ -149,6 +155,8 @@ struct DepthToSpace {
   static bool run(const KernelArgs& args) {
     const auto& state = static_cast<const BlockState&>(*args.state);
     const TensorView& in = args.inputs[0];
+    EDDY_DCHECK(in.rank == 4 && in.dims[1] == args.outputs[0].dims[1] * state.block * state.block)
+        << "blocks of " << state.block << " do not take up the depth";
     const int64_t b = state.block, depth = args.outputs[0].dims[1];
     const int64_t plane = in.dims[2] * in.dims[3];
     const int64_t depth_stride = state.depth_is_outer ? b * b * plane : plane;
@@ -169,6 +177,8 @@ struct SpaceToDepth {
   static bool run(const KernelArgs& args) {
     const int64_t b = static_cast<const BlockState&>(*args.state).block;
     const TensorView& in = args.inputs[0];
+    EDDY_DCHECK(in.rank == 4 && b > 0 && in.dims[2] % b == 0 && in.dims[3] % b == 0)
+        << "a plane does not fall into blocks of " << b;
     const int64_t row = in.dims[3], plane = in.dims[2] * row;
     StridedCopy copy;
     copy.add_axis(in.dims[0], in.dims[1] * plane);

@@ -2,6 +2,7 @@
 // a counter of the axes runs beside them.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 
@@ -32,6 +33,7 @@ Status non_zero(ValueContext& context) {
     }
     for (int d = last - 1; d >= 0 && ++index[d] == in.dims[d]; --d) index[d] = 0;
   }
+  EDDY_DCHECK(next == found) << next << " of " << found << " places are written";
   return Status::ok();
 }
 

@@ -2,6 +2,7 @@
 // rows or planes.
 #include <cmath>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/reference/normalization.h"
@@ -26,6 +27,7 @@ const NormalizationState& state_of(const KernelArgs& args) {
 struct Planes {
   int64_t batch, channels, plane = 1;
   explicit Planes(const TensorView& x) : batch(x.dims[0]), channels(x.dims[1]) {
+    EDDY_DCHECK(x.rank >= 2) << "no channels in a rank of " << x.rank;
     for (int i = 2; i < x.rank; ++i) plane *= x.dims[i];
   }
 };
@@ -34,6 +36,9 @@ bool run_batch_normalization(const KernelArgs& args) {
   const float epsilon = state_of(args).epsilon;
   const auto input = [&](size_t i) { return args.inputs[i].as<float>(); };
   const Planes p(args.inputs[0]);
+  for (size_t i = 1; i <= 4; ++i) {
+    EDDY_DCHECK(args.inputs[i].count() == p.channels) << "input " << i << " is not by channel";
+  }
   const TileKernels& tiles = tile_kernels();
   for (int64_t n = 0; n < p.batch; ++n) {
     for (int64_t c = 0; c < p.channels; ++c) {
@@ -61,6 +66,8 @@ struct Moments {
 
 bool run_instance_normalization(const KernelArgs& args) {
   const Planes p(args.inputs[0]);
+  EDDY_DCHECK(args.inputs[1].count() == p.channels && args.inputs[2].count() == p.channels)
+      << "scale or shift are not by channel";
   const TileKernels& tiles = tile_kernels();
   for (int64_t i = 0; i < p.batch * p.channels; ++i) {
     const int64_t c = i % p.channels;
@@ -78,6 +85,7 @@ bool run_instance_normalization(const KernelArgs& args) {
 
 // Whether a scale or shift is one row of X: leading ones aside, X's last dimensions.
 bool is_row(const TensorView& view, const TensorView& x, int64_t columns) {
+  EDDY_DCHECK(view.rank <= x.rank) << "a scale of rank " << view.rank << " for one of " << x.rank;
   int first = 0;
   while (first < view.rank && view.dims[first] == 1) ++first;
   int64_t size = 1;
@@ -102,6 +110,9 @@ bool run_layer_normalization(const KernelArgs& args) {
   float* mean = output_or_null<float>(args, 1);
   float* factor = output_or_null<float>(args, 2);
   const TileKernels& tiles = tile_kernels();
+  EDDY_DCHECK((!mean || args.outputs[1].count() == rows) &&
+              (!factor || args.outputs[2].count() == rows))
+      << "statistics are not one for each of " << rows << " rows";
   for (int64_t row = 0; row < rows; ++row) {
     const float* from = x.as<float>() + row * columns;
     const Moments m(tiles, from, columns, state.epsilon);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
@@ -31,6 +32,7 @@ struct Pool {
   WindowAxis axes[kRank];
 
   explicit Pool(const Grid& grid) {
+    EDDY_DCHECK(grid.rank > 0 && grid.rank <= kRank) << grid.rank << " spatial axes";
     for (int i = 0; i < kRank; ++i) {
       const int own = i - (kRank - grid.rank);
       const auto at = static_cast<size_t>(own < 0 ? 0 : own);
@@ -81,6 +83,8 @@ class PlanePool {
     inner_begin_ = std::min((axis.pad_begin + axis.stride - 1) / axis.stride, pool.output[2]);
     inner_end_ = last < 0 ? 0 : std::min(last / axis.stride + 1, pool.output[2]);
     inner_end_ = std::max(inner_end_, inner_begin_);
+    EDDY_DCHECK(0 <= inner_begin_ && inner_end_ <= pool.output[2])
+        << "windows " << inner_begin_ << " to " << inner_end_ << " of " << pool.output[2];
   }
 
   void run(const float* x, float* y) {
@@ -167,6 +171,9 @@ template <typename Kind>
 bool run_pool(const KernelArgs& args) {
   const auto& state = static_cast<const PoolState&>(*args.state);
   const TensorView& x = args.inputs[0];
+  EDDY_DCHECK(x.rank == args.outputs[0].rank && x.dims[0] == args.outputs[0].dims[0] &&
+              x.dims[1] == args.outputs[0].dims[1])
+      << "a pool changes the batch or its channels";
   Windows windows;
   Grid grid;
   Status status = parse_windows(state.attributes, x.rank - 2, nullptr, windows);
@@ -186,6 +193,7 @@ bool run_pool(const KernelArgs& args) {
 }
 
 bool run_global_average_pool(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
   int64_t size = 1;
   for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
@@ -197,6 +205,7 @@ bool run_global_average_pool(const KernelArgs& args) {
 }
 
 bool run_global_max_pool(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
   int64_t size = 1;
   for (int i = 2; i < x.rank; ++i) size *= x.dims[i];

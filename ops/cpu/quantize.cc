@@ -1,6 +1,7 @@
 // Fast linear quantization between floats and bytes: runs of elements under one scale, or with a
 // scale each, through the loops.
 #include "ops/reference/quantize.h"
+#include "graph/base/check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +25,7 @@ struct QuantizeState : KernelState {
 // Calls run(first element, count, first scale, each): a scale each, or one for the whole run.
 template <typename Run>
 void for_each_run(const ScaleMap& map, Run run) {
+  EDDY_DCHECK(map.block_size > 0) << "blocks of " << map.block_size;
   const int64_t lane = map.count * map.inner;
   for (int64_t o = 0; o < map.outer; ++o) {
     const int64_t scale = o * map.outer_step;
@@ -42,6 +44,7 @@ void for_each_run(const ScaleMap& map, Run run) {
 }
 
 const void* zero_at(const KernelArgs& args, int64_t scale) {
+  EDDY_DCHECK(!args.has_input(2) || scale <= args.inputs[2].count()) << "no zero point " << scale;
   return args.has_input(2) ? args.inputs[2].as<std::byte>() + scale : nullptr;
 }
 
@@ -90,6 +93,7 @@ bool run_dynamic(const KernelArgs& args) {
   const int64_t count = args.inputs[0].count();
   float low = 0, high = 0;
   find_range(s, x, count, low, high);
+  EDDY_DCHECK(low <= 0 && high >= 0) << "0 lies outside " << low << " to " << high;
   const float scale = low == high ? 1.0f : (high - low) / 255.0f;
   const float zero = std::clamp(std::nearbyint(-low / scale), 0.0f, 255.0f);
   const uint8_t zero_byte = static_cast<uint8_t>(zero);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -49,6 +51,8 @@ size_t QuantizedMatrix::scratch_bytes(int64_t m) const {
 }
 
 void QuantizedMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const {
+  EDDY_DCHECK(panel >= 0 && panel < num_panels()) << "panel " << panel << " of " << num_panels();
+  EDDY_DCHECK(first >= 0 && first + rows <= k_) << "rows " << first << " to " << first + rows;
   const int64_t width = tiles_.panel_width();
   const uint8_t* from = bytes_.data() + (panel * k_ + first) * width;
   if (!has_columns_) {

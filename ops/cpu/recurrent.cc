@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/recurrent_run.h"
 
@@ -25,6 +26,8 @@ struct RecurrentState : KernelState {
 // Rows [first, first + count) of direction d.
 RecurrentWeights rows_of(const TensorView& view, int d, int64_t first, int64_t count,
                          const PackedMatrix* packed_or_null) {
+  EDDY_DCHECK(view.rank == 3 && d < view.dims[0] && first + count <= view.dims[1])
+      << "rows " << first << " to " << first + count << " of direction " << d;
   const int64_t depth = view.dims[2];
   // Packed weights may have released their bytes.
   const auto* data = view.as<float>();
@@ -133,6 +136,8 @@ class Direction {
 
   void run_items(int64_t first, int64_t count, int64_t length) {
     const TensorView &w = args_.inputs[1], &r = args_.inputs[2];
+    EDDY_DCHECK(length >= 0 && length <= s_.sequence && first + count <= s_.batch)
+        << "items " << first << " to " << first + count << " of " << length << " steps";
     const int64_t split = first_part(rules_.kind, r);
     float* y = output_or_null<float>(args_, 0);
     if (y) y += first * s_.y_batch + d_ * s_.y_direction;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -44,6 +46,8 @@ void activate_others(const Activation& f, float* x, int64_t n) {
 void RecurrentWeights::multiply(int64_t m, const float* a, int64_t a_row, float* c, int64_t c_row,
                                 const float* bias_or_null, bool accumulate) const {
   if (packed_or_null) {
+    EDDY_DCHECK(packed_or_null->depth() == depth && packed_or_null->columns() == count)
+        << "weights were packed for " << packed_or_null->columns() << " rows";
     packed_or_null->multiply({.m = m,
                               .a = a,
                               .a_row = a_row,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/ir/tensor_view.h"
 
 namespace eddy::cpu {
@@ -22,6 +23,8 @@ struct Groups {
   } groups[kMaxRank + 1];
 
   Groups(std::span<const int64_t> dims, uint32_t mask) {
+    EDDY_DCHECK(dims.size() <= kMaxRank + 1 && mask >> dims.size() == 0)
+        << "axes " << mask << " of rank " << dims.size();
     for (size_t axis = 0; axis < dims.size(); ++axis) {
       const bool is_reduced = (mask >> axis) & 1;
       if (is_reduced) reduced_count *= dims[axis];

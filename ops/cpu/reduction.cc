@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
@@ -68,6 +69,7 @@ bool run_reduce(const KernelArgs& args) {
   if (out_count == 0) return true;
   float* const result = out.mutable_as<float>();
   const Groups groups(in.shape(), *mask);
+  EDDY_DCHECK(out_count * groups.reduced_count == in.count()) << "elements fall out of groups";
   if (groups.reduced_count == 0) {
     for (int64_t i = 0; i < out_count; ++i) result[i] = s.loops.fold(nullptr, 0);
   } else {
@@ -110,6 +112,7 @@ struct ArgState : KernelState {
 
 // Where `value` (perhaps NaN) stands in the row; it is there.
 int64_t find_in_row(const float* row, int64_t count, float value, bool takes_last) {
+  EDDY_DCHECK(count > 0) << "there is nothing to find";
   const auto is_it = [&](float x) { return x == value || (std::isnan(value) && std::isnan(x)); };
   if (takes_last) {
     int64_t j = count - 1;
@@ -145,6 +148,7 @@ template <typename T>
 bool run_arg(const KernelArgs& args) {
   const auto& s = *static_cast<const ArgState*>(args.state);
   const AxisSplit split = split_at_axis(args.inputs[0].shape(), s.axis);
+  EDDY_DCHECK(split.outer * split.inner == args.outputs[0].count()) << "not one place a line";
   const T* in = args.inputs[0].as<T>();
   auto* out = args.outputs[0].mutable_as<int64_t>();
   for (int64_t o = 0; o < split.outer; ++o, in += split.count * split.inner, out += split.inner) {

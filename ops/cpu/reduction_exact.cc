@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
@@ -124,6 +125,7 @@ bool run_exact(const KernelArgs& args) {
   const int64_t count = args.outputs[0].count();
   if (count == 0) return true;
   const Groups groups(in.shape(), *mask);
+  EDDY_DCHECK(count * groups.reduced_count == in.count()) << "elements fall out of groups";
   if (groups.reduced_count == 0) {
     std::fill_n(args.outputs[0].mutable_as<T>(), count,
                 Kind::kIsLog ? std::numeric_limits<T>::lowest() : T(0));

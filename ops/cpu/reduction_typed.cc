@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
@@ -117,6 +118,7 @@ class Folder {
   // All elements have one total: as many partial ones as a chunk has, joined pairwise at the end.
   void fold_row(const std::byte* row, int64_t count, const std::byte* shift, std::byte* total,
                 bool is_first) {
+    EDDY_DCHECK(count > 0) << "a row of nothing is folded";
     int64_t width = std::min(kChunk, count);
     for (int64_t i = 0; i < count; i += kChunk) {
       const int64_t n = std::min(kChunk, count - i);
@@ -219,6 +221,7 @@ bool run_typed(const KernelArgs& args) {
   if (!mask.is_ok()) return args.fail(mask.take_status());
   if (out.count() == 0) return true;
   const Groups groups(in.shape(), *mask);
+  EDDY_DCHECK(out.count() * groups.reduced_count == in.count()) << "elements fall out of groups";
   if (groups.reduced_count == 0) {
     fill_with_nothing(s, out);
     return true;

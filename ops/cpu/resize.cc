@@ -2,6 +2,7 @@
 // axes behind it at once.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/reference/resize_call.h"
 
@@ -27,6 +28,7 @@ struct Pass {
   }
 
   void add_rows(const T* x, T* y) const {
+    EDDY_DCHECK(taps > 0) << "a position without taps";
     if (taps == 1) {
       std::copy(x + indices[0] * inner, x + (indices[0] + 1) * inner, y);
       return;
@@ -73,6 +75,7 @@ void run_passes(const ResizeCall& call, const Plan& plan, const KernelArgs& args
   int pass = 0;
   for (int i = call.rank - 1; i >= 0; --i) {
     const ResizeAxis& axis = call.axes[static_cast<size_t>(i)];
+    EDDY_DCHECK(axis.input > 0 && outer % axis.input == 0) << "axis " << i << " of " << axis.input;
     outer /= axis.input;
     if (call.is_resized[static_cast<size_t>(i)]) {
       const bool is_last = ++pass == plan.num_passes;
@@ -83,6 +86,7 @@ void run_passes(const ResizeCall& call, const Plan& plan, const KernelArgs& args
     }
     inner *= axis.output;
   }
+  EDDY_DCHECK(pass == plan.num_passes) << pass << " passes of " << plan.num_passes;
 }
 
 template <typename T>

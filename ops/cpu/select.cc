@@ -1,4 +1,5 @@
 // Where, Cast and CastLike.
+#include "graph/base/check.h"
 #include "ops/cpu/broadcast_plan.h"
 #include "ops/cpu/elementwise.h"
 
@@ -15,6 +16,7 @@ struct SelectState : KernelState {
 
 void run_plan(const SelectState& s, const BroadcastPlan& plan, const KernelArgs& args) {
   const int64_t count = plan.row_count();
+  EDDY_DCHECK(plan.num_inputs == 3) << plan.num_inputs << " inputs of Where";
   unsigned single = 0;
   for (int i = 0; i < 3; ++i) {
     if (plan.row_stride(i) == 0) single |= 1u << i;
@@ -44,6 +46,7 @@ bool run_any(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_where(const KernelInit& init) {
+  EDDY_CHECK(init.inputs.size() == 3) << init.inputs.size() << " inputs of Where";
   const ElementType element = init.inputs[1].tensor.element;
   const size_t size_bytes = element_size_bytes(element);
   auto state = std::make_unique<SelectState>();
@@ -80,6 +83,7 @@ struct CastState : KernelState {
 };
 
 bool run_cast(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[0].count() == args.outputs[0].count()) << "elements come or go";
   static_cast<const CastState*>(args.state)
       ->loop(args.inputs[0].data, args.outputs[0].data, args.outputs[0].count());
   return true;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 
 template <typename Key, typename Plan>
@@ -28,6 +30,7 @@ class ShapeCache {
 
   // The oldest entry gives way when the cache is full.
   void add(const Key& key, std::shared_ptr<const Plan> plan) const {
+    EDDY_DCHECK(plan != nullptr) << "null says that there is no plan";
     const std::lock_guard lock(mutex_);
     if (entries_.size() == kMaxEntries) entries_.erase(entries_.begin());
     entries_.emplace_back(key, std::move(plan));

@@ -1,13 +1,21 @@
 // Kernels for single elements, which decide loops: counters, limits, predicates. Each is a load,
 // the operation and a store, a few machine instructions in all.
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/loops/scalar_ops.h"
 
 namespace eddy::cpu {
 namespace {
+// What binding has been told of the shapes.
+void check_single([[maybe_unused]] const KernelArgs& args) {
+  for (uint32_t i = 0; i < args.num_inputs; ++i) {
+    EDDY_DCHECK(args.inputs[i].count() == 1) << "input " << i << " is bound for one element";
+  }
+}
 
 template <typename Op, typename T, typename R>
 bool run_single(const KernelArgs& args) {
+  check_single(args);
   *static_cast<R*>(args.outputs[0].data) = Op::apply(*static_cast<const T*>(args.inputs[0].data),
                                                      *static_cast<const T*>(args.inputs[1].data));
   return true;
@@ -17,24 +25,28 @@ bool run_single(const KernelArgs& args) {
 }
 template <typename Op, typename T>
 bool run_single_division(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[1].data != nullptr) << "there is no divisor";
   if (*static_cast<const T*>(args.inputs[1].data) == 0) [[unlikely]]
     return fail_zero(args);
   return run_single<Op, T, T>(args);
 }
 template <typename Op, typename T>
 bool run_single_unary(const KernelArgs& args) {
+  check_single(args);
   *static_cast<T*>(args.outputs[0].data) =
       Op::apply(*static_cast<const T*>(args.inputs[0].data), static_cast<const T*>(nullptr));
   return true;
 }
 template <typename From, typename To>
 bool run_single_cast(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[0].count() == 1) << "a cast is bound for one element";
   *static_cast<To*>(args.outputs[0].data) =
       scalar::convert<To>(*static_cast<const From*>(args.inputs[0].data));
   return true;
 }
 template <typename T>
 bool run_single_select(const KernelArgs& args) {
+  check_single(args);
   const T x = *static_cast<const T*>(args.inputs[1].data);
   const T y = *static_cast<const T*>(args.inputs[2].data);
   *static_cast<T*>(args.outputs[0].data) = *static_cast<const bool*>(args.inputs[0].data) ? x : y;

@@ -4,6 +4,7 @@
 // the maxima and sums of all lanes in scratch memory.
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/reference/axes.h"
@@ -77,6 +78,8 @@ bool run_softmax(const KernelArgs& args) {
   const auto& s = *static_cast<const SoftmaxState*>(args.state);
   const TensorView& in = args.inputs[0];
   const AxisSplit split = split_softmax(in.shape(), s.since_version, s.has_axis, s.axis);
+  EDDY_DCHECK(split.outer * split.count * split.inner == in.count())
+      << "elements fall out of lines";
   if (in.count() == 0) return true;
   const float* from = in.as<float>();
   float* to = args.outputs[0].mutable_as<float>();
@@ -108,6 +111,7 @@ Result<BoundKernel> bind_softmax(const KernelInit& init) {
   state->divide = set.binary[static_cast<int>(BinaryOp::kDiv)][0].both;
   state->exp = set.unary[static_cast<int>(UnaryOp::kExp)][0];
   state->log = set.unary[static_cast<int>(UnaryOp::kLog)][0];
+  EDDY_CHECK(state->subtract && state->divide && state->exp && state->log) << "a loop is missing";
   state->is_log = init.op.name == "LogSoftmax";
   state->since_version = init.op.since_version;
   state->has_axis = init.attributes.has("axis");

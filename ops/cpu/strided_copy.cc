@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/cpu/transpose/transpose.h"
 #include "ops/reference/storage.h"
 
@@ -13,6 +14,7 @@ class Odometer {
  public:
   Odometer(const int64_t* sizes, const int64_t* strides, int rank)
       : sizes_(sizes), strides_(strides), rank_(rank) {
+    EDDY_DCHECK(rank >= 0 && rank <= StridedCopy::kMaxAxes) << rank << " axes";
     for (int d = 0; d < rank; ++d) at_[d] = 0;
   }
   int64_t offset() const { return offset_; }
@@ -103,6 +105,7 @@ void StridedCopy::run_rows(const T* in, T* out) const {
 
 template <typename T>
 void StridedCopy::run_blocks(const T* in, T* out, int axis) const {
+  EDDY_DCHECK(axis >= 0 && axis < rank_ - 1 && strides_[axis] == 1) << "axis " << axis;
   // The other axes are stepped through; each step is one plane of axis and last axis.
   int64_t out_strides[kMaxAxes];
   int64_t stride = 1;

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "graph/base/check.h"
 #include "graph/ir/types.h"
 
 namespace eddy {
@@ -39,6 +40,7 @@ class StridedCopy {
   static constexpr int kMaxAxes = 2 * kMaxRank;
 
   void add_axis(int64_t size, int64_t stride) {
+    EDDY_DCHECK(size >= 0) << "an axis of " << size;
     if (size == 1) return;
     if (size == 0) is_empty_ = true;
     if (rank_ > 0 && strides_[rank_ - 1] == size * stride) {
@@ -46,6 +48,7 @@ class StridedCopy {
       strides_[rank_ - 1] = stride;
       return;
     }
+    EDDY_DCHECK(rank_ < kMaxAxes) << "more than " << kMaxAxes << " axes";
     sizes_[rank_] = size;
     strides_[rank_++] = stride;
   }

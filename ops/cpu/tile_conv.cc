@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -123,6 +125,7 @@ struct Segments {
     if (joins) runs[last] = std::min<int64_t>(runs[last], 1);
     depth = (joins ? p.kernel[last] : 1) * p.channels;
     for (Position run(runs, p.rank); !run.done(); run.next(), ++count) {
+      EDDY_DCHECK(count < kMaxSegments) << "more than " << kMaxSegments << " runs of taps";
       int64_t place = 0, tap = 0;
       for (int i = 0; i < p.rank; ++i) {
         const auto at = static_cast<size_t>(i);
@@ -216,6 +219,8 @@ class GroupRun {
 }  // namespace
 
 TileConv::TileConv(const TensorView& weights, int64_t group, const TileKernels& tiles) {
+  EDDY_CHECK(weights.rank >= 3 && group > 0 && weights.dims[0] % group == 0)
+      << weights.dims[0] << " filters in " << group << " groups";
   const int64_t filters = weights.dims[0] / group, channels = weights.dims[1];
   int64_t taps = 1;
   for (int i = 2; i < weights.rank; ++i) taps *= weights.dims[i];
@@ -244,6 +249,8 @@ size_t TileConv::scratch_bytes(const ConvShape& shape) {
 
 Status TileConv::run(const ConvShape& shape, const float* x, const float* bias_or_null, float* y,
                      Scratch& scratch) const {
+  EDDY_DCHECK(static_cast<size_t>(shape.group) == groups_.size())
+      << shape.group << " groups, packed for " << groups_.size();
   const Problem p(shape);
   if (p.output_size == 0) return Status::ok();
   const Segments segments(p, shape);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/reference/activation.h"
 #include "ops/schema/unary_operators.h"
@@ -24,11 +25,14 @@ const UnaryState& state_of(const KernelArgs& args) {
 
 bool run_flat(const KernelArgs& args) {
   const UnaryState& s = state_of(args);
+  EDDY_DCHECK(args.inputs[0].count() == s.count && args.outputs[0].count() == s.count)
+      << "bound for " << s.count << " elements";
   s.loop(args.inputs[0].data, args.outputs[0].data, s.count, s.parameters);
   return true;
 }
 bool run_any(const KernelArgs& args) {
   const UnaryState& s = state_of(args);
+  EDDY_DCHECK(args.inputs[0].count() == args.outputs[0].count()) << "elements come or go";
   s.loop(args.inputs[0].data, args.outputs[0].data, args.outputs[0].count(), s.parameters);
   return true;
 }
@@ -42,6 +46,7 @@ uint32_t count_tiles(const KernelArgs& args) {
 bool run_tile(const KernelArgs& args, uint32_t tile) {
   const UnaryState& s = state_of(args);
   const int64_t first = tile * kTileElements;
+  EDDY_DCHECK(tile < count_tiles(args)) << "tile " << tile << " of " << count_tiles(args);
   const int64_t count = std::min(kTileElements, args.outputs[0].count() - first);
   s.loop(static_cast<const char*>(args.inputs[0].data) +
              first * static_cast<int64_t>(element_size_bytes(args.inputs[0].element)),
@@ -64,6 +69,8 @@ std::optional<UnaryOp> find_op(const KernelInit& init) {
   return static_cast<UnaryOp>(found - std::begin(kUnaryOperators));
 }
 
+static_assert(std::size(kUnaryOperators) == static_cast<size_t>(UnaryOp::kGeluTanh),
+              "the operators of the list come first");
 bool has_loop(size_t op) {
   return std::ranges::any_of(loop_set().unary[op], [](UnaryLoop loop) { return loop != nullptr; });
 }
@@ -117,6 +124,9 @@ bool run_clip(const KernelArgs& args) {
   const UnaryState& s = state_of(args);
   const int64_t count = args.outputs[0].count();
   if (count == 0) return true;
+  EDDY_DCHECK((!args.has_input(1) || args.inputs[1].count() == 1) &&
+              (!args.has_input(2) || args.inputs[2].count() == 1))
+      << "a limit has not one element";
   const T limits[2] = {args.has_input(1) ? *args.inputs[1].as<T>() : lowest<T>(),
                        args.has_input(2) ? *args.inputs[2].as<T>() : highest<T>()};
   s.loop(args.inputs[0].data, args.outputs[0].data, count, limits);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 Result<ReduceAxes> ReduceAxes::of(const KernelInit& init) {
@@ -17,6 +19,7 @@ Result<ReduceAxes> ReduceAxes::of(const KernelInit& init) {
 }
 
 Result<uint32_t> ReduceAxes::mask(int rank, const TensorView& axes) const {
+  EDDY_DCHECK(rank >= 0 && rank <= kMaxRank) << "a rank of " << rank;
   const int64_t* given = attribute_axes;
   int64_t count = num_attribute_axes;
   if (by_input) {
@@ -36,6 +39,8 @@ Result<uint32_t> ReduceAxes::mask(int rank, const TensorView& axes) const {
   return mask;
 }
 
+static_assert(kMaxRank < 32, "a mask has a bit for each axis");
+
 AxisSplit split_at_axis(std::span<const int64_t> dims, int64_t axis) {
   AxisSplit split;
   const int64_t rank = static_cast<int64_t>(dims.size());
@@ -51,6 +56,7 @@ AxisSplit split_flattened(std::span<const int64_t> dims, int64_t axis) {
   AxisSplit split;
   const int64_t rank = static_cast<int64_t>(dims.size());
   if (axis < 0) axis += rank;
+  EDDY_DCHECK(axis >= 0 && axis <= rank) << "axis " << axis << " of " << rank;
   for (int64_t i = 0; i < rank; ++i) {
     (i < axis ? split.outer : split.count) *= dims[static_cast<size_t>(i)];
   }

@@ -6,6 +6,7 @@
 // Errors: kInvalidArgument as in ops/schema/window.h, when the shapes do not fit the attributes.
 #pragma once
 
+#include "graph/base/check.h"
 #include "graph/ir/attributes.h"
 #include "ops/reference/window_walk.h"
 
@@ -24,6 +25,8 @@ struct ConvShape {
 
 inline Status make_conv_shape(const Attributes& attributes, const TensorView& x,
                               const TensorView& w, const TensorView& y, ConvShape& shape) {
+  EDDY_DCHECK(x.rank >= 3 && w.rank == x.rank && y.rank == x.rank)
+      << "ranks " << x.rank << ", " << w.rank << " and " << y.rank;
   const Dims kernel = spatial_dims(w);
   Windows windows;
   EDDY_RETURN_IF_ERROR(parse_windows(attributes, x.rank - 2, &kernel, windows));
@@ -38,6 +41,8 @@ inline Status make_conv_shape(const Attributes& attributes, const TensorView& x,
 inline Status make_transposed_conv_shape(const Attributes& attributes, const TensorView& x,
                                          const TensorView& w, const TensorView& y,
                                          ConvShape& shape) {
+  EDDY_DCHECK(x.rank >= 3 && w.rank == x.rank && y.rank == x.rank)
+      << "ranks " << x.rank << ", " << w.rank << " and " << y.rank;
   const Dims kernel = spatial_dims(w);
   TransposedWindows windows;
   EDDY_RETURN_IF_ERROR(parse_transposed_windows(attributes, x.rank - 2, &kernel, windows));

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "graph/base/check.h"
 #include "ops/reference/number.h"
 
 namespace eddy {
@@ -69,6 +70,7 @@ T exact_log(WideSum sum) {
 // exp(x - greatest)
 template <typename T>
 double exp_below(T x, T greatest) {
+  EDDY_DCHECK(x <= greatest) << x << " is above " << greatest;
   return std::exp(-static_cast<double>(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(x)));
 }
 

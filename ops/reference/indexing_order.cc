@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/base/check.h"
 #include "ops/reference/axes.h"
 #include "ops/reference/indexing_parts.h"
 #include "ops/reference/typed_kernel.h"
@@ -40,6 +41,7 @@ struct TopK {
     const int axis = static_cast<int>(state.axis < 0 ? state.axis + in.rank : state.axis);
     const AxisSplit lines = split_at_axis(in.shape(), axis);
     const int64_t k = args.outputs[0].dims[axis];
+    EDDY_DCHECK(k >= 0 && k <= lines.count) << k << " of " << lines.count << " elements";
     auto* order = static_cast<int64_t*>(
         args.scratch->reserve(static_cast<size_t>(lines.count) * sizeof(int64_t) + 1));
     if (order == nullptr) return args.fail(resource_exhausted("out of scratch memory"));

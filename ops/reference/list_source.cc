@@ -1,5 +1,7 @@
 #include "ops/reference/list_source.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 Result<ListSource> ListSource::make(const KernelInit& init, size_t input, std::string_view name) {
@@ -19,6 +21,7 @@ Result<ListSource> ListSource::make(const KernelInit& init, size_t input, std::s
 }
 
 const IntList* ListSource::read_input_or_null(const KernelArgs& args, IntList& buffer) const {
+  EDDY_DCHECK(input_ < args.num_inputs) << "input " << input_ << " of " << args.num_inputs;
   Status status = read_ints(args.inputs[input_], "a list of integers", buffer);
   if (status.is_ok()) return &buffer;
   args.fail(std::move(status));

@@ -7,9 +7,11 @@
 // Threads and errors: as KernelFunction. Cost: 8 bytes of scratch for each output element.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/reference/list_source.h"
 #include "ops/reference/storage.h"
 
@@ -77,6 +79,9 @@ bool run_locate(const KernelArgs& args) {
   const TensorView& from =
       state.constants.is_omitted() ? args.inputs[state.source_input] : state.constants;
   const T* in = from.as<T>();
+  EDDY_DCHECK(std::all_of(sources, sources + count, [&](int64_t at) {
+    return at == kFill || (at >= 0 && at < from.count());
+  })) << "an element is taken from outside its tensor";
   T* out = args.outputs[0].mutable_as<T>();
   T fill{};
   if (args.has_input(state.fill_input)) {

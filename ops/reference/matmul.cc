@@ -1,6 +1,7 @@
 // MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: three nested loops each.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/reference/families.h"
 #include "ops/reference/product.h"
 #include "ops/reference/typed_kernel.h"
@@ -71,6 +72,8 @@ struct Gemm {
     const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
     const int64_t m = y.dims[0], n = y.dims[1], depth = a.dims[s.transpose_a ? 0 : 1];
     const TensorView* c = args.has_input(2) ? &args.inputs[2] : nullptr;
+    EDDY_DCHECK(a.rank == 2 && b.rank == 2 && b.dims[s.transpose_b ? 1 : 0] == depth)
+        << "B does not have " << depth << " rows";
     const int64_t c_columns = c && c->rank > 0 ? c->dims[c->rank - 1] : 1;
     const int64_t c_rows = c && c->rank > 1 ? c->dims[c->rank - 2] : 1;
     for (int64_t i = 0; i < m; ++i) {
@@ -134,6 +137,8 @@ bool run_matmul_integer(const KernelArgs& args) {
 bool run_dequantize_matmul(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1], &scale = args.inputs[2];
   const int64_t depth = b.dims[0], columns = b.dims[1];
+  EDDY_DCHECK(b.rank == 2 && (scale.count() == 1 || scale.count() == columns))
+      << scale.count() << " scales for " << columns << " columns";
   const int64_t rows = depth == 0 || columns == 0 ? args.outputs[0].count() : a.count() / depth;
   float* c = args.outputs[0].mutable_as<float>();
   if (depth == 0 || columns == 0) {

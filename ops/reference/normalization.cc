@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/check.h"
 #include "ops/reference/families.h"
 #include "ops/reference/normalization.h"
 #include "ops/reference/number.h"
@@ -51,6 +52,7 @@ Moments moments_of(int64_t count, At at) {
 struct Planes {
   int64_t batch, channels, plane = 1;
   explicit Planes(const TensorView& x) : batch(x.dims[0]), channels(x.dims[1]) {
+    EDDY_DCHECK(x.rank >= 2) << "no channels in a rank of " << x.rank;
     for (int i = 2; i < x.rank; ++i) plane *= x.dims[i];
   }
   int64_t index(int64_t n, int64_t c, int64_t i) const { return (n * channels + c) * plane + i; }
@@ -104,6 +106,7 @@ bool run_instance_normalization(const KernelArgs& args) {
 
 // The element of a tensor broadcast to X that stands at flat index i of X.
 int64_t broadcast_index(const TensorView& x, const TensorView& view, int64_t i) {
+  EDDY_DCHECK(view.rank <= x.rank) << "a rank of " << view.rank << " for one of " << x.rank;
   int64_t index = 0, stride = 1;
   for (int axis = x.rank - 1; axis >= 0; --axis) {
     const int own = axis - (x.rank - view.rank);

@@ -45,6 +45,7 @@ float Number::to_float() const {
 }
 
 Number load_number(const TensorView& view, int64_t i) {
+  EDDY_DCHECK(i >= 0 && view.data != nullptr) << "number " << i << " of nothing";
   switch (view.element) {
     case ElementType::kBool:
     case ElementType::kUint8:
@@ -79,6 +80,7 @@ Number load_number(const TensorView& view, int64_t i) {
 }
 
 void store_number(const TensorView& view, int64_t i, const Number& number) {
+  EDDY_DCHECK(i >= 0 && view.data != nullptr) << "number " << i << " of nothing";
   switch (view.element) {
     case ElementType::kBool:
       view.mutable_as<bool>()[i] = number.to_double() != 0;

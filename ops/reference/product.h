@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 
+#include "graph/base/check.h"
 #include "graph/ir/tensor_view.h"
 
 namespace eddy {
@@ -24,9 +25,11 @@ struct BatchedProduct {
   std::array<int64_t, kMaxRank> b_strides{};
 
   BatchedProduct(const TensorView& a, const TensorView& b) {
+    EDDY_DCHECK(a.rank > 0 && b.rank > 0) << "ranks " << a.rank << " and " << b.rank;
     k = a.dims[a.rank - 1];
     if (a.rank > 1) m = a.dims[a.rank - 2];
     if (b.rank > 1) n = b.dims[b.rank - 1];
+    EDDY_DCHECK(k == b.dims[b.rank > 1 ? b.rank - 2 : 0]) << "B does not have " << k << " rows";
     const int a_batch = a.rank > 2 ? a.rank - 2 : 0;
     const int b_batch = b.rank > 2 ? b.rank - 2 : 0;
     batch_rank = a_batch > b_batch ? a_batch : b_batch;
@@ -35,6 +38,7 @@ struct BatchedProduct {
       const int ai = i - (batch_rank - a_batch), bi = i - (batch_rank - b_batch);
       const int64_t a_dim = ai >= 0 ? a.dims[ai] : 1;
       const int64_t b_dim = bi >= 0 ? b.dims[bi] : 1;
+      EDDY_DCHECK(a_dim == b_dim || a_dim == 1 || b_dim == 1) << a_dim << " and " << b_dim;
       const auto at = static_cast<size_t>(i);
       batch_dims[at] = a_dim == 1 ? b_dim : a_dim;
       a_strides[at] = a_dim == 1 ? 0 : a_stride;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/reference/axes.h"
 #include "ops/reference/families.h"
 #include "ops/reference/number.h"
@@ -54,8 +55,10 @@ QuantizedRange quantized_range(ElementType element) {
     case ElementType::kUint4:
       return {0, 15};
     default:
-      return {};
+      break;
   }
+  EDDY_CHECK(false) << "nothing is quantized to " << element_type_name(element);
+  return {};
 }
 
 namespace {
@@ -75,6 +78,7 @@ struct QuantizeState : KernelState {
 // Calls visit(element, index of its scale) for each element.
 template <typename Visit>
 void for_each_scaled(const ScaleMap& map, Visit visit) {
+  EDDY_DCHECK(map.block_size > 0) << "blocks of " << map.block_size;
   int64_t element = 0;
   for (int64_t o = 0; o < map.outer; ++o) {
     for (int64_t j = 0; j < map.count; ++j) {

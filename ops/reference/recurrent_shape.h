@@ -4,6 +4,7 @@
 // Errors: as check_lengths.
 #pragma once
 
+#include "graph/base/check.h"
 #include "ops/contract/kernel.h"
 #include "ops/reference/outputs.h"
 #include "ops/schema/recurrent_rules.h"
@@ -24,6 +25,7 @@ struct RecurrentShape {
 inline Status make_recurrent_shape(const RecurrentRules& rules, const KernelArgs& args,
                                    RecurrentShape& s) {
   const TensorView &x = args.inputs[0], &r = args.inputs[2];
+  EDDY_DCHECK(x.rank == 3 && r.rank == 3) << "ranks " << x.rank << " and " << r.rank;
   s.sequence = x.dims[rules.batch_first ? 1 : 0];
   s.batch = x.dims[rules.batch_first ? 0 : 1];
   s.input = x.dims[2];
@@ -38,6 +40,7 @@ inline Status make_recurrent_shape(const RecurrentRules& rules, const KernelArgs
   s.state_batch = rules.batch_first ? d * h : h;
   s.state_direction = rules.batch_first ? h : s.batch * h;
   if (!args.has_input(4)) return Status::ok();
+  EDDY_DCHECK(args.inputs[4].count() == s.batch) << "not a length for each of " << s.batch;
   s.lengths_or_null = args.inputs[4].as<int32_t>();
   return check_lengths({s.lengths_or_null, static_cast<size_t>(s.batch)}, s.sequence);
 }

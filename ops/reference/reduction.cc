@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/reference/axes.h"
 #include "ops/reference/exact_integer.h"
 #include "ops/reference/families.h"
@@ -50,6 +51,7 @@ class Cover {
     int64_t dims[kMaxRank] = {};
     int64_t strides[kMaxRank] = {};
     void add(int64_t dim, int64_t stride) {
+      EDDY_DCHECK(rank < kMaxRank) << "more than " << kMaxRank << " axes";
       dims[rank] = dim;
       strides[rank++] = stride;
       count *= dim;
@@ -127,6 +129,7 @@ T integer_at(const TensorView& in, const Cover& cover, int64_t o, int64_t j) {
 
 template <typename T>
 T exact_log_sum_exp_of(const TensorView& in, const Cover& cover, int64_t o) {
+  EDDY_DCHECK(cover.count() > 0) << "there is no greatest of nothing";
   T greatest = integer_at<T>(in, cover, o, 0);
   for (int64_t j = 1; j < cover.count(); ++j) {
     greatest = std::max(greatest, integer_at<T>(in, cover, o, j));
@@ -231,6 +234,7 @@ bool run_reduce(const KernelArgs& args) {
   if (!mask.is_ok()) return args.fail(mask.take_status());
   const int64_t count = out.count();
   const Cover cover(in, *mask);
+  EDDY_DCHECK(count == 0 || count * cover.count() == in.count()) << "elements fall out of groups";
   for (int64_t o = 0; o < count; ++o) {
     store_number(out, o, reduce_one(in, cover, o, state.kind));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -75,6 +77,7 @@ double ResizeAxis::coordinate(const ResizeRules& rules, int64_t out) const {
 
 bool ResizeAxis::fill(const ResizeRules& rules, int64_t out, int64_t* indices,
                       double* weights) const {
+  EDDY_DCHECK(input > 0 && out >= 0 && out < output) << "position " << out << " of " << output;
   const double x = coordinate(rules, out);
   const double last = static_cast<double>(input - 1);
   const bool crops = rules.coordinates == ResizeCoordinates::kTfCropAndResize;

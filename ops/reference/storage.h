@@ -18,6 +18,7 @@ namespace eddy {
 struct Bytes16 {
   uint64_t low, high;
 };
+static_assert(sizeof(Bytes16) == 16, "an element of 16 bytes moves as one");
 
 // Static, as gcc gives a template whose argument is a template of an unnamed namespace external
 // linkage: two files' kernels of one name would silently become one.

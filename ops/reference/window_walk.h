@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 
+#include "graph/base/check.h"
 #include "graph/ir/tensor_view.h"
 #include "ops/schema/window.h"
 
@@ -56,6 +57,8 @@ struct Grid {
 
   // Fills the sizes from axes and from tensors shaped [batch, channels, spatial...].
   void set_sizes(const TensorView& x, const TensorView& y) {
+    EDDY_DCHECK(x.rank == rank + 2 && y.rank == rank + 2)
+        << rank << " spatial axes, ranks " << x.rank << " and " << y.rank;
     for (int i = 0; i < rank; ++i) {
       const auto at = static_cast<size_t>(i);
       input[at] = x.dims[i + 2];

@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
 #include "graph/ir/tensor_view.h"
@@ -35,8 +36,14 @@ class IntList {
 
   int size() const { return size_; }
   bool is_empty() const { return size_ == 0; }
-  int64_t operator[](int i) const { return values_[i]; }
-  int64_t& operator[](int i) { return values_[i]; }
+  int64_t operator[](int i) const {
+    EDDY_DCHECK(i >= 0 && i < size_) << "entry " << i << " of " << size_;
+    return values_[i];
+  }
+  int64_t& operator[](int i) {
+    EDDY_DCHECK(i >= 0 && i < size_) << "entry " << i << " of " << size_;
+    return values_[i];
+  }
   std::span<const int64_t> span() const { return {values_, static_cast<size_t>(size_)}; }
   void clear() { size_ = 0; }
   void push_back(int64_t value) {
@@ -51,6 +58,8 @@ class IntList {
 
 // Element i of an int32 or int64 tensor (any other type reads as int64: check first).
 inline int64_t index_at(const TensorView& view, int64_t i) {
+  EDDY_DCHECK(view.element == ElementType::kInt32 || view.element == ElementType::kInt64)
+      << "indices of " << element_type_name(view.element);
   return view.element == ElementType::kInt32 ? view.as<int32_t>()[i] : view.as<int64_t>()[i];
 }
 inline bool is_index_type(ElementType type) {

@@ -4,6 +4,7 @@
 // so ReduceL1 gives absolute values, ReduceLogSum logarithms, ReduceSumSquare squares, and keepdims
 // has nothing to drop. (ONNX's text had "the input tensor" until 1.19, against its own function
 // bodies; it now has this for all opsets, and ONNX Runtime 1.30 does so.)
+#include "graph/base/check.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 // The input's dimensions with those in `mask` set to 1 or left out.
 Dims reduced_dims(const Dims& dims, uint32_t mask, bool keeps) {
+  EDDY_DCHECK(mask >> dims.rank() == 0) << "axes " << mask << " of rank " << dims.rank();
   Dims result;
   for (int axis = 0; axis < dims.rank(); ++axis) {
     if ((mask & (1u << axis)) == 0)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/schema/rules.h"
 
 namespace eddy {
@@ -85,6 +86,8 @@ Status place_axes(const ResizeRules& rules, int rank, ResizeShape& shape) {
 }
 
 Status check_count(std::string_view name, const TensorView& view, const ResizeShape& shape) {
+  EDDY_DCHECK(shape.num_places >= 0 && shape.num_places <= kMaxRank)
+      << shape.num_places << " axes are resized";
   if (view.rank == 1 && view.dims[0] == shape.num_places) return Status::ok();
   return invalid_argument(std::string(name) + " must hold " + std::to_string(shape.num_places) +
                           " values, not " + to_string(Dims(view.shape())));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 Status add_schemas(OpTable& table, std::vector<OpDef> defs) {
@@ -53,6 +55,7 @@ namespace {
 // Names the first pair of inputs that do not broadcast, or the whole set when only their
 // combination fails.
 Status broadcast_error(const InferContext& context, size_t first, size_t last) {
+  EDDY_CHECK(first < last && last <= context.num_inputs()) << first << " to " << last;
   for (size_t j = first + 1; j < last; ++j) {
     for (size_t i = first; i < j; ++i) {
       const Dims& a = context.input(i).tensor.dims;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/op.h"
 
@@ -59,6 +60,7 @@ class HostInts {
   static Result<HostInts> read(const TensorView& view, std::string_view name);
   int64_t size() const { return size_; }
   int64_t operator[](int64_t i) const {
+    EDDY_DCHECK(i >= 0 && i < size_) << "entry " << i << " of " << size_;
     return wide_ ? static_cast<const int64_t*>(data_)[i] : static_cast<const int32_t*>(data_)[i];
   }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -78,6 +80,9 @@ Status too_large(int i, int64_t input) {
 
 Status parse_windows(const Attributes& attributes, int rank, const Dims* kernel_or_null,
                      Windows& windows) {
+  EDDY_DCHECK(rank > 0 && rank <= kMaxSpatialRank) << rank << " spatial axes";
+  EDDY_DCHECK(kernel_or_null == nullptr || kernel_or_null->rank() == rank)
+      << "a kernel of rank " << kernel_or_null->rank();
   const auto kernel_shape = attributes.get_ints("kernel_shape");
   const auto strides = attributes.get_ints("strides");
   const auto dilations = attributes.get_ints("dilations");
@@ -112,6 +117,7 @@ namespace {
 
 // SAME pads so that the last window still begins inside; the odd one goes to the named side.
 void pad_same(const Windows& windows, int64_t input, WindowAxis& axis, int64_t output) {
+  EDDY_DCHECK(is_same(windows.auto_pad) && axis.stride > 0) << "nothing says how to pad";
   const int64_t needed = (output - 1) * axis.stride + axis.extent() - input;
   const int64_t total = std::max<int64_t>(needed, 0);
   axis.pad_begin = windows.auto_pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
@@ -129,6 +135,7 @@ bool keeps_size(const Windows& windows, const WindowAxis& axis) {
 
 Status resolve_axis(const Windows& windows, int i, int64_t input, WindowAxis& axis,
                     int64_t& output) {
+  EDDY_DCHECK(i < windows.rank) << "spatial axis " << i << " of " << windows.rank;
   axis = windows[i];
   if (input < 0 || axis.kernel == 0) {
     output = keeps_size(windows, axis) ? input : kUnknownDim;
@@ -172,6 +179,7 @@ Status resolve_transposed_axis(const TransposedWindows& transposed, int i, int64
                                WindowAxis& axis, int64_t& output) {
   const Windows& windows = transposed.windows;
   const auto at = static_cast<size_t>(i);
+  EDDY_DCHECK(i < windows.rank) << "spatial axis " << i << " of " << windows.rank;
   axis = windows[i];
   if (transposed.has_output_shape)
     output = transposed.output_shape[at];

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
 #include "graph/ir/types.h"
@@ -42,7 +43,10 @@ struct Windows {
   AutoPad auto_pad = AutoPad::kNotSet;
   bool ceil_mode = false;
 
-  const WindowAxis& operator[](int i) const { return axes[static_cast<size_t>(i)]; }
+  const WindowAxis& operator[](int i) const {
+    EDDY_DCHECK(i >= 0 && i < kMaxSpatialRank) << "spatial axis " << i;
+    return axes[static_cast<size_t>(i)];
+  }
   WindowAxis& operator[](int i) { return axes[static_cast<size_t>(i)]; }
 };
 

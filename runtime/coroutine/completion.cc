@@ -17,6 +17,7 @@ struct Completion::Waiter {
     if (task_or_null != nullptr) {
       Scheduler::wake(task_or_null);
     } else {
+      EDDY_DCHECK(woken.load(std::memory_order_relaxed) == 0) << "a thread is woken twice";
       woken.store(1, std::memory_order_release);
       futex_wake_one(&woken);  // the waiter may be gone by now
     }
@@ -26,6 +27,7 @@ struct Completion::Waiter {
   }
 };
 
+static_assert(sizeof(std::atomic<std::uint32_t>) == 4, "a futex is a word of 32 bits");
 Completion::~Completion() {
   EDDY_CHECK(state_.load(std::memory_order_relaxed) <= kSet)
       << "a completion was destroyed while somebody waits for it";
@@ -42,6 +44,7 @@ void Completion::notify() {
 }
 
 bool Completion::enlist(Waiter& waiter) {
+  static_assert(alignof(Waiter) > kSet, "the address of a waiter is neither Empty nor Set");
   std::uint64_t state = state_.load(std::memory_order_acquire);
   do {
     if (state == kSet) return false;

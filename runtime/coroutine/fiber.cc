@@ -20,6 +20,7 @@ Fiber::Fiber(const Stack& stack, Entry entry, void* argument)
     : context_(fcontext::make_fcontext(stack.top(), stack.size_bytes, &Trampoline::run)),
       entry_(entry),
       argument_(argument) {
+  EDDY_DCHECK(stack.base != nullptr && entry != nullptr) << "a fiber lacks its stack or its entry";
   self_.stack_bottom = stack.base;
   self_.stack_bytes = stack.size_bytes;
 }
@@ -31,6 +32,7 @@ Fiber::~Fiber() {
 }
 
 void Fiber::finish() {
+  EDDY_DCHECK(state_ == State::kRunning) << "a fiber ends that does not run";
   state_ = State::kFinished;
   switch_hooks::before(self_, resumer_, /*last_way_out=*/true);
   fcontext::jump_fcontext(resumer_context_, this);

@@ -53,6 +53,7 @@ class Fiber {
   // As large as __cxa_eh_globals: the chain of caught exceptions and the count of uncaught.
   using ExceptionState = std::array<std::byte, 16>;
 
+  static_assert(sizeof(ExceptionState) == 2 * sizeof(void*), "a pointer and a padded count");
   struct Trampoline;  // the first frame on the stack
   void finish();
 
@@ -88,6 +89,7 @@ class Fiber {
   switch_hooks::Side unused;  // the fiber's own bounds are known
   switch_hooks::after(resumer_, unused);
   context_ = back.fctx;
+  EDDY_DCHECK(state_ == State::kSuspended || state_ == State::kFinished) << "a fiber left midway";
 
   std::memcpy(exceptions_.data(), globals, exceptions_.size());
   std::memcpy(globals, outer.data(), outer.size());
@@ -100,6 +102,7 @@ class Fiber {
   const boost::context::detail::transfer_t from =
       boost::context::detail::jump_fcontext(resumer_context_, this);
   resumer_context_ = from.fctx;
+  EDDY_DCHECK(state_ == State::kRunning) << "a fiber goes on that nobody has resumed";
   switch_hooks::after(self_, resumer_);
 }
 

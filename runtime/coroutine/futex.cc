@@ -15,6 +15,8 @@ namespace eddy {
 
 void futex_wait(const void* word, std::uint32_t expected,
                 const std::chrono::steady_clock::time_point* deadline_or_null) {
+  EDDY_DCHECK(reinterpret_cast<std::uintptr_t>(word) % sizeof(expected) == 0)
+      << "a futex is an aligned word";
   timespec deadline{};
   if (deadline_or_null != nullptr) {
     const std::int64_t ns =

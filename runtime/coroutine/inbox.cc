@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "graph/base/check.h"
 #include "runtime/coroutine/futex.h"
 
 namespace eddy {
@@ -12,6 +13,7 @@ static_assert(sizeof(void*) == 8 && alignof(InboxNode) >= 4);
 
 void Inbox::push(InboxNode* node) {
   const std::uint64_t self = reinterpret_cast<std::uint64_t>(node);
+  EDDY_DCHECK(self > kPoked) << "no node, but a state";
   std::uint64_t head = head_.load(std::memory_order_relaxed);
   do {
     const bool is_list = head > kPoked;
@@ -35,6 +37,7 @@ InboxNode* Inbox::drain() {
   // Only the consumer writes Empty, so an Empty seen here stays until a producer pushes.
   if (is_empty()) return nullptr;
   const std::uint64_t head = head_.exchange(kEmpty, std::memory_order_acquire);
+  EDDY_DCHECK(head != kSleeping) << "the consumer drains while it sleeps";
   if (head <= kPoked) return nullptr;
   InboxNode* oldest = nullptr;
   for (InboxNode* node = reinterpret_cast<InboxNode*>(head); node != nullptr;) {

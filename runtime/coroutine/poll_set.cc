@@ -26,6 +26,8 @@ std::unique_lock<std::mutex> PollSet::lock_list() {
   waiting_.fetch_add(1, std::memory_order_relaxed);
   std::unique_lock lock(mutex_);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
+  EDDY_DCHECK(polling_thread_.load(std::memory_order_relaxed) == nullptr)
+      << "a pass goes on without the lock";
   return lock;
 }
 
@@ -45,6 +47,7 @@ void PollSet::remove(PollerId id) {
     return entry->id == id && !entry->removed;
   });
   EDDY_CHECK(place != entries_.end()) << "no poller " << static_cast<std::uint64_t>(id);
+  EDDY_DCHECK(count_.load(std::memory_order_relaxed) > 0) << "a poller was not counted";
   count_.fetch_sub(1, std::memory_order_relaxed);
   if (lock.owns_lock()) {
     dropped = std::move(*place);
@@ -59,18 +62,22 @@ void PollSet::remove(PollerId id) {
 template <typename Visit>
 void PollSet::visit_each(Visit visit) {
   std::vector<std::unique_ptr<Entry>> dropped;  // destroyed after the lock is gone
+  EDDY_DCHECK(!is_polling_here()) << "a poller polls the set that it is in";
   const std::unique_lock lock(mutex_);
   polling_thread_.store(this_thread(), std::memory_order_relaxed);
   const std::size_t size = entries_.size();  // those added during the pass wait for the next
   for (std::size_t i = 0; i < size; ++i) {
     if (!entries_[i]->removed) visit(*entries_[i]);
   }
+  EDDY_DCHECK(entries_.size() >= size) << "an entry was taken away during a pass";
   polling_thread_.store(nullptr, std::memory_order_relaxed);
   if (!std::exchange(sweep_needed_, false)) return;
   const auto kept = std::stable_partition(entries_.begin(), entries_.end(),
                                           [](const auto& entry) { return !entry->removed; });
   std::move(kept, entries_.end(), std::back_inserter(dropped));
   entries_.erase(kept, entries_.end());
+  EDDY_DCHECK(entries_.size() == count_.load(std::memory_order_relaxed))
+      << entries_.size() << " pollers are left";
 }
 
 bool PollSet::poll() {

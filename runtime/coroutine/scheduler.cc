@@ -21,6 +21,8 @@ constexpr std::chrono::nanoseconds kLongestRound{100'000};
 constexpr std::chrono::nanoseconds kShortestNap{2'000};
 constexpr std::chrono::nanoseconds kLongestNapOfLongWait{1'000'000};
 constexpr std::size_t kTaskBytes = (sizeof(Task) + 63) / 64 * 64;
+static_assert(alignof(Task) <= 64 && kTaskBytes % 64 == 0,
+              "a task at the top of a stack is aligned");
 
 // Set once by each scheduler's thread; tasks never migrate, so it holds across suspensions.
 thread_local Scheduler* this_threads_scheduler = nullptr;
@@ -54,11 +56,13 @@ Status Scheduler::spawn(TaskFunction function, std::string name) {
   {
     std::lock_guard lock(tasks_mutex_);
     EDDY_ASSIGN_OR_RETURN(const Stack whole, stacks_.acquire());
+    EDDY_DCHECK(whole.size_bytes > 2 * kTaskBytes) << "a stack of " << whole.size_bytes << " bytes";
     const Stack frames{whole.base, whole.size_bytes - kTaskBytes};
     task = new (frames.top())
         Task(this, whole, frames, &Scheduler::run_task, std::move(function), std::move(name));
     task->id = ++last_id_;
     task->older = youngest_;
+    EDDY_DCHECK(youngest_ == nullptr || youngest_->younger == nullptr) << "the list goes on";
     if (youngest_ != nullptr) youngest_->younger = task;
     youngest_ = task;
   }
@@ -68,6 +72,7 @@ Status Scheduler::spawn(TaskFunction function, std::string name) {
 
 void Scheduler::run_task(void* argument) {
   Task* task = static_cast<Task*>(argument);
+  EDDY_DCHECK(task->scheduler->running_ == task) << "a task begins outside its scheduler's loop";
   try {
     task->function();
     task->function.reset();
@@ -79,9 +84,11 @@ void Scheduler::run_task(void* argument) {
 }
 
 void Scheduler::end_task(Task* task) {
+  EDDY_DCHECK(task->fiber.is_finished()) << "task '" << task->name << "' has not returned";
   std::lock_guard lock(tasks_mutex_);
   if (task->older != nullptr) task->older->younger = task->younger;
   if (task->younger != nullptr) task->younger->older = task->older;
+  EDDY_DCHECK((task == youngest_) == (task->younger == nullptr)) << "the list of tasks is torn";
   if (task == youngest_) youngest_ = task->older;
   const Stack stack = task->stack;
   task->~Task();
@@ -114,6 +121,7 @@ void Scheduler::suspend_running(const char* what) {
   task->waits_for.store(what, std::memory_order_relaxed);
   task->state.store(TaskState::kWaiting, std::memory_order_relaxed);
   task->fiber.suspend();
+  EDDY_DCHECK(running_ == task) << "another task runs on the stack of '" << task->name << "'";
   task->waits_for.store("", std::memory_order_relaxed);
 }
 
@@ -121,6 +129,7 @@ void Scheduler::call_on_thread_stack(void (*function)(void*), void* context) {
   Scheduler* scheduler = this_threads_scheduler;
   EDDY_CHECK(scheduler != nullptr) << "only a task may leave its stack";
   Task* task = scheduler->running_task();
+  EDDY_DCHECK(function != nullptr && task->thread_call == nullptr) << "no call, or two at once";
   task->thread_call = function;
   task->thread_context = context;
   task->fiber.suspend();
@@ -174,6 +183,7 @@ void Scheduler::run_loop() {
       idle();
     }
   }
+  EDDY_DCHECK(ready_.is_empty() && running_ == nullptr) << "a task is left behind";
   this_threads_scheduler = nullptr;
 }
 
@@ -190,6 +200,7 @@ bool Scheduler::has_tasks() {
 void Scheduler::accept_wakes() {
   for (InboxNode* node = inbox_.drain(); node != nullptr;) {
     InboxNode* next = node->next;
+    EDDY_DCHECK(static_cast<Task*>(node)->scheduler == this) << "the task of another scheduler";
     ready_.push(static_cast<Task*>(node));
     node = next;
   }
@@ -210,6 +221,8 @@ bool Scheduler::run_due_timers() {
 
 // Whether it has called anything on this stack. Inlined for the reason given in fiber.h.
 [[gnu::always_inline]] inline bool Scheduler::resume(Task* task) {
+  EDDY_DCHECK(running_ == nullptr && !is_in_thread_call_)
+      << "a task is resumed from inside another";
   bool has_called = false;
   task->state.store(TaskState::kRunning, std::memory_order_relaxed);
   running_ = task;
@@ -239,6 +252,7 @@ bool Scheduler::run_ready_tasks() {
 }
 
 void Scheduler::idle() {
+  EDDY_DCHECK(ready_.is_empty()) << "the thread rests while tasks are ready";
   const Clock::time_point now = Clock::now();
   if (!was_idle_) {
     was_idle_ = true;
@@ -274,6 +288,7 @@ void Scheduler::sleep_until_woken(Clock::time_point latest) {
 // ---------------------------------------------------------------- ready queue
 
 void Scheduler::ReadyQueue::push(Task* task) {
+  EDDY_DCHECK(head_ == nullptr || tail_ != task) << "task '" << task->name << "' is woken twice";
   task->state.store(TaskState::kReady, std::memory_order_relaxed);
   task->next = nullptr;
   (head_ == nullptr ? head_ : tail_->next) = task;
@@ -281,6 +296,7 @@ void Scheduler::ReadyQueue::push(Task* task) {
 }
 
 Task* Scheduler::ReadyQueue::pop() {
+  EDDY_DCHECK(head_ != nullptr) << "no task is ready";
   Task* task = static_cast<Task*>(head_);
   head_ = head_->next;
   return task;

@@ -20,6 +20,7 @@ constexpr std::size_t kDefaultMaxMapCount = 65530;
 constexpr std::size_t kMinStackBytes = std::size_t{16} << 10;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
+  EDDY_CHECK(unit > 0) << "the size of a page is not known";
   return (value + unit - 1) / unit * unit;
 }
 
@@ -82,6 +83,7 @@ Result<Stack> StackPool::acquire() {
 void StackPool::release(const Stack& stack) {
   EDDY_CHECK(live_ > 0) << "released more stacks than were acquired";
   EDDY_CHECK(stack.size_bytes == stack_bytes_) << "this stack is of another pool";
+  EDDY_DCHECK(idle_.empty() || idle_.back().base != stack.base) << "a stack is released twice";
   --live_;
   // Frames that never returned leave red zones behind, which would trip the next user.
   switch_hooks::unpoison(stack.base, stack.size_bytes);
@@ -90,6 +92,8 @@ void StackPool::release(const Stack& stack) {
   } else {
     unmap_stack(stack);
   }
+  EDDY_DCHECK(live_ + idle_.size() <= max_stacks_)
+      << live_ << " live and " << idle_.size() << " idle stacks, of " << max_stacks_;
 }
 
 Result<Stack> StackPool::map_stack() const {

@@ -51,6 +51,7 @@ class TaskFunction {
 
  private:
   static constexpr std::size_t kInlineBytes = 48;
+  static_assert(kInlineBytes >= sizeof(void*), "a boxed closure is held by its pointer");
   struct Table {
     void (*call)(void* storage);
     void (*move)(void* from, void* to);  // and destroys what is left in `from`
@@ -78,6 +79,7 @@ class TaskFunction {
                                    [](void* storage) { delete as<Held*>(storage); }};
 
   void take(TaskFunction& other) {
+    EDDY_DCHECK(table_ == nullptr) << "what it holds would be lost";
     table_ = std::exchange(other.table_, nullptr);
     if (table_ != nullptr) table_->move(other.storage_, storage_);
   }

@@ -10,7 +10,8 @@ Timers::Added Timers::add(Clock::time_point when, Callback callback) {
   EDDY_CHECK(callback != nullptr) << "a timer needs a callback";
   std::lock_guard lock(mutex_);
   const TimerId id{when, ++last_sequence_};
-  const auto place = pending_.emplace(id, std::move(callback)).first;
+  const auto [place, is_new] = pending_.emplace(id, std::move(callback));
+  EDDY_DCHECK(is_new) << "two timers have the number " << id.sequence;
   publish_next();
   return {id, place == pending_.begin()};
 }

@@ -2,6 +2,8 @@
 
 #include <x86intrin.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -9,6 +11,7 @@ constexpr int kShortRounds = 64;  // between two looks at the clock
 
 // After how many rounds to look again, where the last `rounds` of them took that long.
 int rounds_to_look(uint64_t cycles, int rounds) {
+  EDDY_DCHECK(rounds > 0) << rounds << " rounds";
   return cycles / static_cast<uint64_t>(rounds) < WorkerPool::kSliceCycles / (2 * kShortRounds)
              ? kShortRounds
              : 1;
@@ -32,6 +35,7 @@ void CpuStrands::run_here(RunControl& control) {
 }
 
 void CpuStrands::enqueue(uint32_t strand) {
+  EDDY_DCHECK(strand < tasks_.size()) << "strand " << strand << " of " << tasks_.size();
   set_state(strand, StrandState::kQueued);
   pool_.enqueue(
       [](void* context) {
@@ -55,6 +59,7 @@ struct CpuStrands::Worker {
 
   bool call(uint32_t strand, uint32_t& at) {
     const Binding& binding = bindings[at];
+    EDDY_DCHECK(binding.run != nullptr) << "command " << at << " calls nothing";
     if (!binding.run(binding.context)) [[unlikely]] {
       owner.control().request_stop(StopReason::kFailed);
       return true;
@@ -67,6 +72,7 @@ struct CpuStrands::Worker {
   bool start(uint32_t strand, uint32_t at) { return owner.start_call(strand, at); }
   int32_t decide(uint32_t, uint32_t at) {
     const Binding& binding = bindings[at];
+    EDDY_DCHECK(binding.decide != nullptr) << "command " << at << " asks nobody";
     const int32_t decision = binding.decide(binding.context);
     if (decision < 0) [[unlikely]]
       owner.control().request_stop(StopReason::kFailed);

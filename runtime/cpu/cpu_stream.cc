@@ -17,6 +17,7 @@ uint64_t CpuStreamEvent::issue_record() {
 }
 
 void CpuStreamEvent::complete_record(uint64_t generation) {
+  EDDY_DCHECK(generation > 0 && generation <= issued()) << "record " << generation << " is unknown";
   std::vector<EventListener*> ready;
   {
     std::lock_guard lock(mutex_);
@@ -33,6 +34,7 @@ void CpuStreamEvent::complete_record(uint64_t generation) {
 }
 
 bool CpuStreamEvent::listen_for(uint64_t generation, EventListener& listener) {
+  EDDY_DCHECK(generation <= issued()) << "record " << generation << " is never made";
   std::lock_guard lock(mutex_);
   if (completed_.load(std::memory_order_acquire) >= generation) return true;
   waiting_.push_back({generation, &listener});
@@ -48,6 +50,7 @@ CpuStream::~CpuStream() {
     {
       // The worker that made the stream idle may still hold the mutex.
       std::lock_guard lock(mutex_);
+      EDDY_DCHECK(queue_.empty() == is_idle()) << "the queue and its count differ";
       if (is_idle()) return;
       const Item& front = queue_.front();
       EDDY_CHECK(front.kind != Item::Kind::kWait || front.event->has_completed(front.generation))
@@ -59,6 +62,7 @@ CpuStream::~CpuStream() {
 }
 
 bool CpuStream::launch(const Work& work) {
+  EDDY_DCHECK(work.run != nullptr) << "work that does nothing is launched";
   if (work.is_cheap && is_idle()) {
     work.run(work.context);
     return true;
@@ -87,6 +91,7 @@ bool CpuStream::wait(Event& event) {
 }
 
 bool CpuStream::hold(std::shared_ptr<Gate> gate) {
+  EDDY_DCHECK(gate != nullptr) << "a stream is held by no gate";
   auto& mine = static_cast<CpuGate&>(*gate);
   push({Item::Kind::kWait, {}, &mine.event_, mine.generation_, std::move(gate)});
   return true;
@@ -100,11 +105,15 @@ bool CpuStream::listen_or_idle(EventListener& listener) {
 }
 
 void CpuStream::push(const Item& item) {
+  EDDY_DCHECK((item.kind == Item::Kind::kWork) == (item.event == nullptr))
+      << "an item of two kinds";
   bool was_idle;
   {
     std::lock_guard lock(mutex_);
     queue_.push_back(item);
     was_idle = pending_.fetch_add(1, std::memory_order_acq_rel) == 0;
+    EDDY_DCHECK(queue_.size() == pending_.load(std::memory_order_relaxed))
+        << queue_.size() << " commands are queued";
   }
   if (was_idle) schedule();
 }
@@ -121,6 +130,7 @@ void CpuStream::drain() {
     Item item;
     {
       std::lock_guard lock(mutex_);
+      EDDY_DCHECK(!queue_.empty()) << "an idle stream is drained";
       item = queue_.front();
     }
     if (item.kind == Item::Kind::kWait && !item.event->listen_for(item.generation, *this)) return;
@@ -135,6 +145,7 @@ void CpuStream::drain() {
         return schedule();
       }
       listeners.swap(idle_listeners_);
+      EDDY_DCHECK(queue_.empty()) << "a stream says that it is idle, and is not";
     }
     // Idle now: the issuer may destroy the stream at once, so nothing of it is touched below.
     for (EventListener* listener : listeners) listener->on_complete();

@@ -45,7 +45,10 @@ void push(Buffer*& list, Buffer* buffer) {
   list = buffer;
 }
 
-Buffer* pop(Buffer*& list) { return std::exchange(list, next_of(list)); }
+Buffer* pop(Buffer*& list) {
+  EDDY_DCHECK(list != nullptr) << "nothing of this class is cached";
+  return std::exchange(list, next_of(list));
+}
 
 void give_back(Buffer* list) {
   while (list != nullptr) {
@@ -60,6 +63,7 @@ constexpr size_t kHeaderBytes = kAlignment;
 constexpr size_t kFirstLargeClass = size_class_of(size_t{64} << 10);
 constexpr size_t kReach = 8;
 static_assert(sizeof(Header) <= kHeaderBytes, "the header must fit before the aligned bytes");
+static_assert(alignof(Header) <= kAlignment, "blocks are aligned for their header");
 
 }  // namespace
 
@@ -84,6 +88,8 @@ Buffer* HostAllocator::take_cached(size_t size_class) {
     if (free_[c] == nullptr) continue;
     if (!charge(size_class_bytes(c) - size_class_bytes(size_class))) continue;
     Buffer* const buffer = pop(free_[c]);
+    EDDY_DCHECK(buffer->size_class == c && buffer->capacity_bytes <= statistics_.cached_bytes)
+        << "class " << buffer->size_class << " is cached in the list of " << c;
     statistics_.cached_bytes -= buffer->capacity_bytes;
     return buffer;
   }
@@ -101,6 +107,8 @@ void* HostAllocator::allocate_block(size_t capacity_bytes) {
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   const size_t size_class = size_bytes < kMaxPooledBytes ? size_class_of(size_bytes) : 0;
   const size_t capacity_bytes = size_class_bytes(size_class);
+  EDDY_DCHECK(capacity_bytes >= size_bytes || size_bytes >= kMaxPooledBytes)
+      << "class " << size_class << " is too small for " << size_bytes << " bytes";
   Buffer* spares = nullptr;
   lock_.lock();
   const bool fits = size_bytes < kMaxPooledBytes && charge(capacity_bytes);
@@ -112,6 +120,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
     // Smaller blocks of a tensor that grows are of no use any more.
     for (size_t c = kFirstLargeClass; c < size_class; ++c) {
       while (free_[c] != nullptr && statistics_.cached_bytes > statistics_.used_bytes / 2) {
+        EDDY_DCHECK(free_[c]->capacity_bytes <= statistics_.cached_bytes) << "the books are wrong";
         statistics_.cached_bytes -= free_[c]->capacity_bytes;
         push(spares, pop(free_[c]));
       }
@@ -128,6 +137,7 @@ Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {
   if (block == nullptr) {
     if (fits) {
       lock_.lock();
+      EDDY_DCHECK(statistics_.used_bytes >= capacity_bytes) << "more is given back than was taken";
       statistics_.used_bytes -= capacity_bytes;
       lock_.unlock();
     }
@@ -157,6 +167,8 @@ Result<BufferRef> HostAllocator::allocate_strings(size_t count) {
 
 bool HostAllocator::charge_strings(Buffer* buffer, size_t size_bytes) noexcept {
   lock_.lock();
+  EDDY_DCHECK(statistics_.used_bytes >= buffer->charged_bytes + buffer->capacity_bytes)
+      << "a buffer with strings is not counted as in use";
   const size_t others = statistics_.used_bytes - buffer->charged_bytes;
   const bool fits = limit_bytes_ == 0 || size_bytes <= buffer->charged_bytes ||
                     (others <= limit_bytes_ && size_bytes <= limit_bytes_ - others);
@@ -170,10 +182,16 @@ bool HostAllocator::charge_strings(Buffer* buffer, size_t size_bytes) noexcept {
 }
 
 void HostAllocator::release(Buffer* buffer) noexcept {
+  EDDY_DCHECK(buffer->owner == this && buffer->size_class < kNumSizeClasses)
+      << "the buffer of another allocator";
+  EDDY_DCHECK(buffer->references.load(std::memory_order_relaxed) <= 1)
+      << "a buffer goes while others refer to it";
   std::destroy_n(static_cast<std::string*>(buffer->data), buffer->num_strings);
   buffer->num_strings = 0;
   close(buffer);
   lock_.lock();
+  EDDY_DCHECK(statistics_.used_bytes >= buffer->capacity_bytes + buffer->charged_bytes)
+      << statistics_.used_bytes << " bytes are in use, and more go";
   statistics_.used_bytes -= buffer->capacity_bytes + buffer->charged_bytes;
   buffer->charged_bytes = 0;
   statistics_.cached_bytes += buffer->capacity_bytes;

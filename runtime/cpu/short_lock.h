@@ -12,6 +12,8 @@
 #include <chrono>
 #include <thread>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class ShortLock {
@@ -20,7 +22,10 @@ class ShortLock {
     if (is_taken_.test_and_set(std::memory_order_acquire)) [[unlikely]]
       wait();
   }
-  void unlock() { is_taken_.clear(std::memory_order_release); }
+  void unlock() {
+    EDDY_DCHECK(is_taken_.test(std::memory_order_relaxed)) << "nobody holds the lock";
+    is_taken_.clear(std::memory_order_release);
+  }
 
  private:
   static constexpr int kSpins = 100;

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 int usable_processors() {
@@ -27,6 +29,7 @@ namespace {
 
 // How many threads the system would give now, up to `wanted`. Throws std::system_error for none.
 int threads_to_be_had(int wanted) {
+  EDDY_CHECK(wanted > 0) << wanted << " threads are wanted";
   std::latch may_end(1);
   std::vector<std::thread> threads;
   threads.reserve(static_cast<size_t>(wanted));
@@ -89,13 +92,15 @@ int WorkerPool::num_idle() const {
 }
 
 void WorkerPool::enqueue(Function run, void* context) {
+  EDDY_DCHECK(run != nullptr) << "a task does nothing";
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
   // Counts the task and this call: the task's end may lead its waiter to destroy the pool before
   // oneTBB has left this call.
   num_live_.fetch_add(2, std::memory_order_relaxed);
   try {
     arena_->arena.enqueue([this, run, context] {
-      num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+      const int64_t num_waiting = num_waiting_.fetch_sub(1, std::memory_order_relaxed);
+      EDDY_DCHECK(num_waiting > 0) << "a task begins that did not wait";
       run(context);
       num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
     });
@@ -103,7 +108,8 @@ void WorkerPool::enqueue(Function run, void* context) {
     // One more worker is refused. The task is queued by then: those there are take it.
     if (!has_worker_.load(std::memory_order_relaxed)) throw;
   }
-  num_live_.fetch_sub(1, std::memory_order_release);
+  const int64_t num_live = num_live_.fetch_sub(1, std::memory_order_release);
+  EDDY_DCHECK(num_live > 0) << "this call was not counted";
 }
 
 }  // namespace eddy

@@ -75,7 +75,8 @@ Result<void*> CudaPinnedMemory::allocate(size_t size_bytes) {
       context_.api().host_allocate(&memory, size_bytes, kCuHostAllocPortable | kCuHostAllocMapped),
       "cuMemHostAlloc"));
   std::lock_guard lock(mutex_);
-  blocks_[reinterpret_cast<uintptr_t>(memory)] = size_bytes;
+  const bool is_new = blocks_.emplace(reinterpret_cast<uintptr_t>(memory), size_bytes).second;
+  EDDY_CHECK(is_new) << "the driver gives a block that is in use";
   return memory;
 }
 
@@ -92,7 +93,8 @@ bool CudaPinnedMemory::contains(const void* memory, size_t size_bytes) const {
 void CudaPinnedMemory::free(void* memory) {
   {
     std::lock_guard lock(mutex_);
-    blocks_.erase(reinterpret_cast<uintptr_t>(memory));
+    const size_t num_erased = blocks_.erase(reinterpret_cast<uintptr_t>(memory));
+    EDDY_CHECK(num_erased == 1) << "a block goes back that is not of this memory";
   }
   const CudaContext::Use use(context_);
   (void)context_.check(context_.api().host_free(memory), "cuMemFreeHost");
@@ -127,6 +129,9 @@ Buffer* CudaAllocator::take_cached(size_t size_class) {
   }
   Buffer* buffer = found->buffer;
   list.erase(found);
+  EDDY_DCHECK(buffer->size_class == size_class &&
+              buffer->capacity_bytes <= statistics_.cached_bytes)
+      << "class " << buffer->size_class << " is cached in the list of " << size_class;
   statistics_.cached_bytes -= buffer->capacity_bytes;
   return buffer;
 }
@@ -145,6 +150,7 @@ Result<Buffer*> CudaAllocator::take(size_t size_class, std::unique_lock<std::mut
 // what it waits for is not issued, or nothing has moved for kPatience. The lock is given up
 // meanwhile.
 bool CudaAllocator::wait_for_users(std::unique_lock<std::mutex>& lock) {
+  EDDY_DCHECK(lock.owns_lock()) << "the lists are read without the lock";
   using Clock = std::chrono::steady_clock;
   uint64_t seen = 0;
   Clock::time_point moved = Clock::now();
@@ -175,6 +181,7 @@ bool CudaAllocator::wait_for_users(std::unique_lock<std::mutex>& lock) {
 
 // The lock is given up meanwhile.
 Result<Buffer*> CudaAllocator::make(size_t size_class, std::unique_lock<std::mutex>& lock) {
+  EDDY_DCHECK(lock.owns_lock()) << "the lock that is given up is not held";
   const size_t capacity_bytes = size_class_bytes(size_class);
   lock.unlock();
   Result<void*> memory = source_->allocate(capacity_bytes);
@@ -207,6 +214,9 @@ Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
   if (size_bytes >= kMaxPooledBytes) return out_of_memory(size_bytes, Status::ok());
   const size_t size_class = size_class_of(size_bytes);
   const size_t capacity_bytes = size_class_bytes(size_class);
+  EDDY_DCHECK(capacity_bytes >= size_bytes) << "class " << size_class << " is too small";
+  EDDY_DCHECK(limit_bytes_ == 0 || statistics_.used_bytes <= limit_bytes_)
+      << statistics_.used_bytes << " bytes are in use of " << limit_bytes_;
   if (limit_bytes_ != 0 && capacity_bytes > limit_bytes_ - statistics_.used_bytes) {
     return out_of_memory(size_bytes, Status::ok());
   }
@@ -214,6 +224,7 @@ Result<BufferRef> CudaAllocator::allocate(size_t size_bytes) {
   statistics_.used_bytes += capacity_bytes;
   Result<Buffer*> taken = take(size_class, lock);
   if (!taken.is_ok()) {
+    EDDY_DCHECK(statistics_.used_bytes >= capacity_bytes) << "more is given back than was taken";
     statistics_.used_bytes -= capacity_bytes;
     EDDY_RETURN_IF_ERROR(context_.health());
     const bool is_exhausted = taken.status().code() == StatusCode::kResourceExhausted;
@@ -231,8 +242,14 @@ Result<BufferRef> CudaAllocator::allocate_strings(size_t) {
 }
 
 void CudaAllocator::release(Buffer* buffer) noexcept {
+  EDDY_DCHECK(buffer->owner == this && buffer->size_class < kNumSizeClasses)
+      << "the buffer of another allocator";
+  EDDY_DCHECK(buffer->references.load(std::memory_order_relaxed) <= 1)
+      << "a buffer goes while others refer to it";
   auto users = progress_.now();
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(statistics_.used_bytes >= buffer->capacity_bytes)
+      << statistics_.used_bytes << " bytes are in use, and more go";
   statistics_.used_bytes -= buffer->capacity_bytes;
   statistics_.cached_bytes += buffer->capacity_bytes;
   free_[buffer->size_class].push_back({buffer, std::move(users)});
@@ -250,6 +267,7 @@ void CudaAllocator::trim() {
     for (auto& list : free_) {
       std::erase_if(list, [&](Cached& cached) {
         if (!is_unused(cached)) return false;
+        EDDY_DCHECK(cached.buffer->capacity_bytes <= statistics_.cached_bytes) << "wrong books";
         statistics_.cached_bytes -= cached.buffer->capacity_bytes;
         unused.push_back(cached.buffer);
         return true;

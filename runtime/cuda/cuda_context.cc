@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -149,6 +151,7 @@ Result<CuStream> CudaContext::make_stream() {
 }
 
 void CudaContext::lose(Status status) {
+  EDDY_CHECK(!status.is_ok()) << "a device is lost without a reason";
   std::lock_guard lock(mutex_);
   if (!loss_.is_ok()) return;
   loss_ = std::move(status);
@@ -179,6 +182,7 @@ Status CudaContext::health() const {
   if (!is_lost()) [[likely]]
     return Status::ok();
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(!loss_.is_ok()) << "the device is lost without a reason";
   return loss_;
 }
 

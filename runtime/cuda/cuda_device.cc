@@ -2,8 +2,9 @@
 
 #include <cstring>
 
-#include "ops/cuda/images/loop_control.h"
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
+#include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
@@ -161,6 +162,7 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
 
 Status CudaDevice::copy_by_kernel(void* to, const void* from, size_t size_bytes,
                                   void* native_stream) {
+  EDDY_DCHECK(can_copy_words() && size_bytes > 0) << "no kernel copies, or it copies nothing";
   cuda::LoopCopyParams params{};
   params.num_pieces = 1;
   params.pieces[0] = {to, from, size_bytes};

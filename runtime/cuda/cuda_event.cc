@@ -27,6 +27,8 @@ Result<CuEvent> CudaEventPool::acquire() {
 
 void CudaEventPool::release(CuEvent event) {
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(event != nullptr && free_.size() < num_made_)
+      << "of " << num_made_ << " events more than all come back";
   free_.push_back(event);
 }
 
@@ -44,6 +46,7 @@ bool CudaRecord::is_complete() {
 }
 
 bool CudaPollList::add(std::shared_ptr<CudaRecord> record, EventListener& listener) {
+  EDDY_DCHECK(record != nullptr) << "a listener waits for no record";
   if (record->is_complete()) return false;
   std::lock_guard lock(mutex_);
   entries_.push_back({std::move(record), &listener});

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/device/device.h"
 
@@ -50,7 +51,10 @@ class CudaRecord {
   CuEvent event() const { return event_; }
   bool is_issued() const { return state_.load(std::memory_order_acquire) != State::kCalled; }
   // By the stream, once the driver has it.
-  void mark_issued() { state_.store(State::kIssued, std::memory_order_release); }
+  void mark_issued() {
+    EDDY_DCHECK(state_.load(std::memory_order_relaxed) == State::kCalled) << "issued twice";
+    state_.store(State::kIssued, std::memory_order_release);
+  }
   // Asks the driver. Complete too when the device is lost.
   bool is_complete();
 

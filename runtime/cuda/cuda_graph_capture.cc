@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_launch.h"
@@ -10,6 +11,12 @@
 namespace eddy {
 namespace {
 
+static_assert(sizeof(cuda::LoopCopyParams) <= 4096, "the driver takes no larger parameters");
+static_assert(static_cast<int>(CaseChoice::Type::kBool) == 0 &&
+                  static_cast<int>(CaseChoice::Type::kInt32) == 1 &&
+                  static_cast<int>(CaseChoice::Type::kInt64) == 2,
+              "CaseChoiceParams::type names them so");
+static_assert(CaseChoice::kFail < 0, "case_choice fails the run for what is below 0");
 class CudaCapturedGraph : public CapturedGraph {
  public:
   CudaCapturedGraph(CudaContext& context, CuGraph graph, CuGraphExec executable)
@@ -88,6 +95,7 @@ CudaGraphCapture::~CudaGraphCapture() {
 
 Result<CuStream> CudaGraphCapture::native_stream(uint32_t index) {
   const CudaContext::Use use(context_);
+  EDDY_DCHECK(has_begun_.size() == streams_.size()) << has_begun_.size() << " streams are known";
   while (streams_.size() <= index) {
     EDDY_ASSIGN_OR_RETURN(const CuStream made, context_.make_stream());
     streams_.push_back(made);
@@ -135,6 +143,7 @@ Status CudaGraphCapture::close_capture() {
   CuGraph graph = nullptr;
   const CuGraphNode* last = nullptr;
   size_t num_last = 0;
+  EDDY_CHECK(!streams_.empty() && !levels_.empty()) << "nothing is open that could be closed";
   const CuResult asked =
       api.stream_capture_info(streams_[0], &status, &id, &graph, &last, &num_last);
   std::vector<CuGraphNode> nodes;
@@ -155,6 +164,7 @@ Result<void*> CudaGraphCapture::stream(uint32_t stream) {
 Result<void*> CudaGraphCapture::capturing_stream(uint32_t index) {
   EDDY_ASSIGN_OR_RETURN(const CuStream native, native_stream(index));
   EDDY_RETURN_IF_ERROR(open_capture());
+  EDDY_DCHECK(is_capturing_ && index < has_begun_.size()) << "capture stream " << index;
   if (!has_begun_[index]) {
     return internal_error("capture stream " + std::to_string(index) +
                           " is used before it waits for an event");
@@ -183,6 +193,7 @@ Status CudaGraphCapture::wait(uint32_t stream, uint32_t event) {
   EDDY_ASSIGN_OR_RETURN(const CuStream native, native_stream(stream));
   EDDY_RETURN_IF_ERROR(open_capture());
   const CudaContext::Use use(context_);
+  EDDY_DCHECK(num_events_ <= events_.size()) << num_events_ << " events of " << events_.size();
   EDDY_RETURN_IF_ERROR(context_.check(context_.api().stream_wait_event(native, events_[event], 0),
                                       "cuStreamWaitEvent"));
   has_begun_[stream] = true;
@@ -195,6 +206,9 @@ Status CudaGraphCapture::copy(void* to, const void* from, size_t size_bytes) {
 }
 
 Status CudaGraphCapture::copy_all(std::span<const MemoryCopy> copies) {
+  EDDY_DCHECK(std::ranges::all_of(copies, [](const MemoryCopy& each) {
+    return each.to != nullptr && each.from != nullptr && each.size_bytes > 0;
+  })) << "a copy of nothing is captured";
   if (kernels_.copy != nullptr) return copy_by_kernel(copies);
   EDDY_ASSIGN_OR_RETURN(void* const native, stream(0));
   for (const MemoryCopy& each : copies) {
@@ -286,6 +300,7 @@ Status CudaGraphCapture::keep(const cuda::LoopStepParams& step) {
   if (kept_ && !can_follow(*kept_, step)) EDDY_RETURN_IF_ERROR(flush());
   if (!kept_) kept_.emplace();
   const uint32_t counts = kept_->step.flags;
+  EDDY_DCHECK(counts == 0 || kept_->step.counter == step.counter) << "one launch counts two loops";
   kept_->step = step;
   kept_->step.flags |= counts;
   return Status::ok();
@@ -295,6 +310,8 @@ Status CudaGraphCapture::flush() {
   if (!kept_) return Status::ok();
   const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
   if (kept.num_pieces == 0) return launch_one(kernels_.step, &kept.step);
+  EDDY_DCHECK(kept.num_pieces > 0 && kept.num_pieces <= cuda::kMaxLoopCopies)
+      << kept.num_pieces << " pieces are copied";
   constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
   const auto most_blocks =
       4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
@@ -341,6 +358,7 @@ Result<std::vector<CuGraph>> CudaGraphCapture::add_conditional(CuConditionalHand
   const CudaContext::Use use(context_);
   Level& level = levels_.back();
   CuGraphNodeParams params;
+  EDDY_CHECK(num_bodies > 0) << "a conditional node has no body";
   params.type = CuGraphNodeType::kConditional;
   params.conditional = {};
   params.conditional.handle = handle;
@@ -366,6 +384,7 @@ Status CudaGraphCapture::begin_while(const LoopTest& test) {
   EDDY_RETURN_IF_ERROR(this->test(test, handle, 0));
   EDDY_ASSIGN_OR_RETURN(const std::vector<CuGraph> bodies,
                         add_conditional(handle, CuConditionalType::kWhile, 1));
+  EDDY_CHECK(bodies.size() == 1) << "a loop has " << bodies.size() << " bodies";
   Level body;
   body.graph = bodies[0];
   body.handle = handle;
@@ -400,6 +419,7 @@ Status CudaGraphCapture::begin_again() {
 }
 
 Status CudaGraphCapture::end_while() {
+  EDDY_CHECK(levels_.size() > 1 && levels_.back().branches.empty()) << "no loop is open";
   const Level& body = levels_.back();
   EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
   if (body.is_again) EDDY_RETURN_IF_ERROR(count_launches().status());
@@ -435,6 +455,7 @@ Status CudaGraphCapture::begin_case(const CaseChoice& choice, uint32_t num_branc
 
 Status CudaGraphCapture::begin_branch() {
   EDDY_RETURN_IF_ERROR(close_capture());
+  EDDY_CHECK(levels_.size() > 1) << "a branch begins outside a case";
   Level& level = levels_.back();
   if (level.next_branch == level.branches.size()) {
     return internal_error("a case has more branches than announced");
@@ -445,6 +466,9 @@ Status CudaGraphCapture::begin_branch() {
 }
 
 Status CudaGraphCapture::end_case() {
+  EDDY_CHECK(levels_.size() > 1 && !levels_.back().branches.empty()) << "no case is open";
+  EDDY_CHECK(levels_.back().next_branch == levels_.back().branches.size())
+      << "a case ends behind branch " << levels_.back().next_branch;
   EDDY_RETURN_IF_ERROR(close_capture());
   levels_.pop_back();
   return Status::ok();

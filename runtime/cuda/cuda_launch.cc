@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_launch.h"
 
+#include "graph/base/check.h"
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/pinned_words.h"
@@ -86,6 +87,9 @@ class Probe {
 
 Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_blocks,
                    uint32_t num_threads, const void* params, CuStream stream) {
+  EDDY_DCHECK(function != nullptr && params != nullptr) << "no kernel, or none of its parameters";
+  EDDY_DCHECK(num_blocks > 0) << "a grid of no blocks";
+  EDDY_DCHECK(num_threads > 0 && num_threads <= 1024) << "a block of " << num_threads << " threads";
   const CudaApi& api = context.api();
   context.count_launches(1);
   const uint32_t* guard = context.launch_guards().take(stream);

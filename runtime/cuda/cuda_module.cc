@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/images/image.h"
 #include "runtime/cuda/cuda_launch.h"
@@ -10,6 +11,7 @@ namespace eddy {
 namespace {
 
 constexpr uint64_t kLaunchesOfACall = 4;  // at most, of a library: a guess
+static_assert(cuda::kBlockThreads % 32 == 0 && cuda::kBlockThreads <= 1024, "warps fill a block");
 
 }  // namespace
 
@@ -22,6 +24,7 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
   const CudaContext::Use use(context);
   std::unique_ptr<CudaModule> loaded(new CudaModule(context, compiler_or_null));
   for (const void* image : images) {
+    EDDY_CHECK(image != nullptr) << "an image is missing";
     CuModule module = nullptr;
     Status status = context.check(context.api().module_load(&module, image), "cuModuleLoadData");
     if (!status.is_ok()) {
@@ -42,6 +45,7 @@ CudaModule::~CudaModule() {
 }
 
 Result<CudaFunction> CudaModule::find(std::string_view name) {
+  EDDY_CHECK(!name.empty()) << "a kernel without a name is looked for";
   std::lock_guard lock(mutex_);
   const auto found = functions_.find(name);
   if (found != functions_.end()) return CudaFunction(found->second);
@@ -60,6 +64,7 @@ Result<CudaFunction> CudaModule::find(std::string_view name) {
 
 Result<CudaFunction> CudaModule::compile(const cuda::KernelSource& source) {
   if (compiler_or_null_ == nullptr) return CudaLauncher::compile(source);
+  EDDY_CHECK(!source.name.empty()) << "a kernel without a name is made";
   std::lock_guard lock(mutex_);
   const auto found = functions_.find(source.name);
   if (found != functions_.end()) return CudaFunction(found->second);

@@ -72,6 +72,11 @@ bool CudaStream::hold(std::shared_ptr<Gate> gate) {
 }
 
 bool CudaStream::request(Item item) {
+  using Kind = Item::Kind;
+  EDDY_DCHECK((item.kind == Kind::kWork) == (item.work.run != nullptr)) << "work that does nothing";
+  EDDY_DCHECK((item.kind == Kind::kRecord || item.kind == Kind::kWait) == (item.record != nullptr))
+      << "a record or a wait names its record, nothing else does";
+  EDDY_DCHECK((item.kind == Kind::kGate) == (item.gate != nullptr)) << "a hold names its gate";
   if (shared_.context.is_lost() || is_captured()) return false;
   bool was_watched = true;
   bool is_kept = false;
@@ -146,6 +151,8 @@ bool CudaStream::issue(Item& item) {
   const uint64_t issued = progress_->issued_.fetch_add(1, std::memory_order_acq_rel) + 1;
   const uint64_t launches = context.num_launches() - launched;
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(is_issuing_ && issued <= progress_->requested())
+      << "position " << issued << " is issued and was not requested";
   if (item.gate != nullptr) gates_.emplace_back(issued, std::move(item.gate));
   if (item.kind == Item::Kind::kWork && launches > 1) {
     more_launches_.emplace_back(issued, launches - 1);
@@ -180,6 +187,7 @@ bool CudaStream::mark() {
   CudaContext& context = shared_.context;
   const uint64_t issued = progress_->issued();
   if (issued == marked_) return true;
+  EDDY_DCHECK(marked_ < issued) << "marked " << marked_ << " and issued " << issued;
   if (is_captured()) {
     progress_->want_mark();
     return true;
@@ -213,6 +221,8 @@ bool CudaStream::mark() {
 
 void CudaStream::hear_marks() {
   while (!event_marks_.empty() && event_marks_.front().record->is_complete()) {
+    EDDY_DCHECK(event_marks_.front().position > progress_->told_.load(std::memory_order_relaxed))
+        << "marks are out of order";
     progress_->told_.store(event_marks_.front().position, std::memory_order_release);
     event_marks_.pop_front();
   }
@@ -224,6 +234,7 @@ void CudaStream::hear_marks() {
 // Of Works that have ended. Under the mutex.
 void CudaStream::forget_launches() {
   while (!more_launches_.empty() && has_passed(more_launches_.front().first)) {
+    EDDY_DCHECK(num_more_ >= more_launches_.front().second) << "launches are forgotten twice";
     num_more_ -= more_launches_.front().second;
     more_launches_.pop_front();
   }
@@ -318,6 +329,7 @@ bool CudaStream::issue_kept() {
 
 bool CudaStream::leave_watch() {
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(is_watched_) << "a stream leaves a watch that it is not in";
   if (has_work_locked() || is_issuing_) return false;
   hear_marks();  // what it has kept for its work goes
   is_watched_ = false;

@@ -72,6 +72,7 @@ class CudaStream : public Stream {
   static constexpr uint64_t kCredit = 512;    // positions in flight; the driver blocks near 1000
   static constexpr uint64_t kMarkEvery = 64;  // positions
   static constexpr int kAskEvery = 64;        // polls of a stream that does not move
+  static_assert(kMarkEvery < kCredit, "a stream out of credit has a mark on its way");
 
   static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
   // On a stream that the application made and destroys, later.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "runtime/cuda/cuda_stream.h"
 
 namespace eddy {
 
 void CudaStreamList::watch(CudaStream& stream) {
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(find_or_null(&stream) == nullptr) << "a stream is watched twice";
   entries_.push_back({&stream});
 }
 
@@ -68,7 +70,9 @@ bool CudaStreamList::issue_kept(CudaStream* stream) {
   }
   const bool has_moved = stream->issue_kept();
   std::lock_guard lock(mutex_);
-  --find_or_null(stream)->num_issuers;
+  Entry* const entry = find_or_null(stream);
+  EDDY_CHECK(entry != nullptr && entry->num_issuers > 0) << "a stream has gone while it was issued";
+  --entry->num_issuers;
   has_left_.notify_all();
   return has_moved;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_launch.h"
@@ -17,7 +18,16 @@ struct TransferState : KernelState {
 
 // Staging memory for larger tensors comes in pieces.
 constexpr size_t kStagingBytes = size_t{16} << 20;
+static_assert(kMostBytesAtOnce <= kStagingBytes, "what is copied at once is one piece");
 
+// What the shape rules of both operators say.
+void check_transfer(const KernelArgs& args) {
+  EDDY_DCHECK(args.num_inputs == 1 && args.num_outputs == 1 && args.state != nullptr)
+      << args.num_inputs << " inputs and " << args.num_outputs << " outputs";
+  EDDY_DCHECK(args.inputs[0].element == args.outputs[0].element &&
+              args.inputs[0].count() == args.outputs[0].count())
+      << "a copy of another size";
+}
 Status enqueue(CudaDevice& device, NativeStream stream, void* to, const void* from,
                size_t size_bytes) {
   CudaContext& context = device.context();
@@ -41,6 +51,7 @@ Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from
 }
 
 bool run_to_device(const KernelArgs& args) {
+  check_transfer(args);
   CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
   const TensorView& from = args.inputs[0];
   void* const to = args.outputs[0].data;
@@ -58,6 +69,7 @@ bool run_to_device(const KernelArgs& args) {
 }
 
 bool run_to_host(const KernelArgs& args) {
+  check_transfer(args);
   CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
   const TensorView& from = args.inputs[0];
   void* const to = args.outputs[0].data;
@@ -82,6 +94,7 @@ bool run_to_host(const KernelArgs& args) {
 void add_cuda_transfers(KernelRegistry& registry, CudaDevice& device) {
   const auto add = [&](std::string_view op, KernelFunction run) {
     const auto bind = [run, &device](const KernelInit& init) -> Result<BoundKernel> {
+      EDDY_CHECK(init.inputs.size() == 1) << init.inputs.size() << " inputs of a copy";
       if (init.inputs[0].tensor.element == ElementType::kString) {
         return unsupported("strings can't live in a GPU's memory");
       }

@@ -104,6 +104,7 @@ struct CuLaunchAttribute {
   char padding[60] = {};
 };
 static_assert(sizeof(CuLaunchAttribute) == 72);
+static_assert(offsetof(CuLaunchAttribute, value) == 8, "as the driver reads it");
 
 struct CuLaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
@@ -114,6 +115,7 @@ struct CuLaunchConfig {
   unsigned num_attributes = 0;
 };
 static_assert(sizeof(CuLaunchConfig) == 56);
+static_assert(offsetof(CuLaunchConfig, stream) == 32, "as the driver reads it");
 
 // CUpointer_attribute, CUmemorytype.
 constexpr int kCuPointerMemoryType = 2;  // unsigned
@@ -134,6 +136,9 @@ struct CuMemoryPoolProps {
   unsigned char reserved[54] = {};
 };
 static_assert(sizeof(CuMemoryPoolProps) == 88);
+static_assert(offsetof(CuMemoryPoolProps, security_attributes) == 16 &&
+                  offsetof(CuMemoryPoolProps, usage) == 32,
+              "as the driver reads it");
 
 // CUgraphNodeType.
 enum class CuGraphNodeType : int {
@@ -164,6 +169,7 @@ struct CuKernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v3
   CuContext context = nullptr;
 };
 static_assert(sizeof(CuKernelNodeParams) == 72);
+static_assert(offsetof(CuKernelNodeParams, params) == 40, "as the driver reads it");
 
 struct CuConditionalNodeParams {  // CUDA_CONDITIONAL_NODE_PARAMS
   CuConditionalHandle handle = 0;
@@ -173,6 +179,7 @@ struct CuConditionalNodeParams {  // CUDA_CONDITIONAL_NODE_PARAMS
   CuContext context = nullptr;
 };
 static_assert(sizeof(CuConditionalNodeParams) == 32);
+static_assert(offsetof(CuConditionalNodeParams, bodies_out) == 16, "as the driver writes it");
 
 struct CuGraphNodeParams {
   CuGraphNodeParams() : padding{} {}
@@ -186,5 +193,6 @@ struct CuGraphNodeParams {
   int64_t reserved2 = 0;
 };
 static_assert(sizeof(CuGraphNodeParams) == 256);
+static_assert(offsetof(CuGraphNodeParams, kernel) == 16, "as the driver reads it");
 
 }  // namespace eddy

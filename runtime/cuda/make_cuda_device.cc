@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "graph/base/check.h"
 #include "ops/cuda/cuda_kernels.h"
-#include "ops/cuda/images/image.h"
-#include "ops/cuda/elementwise/node_function.h"
 #include "ops/cuda/device/params.h"
+#include "ops/cuda/elementwise/node_function.h"
+#include "ops/cuda/images/image.h"
 #include "ops/cuda/text/persistent_text.h"
 #include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/cuda_launch.h"
@@ -38,6 +39,7 @@ class CudaCompile : public Compile {
   // One block, whose launch takes what the call has by value.
   Status launch_loop(const void* kernel, const LoopCall& call, void* native_stream) override {
     cuda::LoopParams params{};
+    EDDY_DCHECK(kernel != nullptr) << "a loop without its kernel";
     if (call.inputs.size() > std::size(params.in) || call.results.size() > std::size(params.out)) {
       return internal_error("a persistent loop has more inputs or results than its kernel takes");
     }
@@ -103,6 +105,7 @@ void load_loop_kernels(Parts& parts, const void* image) {
 }  // namespace
 
 Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaOptions& options) {
+  EDDY_CHECK(sources.api != nullptr) << "a device without a driver";
   auto parts = std::make_shared<Parts>();
   EDDY_ASSIGN_OR_RETURN(parts->device, CudaDevice::create(sources.api, options.device));
   if (sources.nvrtc_or_null != nullptr) {

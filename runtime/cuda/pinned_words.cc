@@ -45,6 +45,8 @@ Result<PinnedWord> PinnedWords::acquire() {
 
 void PinnedWords::release(const PinnedWord& word) {
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(word.host != nullptr && free_.size() < pages_.size() * (kPageBytes / kWordBytes))
+      << "more words come back than were given";
   free_.push_back(word);
 }
 

@@ -32,6 +32,8 @@ class PinnedWords {
  private:
   static constexpr size_t kPageBytes = 4096;
   static constexpr size_t kWordBytes = 64;
+  static_assert(kPageBytes % kWordBytes == 0 && kWordBytes % sizeof(uint32_t) == 0,
+                "words fill a page, each aligned");
   Status add_page();  // under the mutex
 
   CudaContext& context_;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/cuda/cuda_types.h"
 
 namespace eddy {
@@ -24,6 +25,7 @@ class StreamEnds {
 
   void add(const void* key, Keeper keeper) {
     std::lock_guard lock(mutex_);
+    EDDY_DCHECK(keeper != nullptr) << "nobody is told of streams that end";
     keepers_.emplace_back(key, std::move(keeper));
   }
   void remove(const void* key) {

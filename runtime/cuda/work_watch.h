@@ -17,12 +17,15 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class WorkWatch {
  public:
   void add(const void* key, std::function<void()> waker) {
     std::lock_guard lock(mutex_);
+    EDDY_DCHECK(waker != nullptr) << "nothing would be woken";
     wakers_.emplace_back(key, std::move(waker));
   }
   void remove(const void* key) {

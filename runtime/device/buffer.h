@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 struct Buffer;
@@ -45,7 +47,9 @@ class BufferRef {
   // Takes over one reference.
   explicit BufferRef(Buffer* buffer) : buffer_(buffer) {}
   BufferRef(const BufferRef& other) : buffer_(other.buffer_) {
-    if (buffer_ != nullptr) buffer_->references.fetch_add(1, std::memory_order_relaxed);
+    if (buffer_ == nullptr) return;
+    const uint32_t before = buffer_->references.fetch_add(1, std::memory_order_relaxed);
+    EDDY_DCHECK(before > 0) << "a buffer that has gone is shared";
   }
   BufferRef(BufferRef&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
   BufferRef& operator=(BufferRef other) noexcept {
@@ -61,8 +65,14 @@ class BufferRef {
   }
 
   explicit operator bool() const { return buffer_ != nullptr; }
-  void* data() const { return buffer_->data; }
-  size_t capacity_bytes() const { return buffer_->capacity_bytes; }
+  void* data() const {
+    EDDY_DCHECK(buffer_ != nullptr) << "an empty reference has no data";
+    return buffer_->data;
+  }
+  size_t capacity_bytes() const {
+    EDDY_DCHECK(buffer_ != nullptr) << "an empty reference has no size";
+    return buffer_->capacity_bytes;
+  }
   Buffer* get() const { return buffer_; }
 
   // True when this is the only reference to a buffer of at least size_bytes plain bytes.
@@ -74,6 +84,8 @@ class BufferRef {
  private:
   void drop() {
     if (buffer_ == nullptr) return;
+    EDDY_DCHECK(buffer_->references.load(std::memory_order_relaxed) > 0) << "it has gone already";
+    EDDY_DCHECK(buffer_->owner != nullptr) << "nobody takes the buffer back";
     // A sole owner needs no locked operation: no other thread can add a reference.
     if (buffer_->references.load(std::memory_order_acquire) == 1 ||
         buffer_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "graph/base/check.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/device.h"
 #include "runtime/device/staging.h"
@@ -21,12 +22,12 @@ namespace eddy {
 struct ExecutionDevice {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelRegistry> kernels;
-
 };
 
 // In which the host's values live; null: no device has any.
 inline Staging* first_staging_or_null(std::span<const ExecutionDevice> devices) {
   for (const ExecutionDevice& each : devices) {
+    EDDY_CHECK(each.device != nullptr) << "a place in the list without a device";
     if (Staging* const staging = each.device->staging_or_null()) return staging;
   }
   return nullptr;

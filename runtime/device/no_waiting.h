@@ -14,12 +14,17 @@
 // thread goes on. Cost: a thread-local load where something would wait.
 #pragma once
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class NoWaiting {
  public:
   NoWaiting() : outer_(current_) { current_ = this; }
-  ~NoWaiting() { current_ = outer_; }
+  ~NoWaiting() {
+    EDDY_DCHECK(current_ == this) << "scopes end in the order of their making, on their thread";
+    current_ = outer_;
+  }
   NoWaiting(const NoWaiting&) = delete;
   NoWaiting& operator=(const NoWaiting&) = delete;
 
@@ -37,7 +42,10 @@ class NoWaiting {
   class Pause {
    public:
     Pause() : paused_(current_) { current_ = nullptr; }
-    ~Pause() { current_ = paused_; }
+    ~Pause() {
+      EDDY_DCHECK(current_ == nullptr) << "a scope outlives the pause in which it was made";
+      current_ = paused_;
+    }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 

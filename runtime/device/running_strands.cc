@@ -1,10 +1,16 @@
 #include "runtime/device/running_strands.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 RunningStrands::RunningStrands(const StrandCode& code, const Bindings& bindings)
     : code_(code), bindings_(bindings), rounds_(code.rounds.size(), 0) {
   EDDY_CHECK(bindings.calls.size() == code.commands.size()) << "commands and bindings differ";
+  EDDY_CHECK(bindings.notes.empty() || bindings.notes.size() == code.commands.size())
+      << "commands and notes differ";
+  EDDY_CHECK(!code.strands.empty() && code.strands[0].round == StrandCode::kNone)
+      << "the main strand is missing, or has rounds";
   strands_ = std::make_unique<Strand[]>(code.strands.size());
   events_ = std::make_unique<StrandEvent[]>(code.events.size());
 }
@@ -16,6 +22,7 @@ void RunningStrands::set_back() {
   for (uint32_t s = 1; s < num_strands(); ++s) {
     set_state(s, StrandState::kIdle);
     strands_[s].at = code_.strands[s].first;
+    EDDY_CHECK(code_.strands[s].round < rounds_.size()) << "strand " << s << " counts no rounds";
     rounds_[code_.strands[s].round] = 1;
     park_at_rest(s);
   }
@@ -40,6 +47,7 @@ void RunningStrands::prepare(RunControl& control) {
 
 void RunningStrands::wake(uint32_t list) {
   while (list != StrandEvent::kNobody) {
+    EDDY_DCHECK(list < num_strands()) << "strand " << list << " of " << num_strands();
     Strand& strand = strands_[list];
     const uint32_t next = strand.next;  // read first: once enqueued, the strand is another thread's
     if (strand.rests) {
@@ -68,7 +76,10 @@ bool RunningStrands::wait_or_park(uint32_t index, uint32_t at) {
 // It is counted until it leaves, so that the run, and all this, is not over before; and from where
 // it rests another thread may execute it at once.
 bool RunningStrands::rest(uint32_t index, uint32_t at) {
+  EDDY_DCHECK(index != 0) << "the main strand ends and does not rest";
   const Command& command = code_.commands[at];
+  EDDY_DCHECK(command.op == Op::kRest && command.target == code_.strands[index].round)
+      << "strand " << index << " ends a round that is not its own";
   RunControl& control = *control_;
   Strand& strand = strands_[index];
   record(command.operand);
@@ -89,6 +100,8 @@ bool RunningStrands::rest(uint32_t index, uint32_t at) {
 bool RunningStrands::start_call(uint32_t index, uint32_t at) {
   Strand& strand = strands_[index];
   const Binding& binding = bindings_.calls[at];
+  EDDY_DCHECK(code_.commands[at].op == Op::kStart && binding.start != nullptr)
+      << "command " << at << " starts no call";
   strand.at = at + 1;
   strand.answer.store(Answer::kNone, std::memory_order_relaxed);
   // Said before: once it is awaited, the strand is the answer's.
@@ -127,7 +140,9 @@ void RunningStrands::release_waits() {
 }
 
 void RunningStrands::leave(RunControl& control) {
-  if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const uint32_t before = num_live_.fetch_sub(1, std::memory_order_acq_rel);
+  EDDY_DCHECK(before > 0) << "a strand leaves that was not counted";
+  if (before != 1) return;
   complete(control);
 }
 

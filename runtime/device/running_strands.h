@@ -29,6 +29,7 @@ class RunningStrands : public StrandRunner, public Resumable {
   using Command = StrandCode::Command;
 
   StrandState strand_state(uint32_t strand) const override {
+    EDDY_DCHECK(strand < num_strands()) << "strand " << strand << " of " << num_strands();
     return strands_[strand].state.load(std::memory_order_relaxed);
   }
   void resume(uint32_t strand, bool is_ok) override;
@@ -52,9 +53,12 @@ class RunningStrands : public StrandRunner, public Resumable {
 
   // Before a run: strand 0 is counted, and about to begin.
   void prepare(RunControl& control);
-  bool is_running() const { return !control_->is_stopped(); }
+  bool is_running() const {
+    EDDY_DCHECK(control_ != nullptr) << "no run has begun";
+    return !control_->is_stopped();
+  }
   // Wakes those that waited.
-  void record(uint32_t event) { wake(events_[event].record()); }
+  void record(uint32_t index) { wake(event(index).record()); }
   // False: the strand is not the caller's any more. Else it goes on behind `command`.
   bool wait_or_park(uint32_t strand, uint32_t at);
   // False: it rests. Else its next round begins already, at its first command.
@@ -69,8 +73,11 @@ class RunningStrands : public StrandRunner, public Resumable {
   // One strand less is counted; nothing of the run is the caller's any more, but for the last.
   void leave(RunControl& control);
   // Records that were made, and rounds that strands have had, otherwise than by their commands.
-  void pass_round(uint32_t counter) { ++rounds_[counter]; }
-  void pass_record(uint32_t event) { events_[event].pass(); }
+  void pass_round(uint32_t counter) {
+    EDDY_DCHECK(counter < rounds_.size()) << "counter " << counter << " of " << rounds_.size();
+    ++rounds_[counter];
+  }
+  void pass_record(uint32_t index) { event(index).pass(); }
   // Of a run that is stopped: its waits end.
   void release_waits();
   // The last strand that is counted has ended: the run is over, and all this may be gone once that
@@ -80,18 +87,38 @@ class RunningStrands : public StrandRunner, public Resumable {
   }
 
   // What a wait at `command` waits for.
-  uint32_t wanted(const Command& command) const { return rounds_[command.target] - command.lag; }
+  uint32_t wanted(const Command& command) const {
+    EDDY_DCHECK(command.op == Op::kWait) << "only waits want a record";
+    EDDY_DCHECK(command.target < rounds_.size())
+        << "counter " << command.target << " of " << rounds_.size();
+    return rounds_[command.target] - command.lag;
+  }
   uint32_t* rounds() { return rounds_.data(); }
-  StrandEvent& event(uint32_t index) { return events_[index]; }
-  const StrandEvent& event(uint32_t index) const { return events_[index]; }
-  Strand& strand(uint32_t index) { return strands_[index]; }
-  const Strand& strand(uint32_t index) const { return strands_[index]; }
+  StrandEvent& event(uint32_t index) {
+    EDDY_DCHECK(index < code_.events.size()) << "event " << index << " of " << code_.events.size();
+    return events_[index];
+  }
+  const StrandEvent& event(uint32_t index) const {
+    EDDY_DCHECK(index < code_.events.size()) << "event " << index << " of " << code_.events.size();
+    return events_[index];
+  }
+  Strand& strand(uint32_t index) {
+    EDDY_DCHECK(index < num_strands()) << "strand " << index << " of " << num_strands();
+    return strands_[index];
+  }
+  const Strand& strand(uint32_t index) const {
+    EDDY_DCHECK(index < num_strands()) << "strand " << index << " of " << num_strands();
+    return strands_[index];
+  }
   uint32_t num_strands() const { return static_cast<uint32_t>(code_.strands.size()); }
   uint32_t num_live() const { return num_live_.load(std::memory_order_relaxed); }
   void set_state(uint32_t index, StrandState state) {
-    strands_[index].state.store(state, std::memory_order_relaxed);
+    strand(index).state.store(state, std::memory_order_relaxed);
   }
-  RunControl& control() const { return *control_; }
+  RunControl& control() const {
+    EDDY_DCHECK(control_ != nullptr) << "no run has begun";
+    return *control_;
+  }
 
   const StrandCode& code_;
   const Bindings& bindings_;
@@ -112,8 +139,11 @@ class RunningStrands : public StrandRunner, public Resumable {
 // Where a kSelect goes on.
 inline uint32_t select(const StrandCode& code, const StrandCode::Command& command,
                        int32_t decision) {
+  EDDY_DCHECK(decision >= 0) << "a decision that failed chooses no branch";
   const uint32_t entry = command.target + static_cast<uint32_t>(decision);
   EDDY_CHECK(entry < code.targets.size()) << "a case has no branch " << decision;
+  EDDY_DCHECK(code.targets[entry] < code.commands.size())
+      << "branch " << decision << " is not there";
   return code.targets[entry];
 }
 
@@ -128,6 +158,7 @@ inline uint32_t select(const StrandCode& code, const StrandCode::Command& comman
 template <typename Agent>
 [[gnu::always_inline]] inline bool run_command(Agent& agent, uint32_t strand, uint32_t& at) {
   using Op = StrandCode::Op;
+  EDDY_DCHECK(at < agent.code.commands.size()) << "strand " << strand << " has left its commands";
   const StrandCode::Command& command = agent.commands[at];
   switch (command.op) {
     case Op::kCall:
@@ -154,6 +185,7 @@ template <typename Agent>
       at = command.target;
       return true;
     case Op::kBegin:
+      EDDY_DCHECK(command.operand < agent.code.rounds.size()) << "counter " << command.operand;
       ++agent.rounds[command.operand];
       ++at;
       return true;

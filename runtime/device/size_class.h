@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 constexpr size_t kSizeClassAlignment = 64;
@@ -14,6 +16,7 @@ constexpr size_t kMaxPooledBytes = size_t{1} << 48;  // no larger size has a cla
 
 // The smallest class that holds size_bytes < kMaxPooledBytes.
 constexpr size_t size_class_of(size_t size_bytes) {
+  EDDY_DCHECK(size_bytes < kMaxPooledBytes) << "no class holds " << size_bytes << " bytes";
   size_bytes = std::max<size_t>(size_bytes, kSizeClassAlignment);
   const int log2 = std::bit_width(size_bytes - 1) - 1;  // 2^log2 <= size_bytes - 1
   const size_t base = size_t{1} << log2;
@@ -23,9 +26,14 @@ constexpr size_t size_class_of(size_t size_bytes) {
 }
 
 constexpr size_t size_class_bytes(size_t size_class) {
+  EDDY_DCHECK(size_class < kNumSizeClasses) << "class " << size_class;
   const size_t base = size_t{1} << (size_class / 4);
   const size_t bytes = base + (size_class % 4) * std::max<size_t>(base / 4, 1);
   return (bytes + kSizeClassAlignment - 1) / kSizeClassAlignment * kSizeClassAlignment;
 }
 
+static_assert(size_class_of(kMaxPooledBytes - 1) < kNumSizeClasses, "the largest size has a class");
+static_assert(size_class_bytes(size_class_of(kSizeClassAlignment)) == kSizeClassAlignment,
+              "the smallest class wastes nothing");
+static_assert(size_class_bytes(size_class_of(1025)) == 1280, "four classes for a power of two");
 }  // namespace eddy

@@ -16,6 +16,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class StrandEvent {
@@ -31,6 +33,7 @@ class StrandEvent {
   }
   // False: the strand is on the list, behind what `next` is set to before.
   bool wait_or_park(uint32_t count, uint32_t strand, uint32_t& next) {
+    EDDY_DCHECK(strand < kNobody) << "strand " << strand << " stands for none";
     uint64_t state = state_.load(std::memory_order_acquire);
     do {
       if (is_reached(state, count)) return true;
@@ -61,6 +64,8 @@ class StrandEvent {
  private:
   static constexpr uint32_t kReleased = 0xffff'ffff;
 
+  static_assert(kNobody < kReleased && (kNobody & kReleased) == kNobody,
+                "to release is to set bits, whatever the list");
   static uint32_t count_of(uint64_t state) { return static_cast<uint32_t>(state >> 32); }
   static uint32_t list_of(uint64_t state) { return static_cast<uint32_t>(state); }
   static bool is_reached(uint64_t state, uint32_t count) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/base/call_outcome.h"
+#include "graph/base/check.h"
 #include "runtime/device/device.h"
 #include "runtime/device/strand_code.h"
 
@@ -56,6 +57,7 @@ struct RunControl {
 
   // The first reason wins. True if it was this one.
   bool request_stop(StopReason reason) {
+    EDDY_DCHECK(reason != StopReason::kRunning) << "a run is stopped without a reason";
     StopReason expected = StopReason::kRunning;
     // Sequentially consistent, as begin(): one of the two sees the other.
     if (!stop.compare_exchange_strong(expected, reason)) return false;
@@ -65,6 +67,7 @@ struct RunControl {
   }
   // Called at once where the run has been stopped already.
   void add_listener(std::shared_ptr<StopListener> listener) {
+    EDDY_DCHECK(listener != nullptr) << "nobody listens";
     {
       const std::lock_guard lock(listeners_mutex);
       if (!is_stopped()) return listeners.push_back(std::move(listener));
@@ -85,6 +88,7 @@ struct RunControl {
   }
   // request_stop(kFailed) by a device, with its reason. Only the winner writes `error`.
   bool fail(Status status, uint32_t strand = kNoStrand) {
+    EDDY_DCHECK(!status.is_ok()) << "a device ends a run without saying why";
     if (!request_stop(StopReason::kFailed)) return false;
     error = std::move(status);
     failed_strand = strand;
@@ -129,7 +133,10 @@ class Resumable {
 struct Resume {
   Resumable* owner = nullptr;
   uint32_t strand = 0;
-  void operator()(bool is_ok) const { owner->resume(strand, is_ok); }
+  void operator()(bool is_ok) const {
+    EDDY_DCHECK(owner != nullptr) << "an answer for no strand";
+    owner->resume(strand, is_ok);
+  }
 };
 using StartCallFunction = CallOutcome (*)(void* context, const Resume& resume);
 

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -74,6 +76,7 @@ LaneId TraceRecorder::lane(std::string_view name) {
 TraceNameId TraceRecorder::name(std::string_view text) {
   const std::scoped_lock lock(mutex_);
   if (const auto found = name_ids_.find(text); found != name_ids_.end()) return found->second;
+  EDDY_DCHECK(names_.size() == name_ids_.size()) << "a name has no number, or two";
   const TraceNameId id(static_cast<uint32_t>(names_.size()));
   name_ids_.emplace(names_.emplace_back(text), id);
   return id;
@@ -95,6 +98,7 @@ void TraceRecorder::record(LaneId lane_id, Kind kind, TraceNameId name, int64_t 
     return;
   }
   EDDY_DCHECK(lane_id.index() < kMaxLanes) << "lane " << lane_id.index() << " of another recorder";
+  EDDY_DCHECK(lanes_[lane_id.index()] != nullptr) << "lane " << lane_id.index() << " was not made";
   Lane& lane = *lanes_[lane_id.index()];
   const uint64_t count = lane.count.load(std::memory_order_relaxed);
   lane.ring[count & (capacity_ - 1)] = {now_ns(), iteration, name, kind};
@@ -123,6 +127,7 @@ std::vector<TraceRecorder::Span> TraceRecorder::spans_of(const Lane& lane) const
     last_ns = event.time_ns;
     if (event.kind == Kind::kEnd) {
       if (open.empty()) continue;  // its begin was dropped
+      EDDY_DCHECK(spans[open.back()].end_ns < 0) << "a span is closed twice";
       spans[open.back()].end_ns = event.time_ns;
       open.pop_back();
       continue;
@@ -136,6 +141,8 @@ std::vector<TraceRecorder::Span> TraceRecorder::spans_of(const Lane& lane) const
 
 // One JSON object of the list, with the comma before it.
 std::string TraceRecorder::event_text(uint32_t tid, const Span& span) const {
+  EDDY_CHECK(span.name.is_none() || span.name.index() < names_.size())
+      << "name " << span.name.index() << " of another recorder";
   std::string label = span.name.is_none() ? "?" : names_[span.name.index()];
   std::string arguments;
   if (span.iteration != kNoIteration) {

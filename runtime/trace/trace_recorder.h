@@ -73,6 +73,7 @@ class TraceRecorder {
     TraceNameId name;
     Kind kind;
   };
+  static_assert(sizeof(Event) <= 32, "a ring has many of them");
   struct Lane;
   struct Span;
 

@@ -4,12 +4,14 @@
 #include <array>
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 
 namespace eddy {
 namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"uniform", "pct", "starve", "late", "early"};
+static_assert(kNames.size() == static_cast<size_t>(SchedulePolicy::kEarly) + 1, "a name for each");
 
 uint64_t mix(uint64_t seed, uint64_t value) { return Random(seed ^ (value << 32)).next(); }
 
@@ -25,6 +27,7 @@ class Uniform : public Chooser {
 // The lane with the greatest value of a function moves.
 template <typename Value>
 size_t greatest(std::span<const LaneNumber> ready, Value value_of) {
+  EDDY_DCHECK(!ready.empty()) << "there is nothing to choose from";
   size_t best = 0;
   for (size_t i = 1; i < ready.size(); ++i) {
     if (value_of(ready[i]) > value_of(ready[best])) best = i;
@@ -55,6 +58,7 @@ class Pct : public Chooser {
 
  private:
   void plan_changes(uint64_t from) {
+    EDDY_CHECK(from < horizon_) << "no choice is expected between " << from << " and " << horizon_;
     changes_.clear();
     for (uint32_t i = 0; i < options_.depth; ++i) {
       changes_.push_back(from + random_.below(horizon_ - from));
@@ -110,6 +114,7 @@ class Early : public Chooser {
 }  // namespace
 
 std::string_view schedule_policy_name(SchedulePolicy policy) {
+  EDDY_CHECK(static_cast<size_t>(policy) < kNames.size()) << "no such policy";
   return kNames[static_cast<size_t>(policy)];
 }
 
@@ -132,11 +137,13 @@ std::unique_ptr<Chooser> make_chooser(const ChooserOptions& options) {
     case SchedulePolicy::kEarly:
       return std::make_unique<Early>();
   }
+  EDDY_CHECK(false) << "policy " << static_cast<int>(options.policy) << " has no chooser";
   return nullptr;
 }
 
 size_t ReplayChooser::choose(std::span<const LaneNumber> ready) {
   const uint32_t num_ready = static_cast<uint32_t>(ready.size());
+  EDDY_CHECK(num_ready > 0) << "there is nothing to choose from";
   const uint32_t wanted = made_.size() < given_.size() ? given_[made_.size()] : 0;
   const uint32_t chosen = std::min(wanted, num_ready - 1);
   made_.push_back({chosen, num_ready});
@@ -146,6 +153,10 @@ size_t ReplayChooser::choose(std::span<const LaneNumber> ready) {
 const std::vector<uint32_t>* Explorer::next_or_null() { return has_next_ ? &given_ : nullptr; }
 
 void Explorer::made(std::span<const ReplayChooser::Choice> choices) {
+  EDDY_CHECK(has_next_) << "all orders have been taken";
+  EDDY_CHECK(std::ranges::all_of(choices, [](const ReplayChooser::Choice& choice) {
+    return choice.chosen < choice.num_ready;
+  })) << "a choice of what was not ready";
   size_t last = choices.size();
   while (last > 0 && choices[last - 1].chosen + 1 == choices[last - 1].num_ready) --last;
   has_next_ = last > 0;

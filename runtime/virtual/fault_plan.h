@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 enum class FaultKind : uint8_t {
@@ -36,6 +38,7 @@ enum class FaultKind : uint8_t {
   kDeadline,  // at a tick
 };
 inline constexpr size_t kNumFaultKinds = 16;
+static_assert(static_cast<size_t>(FaultKind::kDeadline) + 1 == kNumFaultKinds, "all are counted");
 // "allocation", "create-stream", …
 std::string_view fault_kind_name(FaultKind kind);
 
@@ -50,7 +53,10 @@ class FaultPlan {
   void arm(std::vector<Fault> faults);
   bool should_fail(FaultKind kind);
 
-  uint64_t count(FaultKind kind) const { return counts_[static_cast<size_t>(kind)].load(); }
+  uint64_t count(FaultKind kind) const {
+    EDDY_CHECK(static_cast<size_t>(kind) < kNumFaultKinds) << "no such kind of fault";
+    return counts_[static_cast<size_t>(kind)].load();
+  }
   uint64_t num_fired() const { return num_fired_.load(); }
   // In the order in which they have.
   std::vector<FaultKind> fired() const;

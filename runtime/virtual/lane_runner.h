@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "graph/base/check.h"
 #include "runtime/device/strand_runner.h"
 #include "runtime/virtual/chooser.h"
 
@@ -19,7 +20,10 @@ struct LaneWork {
   void* context = nullptr;
 
   // Of a launch: 1, or 0 where it failed; of a decision: what it says.
-  int32_t operator()() const { return run != nullptr ? run(context) : decide(context); }
+  int32_t operator()() const {
+    EDDY_DCHECK((run == nullptr) != (decide == nullptr)) << "a command works or decides";
+    return run != nullptr ? run(context) : decide(context);
+  }
 };
 
 class LaneRunner {

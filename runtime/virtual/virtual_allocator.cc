@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -21,6 +23,8 @@ Result<BufferRef> VirtualAllocator::allocate(size_t size_bytes) {
   EDDY_RETURN_IF_ERROR(check(size_bytes, "bytes"));
   EDDY_ASSIGN_OR_RETURN(BufferRef buffer, host_.allocate(size_bytes));
   buffer.get()->owner = this;
+  EDDY_DCHECK(buffer.capacity_bytes() >= size_bytes && buffer.get()->num_strings == 0)
+      << "a buffer that is too small, or still holds strings";
   std::memset(buffer.data(), kFresh, buffer.capacity_bytes());
   if (engine_.watcher_or_null() != nullptr) {
     auto guard = engine_.lock();
@@ -37,6 +41,7 @@ Result<BufferRef> VirtualAllocator::allocate_strings(size_t count) {
 }
 
 void VirtualAllocator::release(Buffer* buffer) noexcept {
+  EDDY_DCHECK(buffer->owner == this) << "the buffer of another allocator";
   if (buffer->num_strings == 0) std::memset(buffer->data, kGone, buffer->capacity_bytes);
   buffer->owner = &host_;
   host_.release(buffer);

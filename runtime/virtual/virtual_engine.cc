@@ -35,10 +35,15 @@ VirtualLane* VirtualEngine::choose() {
   if (ready_.empty()) return nullptr;
   size_t chosen = 0;
   if (ready_.size() > 1) chosen = chooser_.choose(ready_ids_);
+  EDDY_CHECK(chosen < ready_.size())
+      << "lane " << chosen << " of " << ready_.size() << " is chosen";
+  EDDY_DCHECK(ready_ids_.size() == ready_.size() && ready_ids_[chosen] == ready_[chosen]->id_)
+      << "the lanes that are ready and their numbers differ";
   VirtualLane* lane = ready_[chosen];
   digest_.store(digest_of(digest(), lane->id_, ready_.size()), std::memory_order_relaxed);
   ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
   ready_ids_.erase(ready_ids_.begin() + static_cast<ptrdiff_t>(chosen));
+  EDDY_DCHECK(lane->is_ready_) << "lane " << lane->id_ << " is listed and not ready";
   lane->is_ready_ = false;
   return lane;
 }
@@ -61,6 +66,7 @@ bool VirtualEngine::step() {
     now_.fetch_add(1, std::memory_order_relaxed);
     stepping = &here;
     lane->step(guard);
+    EDDY_DCHECK(stepping == &here) << "a step inside this one has not ended";
     stepping = here.outer;
   }
   is_stepping_.store(false, std::memory_order_release);
@@ -75,6 +81,7 @@ LaneNumber VirtualEngine::current_lane() const {
 }
 
 LaneNumber VirtualEngine::add_lane(VirtualLane& lane) {
+  EDDY_CHECK(lane.id_ == 0) << "lane " << lane.id_ << " is added twice";
   lane.id_ = ++last_lane_;
   lanes_.push_back(&lane);
   return lane.id_;
@@ -82,10 +89,12 @@ LaneNumber VirtualEngine::add_lane(VirtualLane& lane) {
 
 void VirtualEngine::remove_lane(VirtualLane& lane) {
   EDDY_CHECK(!lane.is_ready_) << "lane " << lane.id_ << " goes while it has something to do";
-  std::erase(lanes_, &lane);
+  const size_t num_erased = std::erase(lanes_, &lane);
+  EDDY_CHECK(num_erased == 1) << "lane " << lane.id_ << " is of another device";
 }
 
 void VirtualEngine::make_ready(VirtualLane& lane) {
+  EDDY_DCHECK(lane.id_ != 0) << "a lane goes on before it is added";
   if (lane.is_ready_) return;
   lane.is_ready_ = true;
   ready_.push_back(&lane);

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "runtime/virtual/chooser.h"
 #include "runtime/virtual/device_watcher.h"
@@ -97,12 +98,18 @@ class VirtualEngine {
   bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
   Status health() const;
   // Under the lock: what health() says.
-  const Status& health_here() const { return lost_; }
+  const Status& health_here() const {
+    EDDY_DCHECK(lost_.is_ok() == !is_lost()) << "the device is lost without a reason";
+    return lost_;
+  }
   // Under the lock: the device is lost from now on; every lane gets to see it.
   void lose(std::string why);
 
   // Events and gates that live.
-  void count_event(int more) { num_events_.fetch_add(more, std::memory_order_relaxed); }
+  void count_event(int more) {
+    const int before = num_events_.fetch_add(more, std::memory_order_relaxed);
+    EDDY_DCHECK(before + more >= 0) << "more events have gone than were made";
+  }
   int num_events() const { return num_events_.load(std::memory_order_relaxed); }
 
   // Every lane that waits, and for what; one line each.

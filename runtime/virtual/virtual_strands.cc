@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 VirtualStrands::VirtualStrands(VirtualEngine& engine, const StrandCode& code,
@@ -29,6 +31,7 @@ void VirtualStrands::enqueue(uint32_t strand) {
 }
 
 void VirtualStrands::skip_jumps(uint32_t& at) const {
+  EDDY_DCHECK(at < code_.commands.size()) << "command " << at << " of " << code_.commands.size();
   while (code_.commands[at].op == Op::kJump || code_.commands[at].op == Op::kRepeat) {
     at = code_.commands[at].target;
   }
@@ -44,6 +47,7 @@ bool VirtualStrands::may_go_on(uint32_t strand) {
 }
 
 int32_t VirtualStrands::run(uint32_t strand, const LaneWork& work, Guard& guard) {
+  EDDY_DCHECK(guard.owns_lock()) << "strand " << strand << " moves without the engine's lock";
   guard.unlock();
   const int32_t answer = engine_.run(lanes_[strand], work);
   guard.lock();
@@ -78,6 +82,8 @@ void VirtualStrands::see_record(uint32_t strand, uint32_t index) {
     engine_.lose("the virtual device was told to refuse the record of event " +
                  std::to_string(index));
   }
+  EDDY_DCHECK(code_.events[index].round != StrandCode::kNone)
+      << "event " << index << " has no round";
   const uint32_t count = event(index).count() + 1;
   if (count > rounds()[code_.events[index].round]) {
     engine_.add_violation("event " + std::to_string(index) + " is recorded twice in one round");
@@ -141,6 +147,8 @@ struct VirtualStrands::Agent {
 };
 
 void VirtualStrands::step(uint32_t index, Guard& guard) {
+  EDDY_DCHECK(guard.owns_lock()) << "strand " << index << " moves without the engine's lock";
+  EDDY_DCHECK(completed_or_null_ == nullptr) << "strand " << index << " moves after the run's end";
   if (engine_.is_lost()) control().fail(engine_.health_here(), index);
   set_state(index, StrandState::kRunning);
   uint32_t at = strand(index).at;
@@ -172,6 +180,7 @@ void VirtualStrands::end(uint32_t strand) {
 
 // What is stopped ends in no order, but each strand with its last command.
 void VirtualStrands::complete(RunControl& control) {
+  EDDY_DCHECK(completed_or_null_ == nullptr) << "a run ends twice";
   completed_or_null_ = &control;
   DeviceWatcher* const watcher = engine_.watcher_or_null();
   if (!control.is_stopped() || watcher == nullptr) return;

@@ -21,6 +21,7 @@ std::shared_ptr<VirtualEventState> make_state(VirtualEngine& engine) {
 
 void VirtualEventState::complete(VirtualEngine& engine, uint64_t record,
                                  std::vector<EventListener*>& called) {
+  EDDY_DCHECK(record > 0 && record <= issued) << "record " << record << " of " << issued;
   completed = std::max(completed, record);
   auto* watcher = engine.watcher_or_null();
   if (watcher != nullptr && !listeners.empty()) watcher->on_point_seen({this, completed});
@@ -79,6 +80,7 @@ VirtualStream::~VirtualStream() {
   EDDY_CHECK(queue_.empty())
       << "a stream is destroyed while it waits for a run or event that has not ended; wait for the "
          "run's handle first";
+  EDDY_DCHECK(idle_listeners_.empty()) << "somebody still waits until the stream is idle";
   engine_.remove_lane(*this);
 }
 
@@ -99,6 +101,10 @@ bool VirtualStream::may_enqueue(FaultKind kind, const char* what) {
 }
 
 void VirtualStream::push(Item item) {
+  EDDY_DCHECK((item.kind == Item::Kind::kWork) == (item.event == nullptr))
+      << "an item of two kinds";
+  EDDY_DCHECK(item.event == nullptr || item.record <= item.event->issued)
+      << "record " << item.record << " is never made";
   item.number = engine_.next_number();
   if (auto* watcher = engine_.watcher_or_null()) watcher->on_issue(engine_.id(*this), item.number);
   queue_.push_back(std::move(item));
@@ -106,6 +112,7 @@ void VirtualStream::push(Item item) {
 }
 
 bool VirtualStream::launch(const Work& work) {
+  EDDY_DCHECK(work.run != nullptr) << "work that does nothing is launched";
   auto guard = engine_.lock();
   if (!may_enqueue(FaultKind::kEnqueue, "launch")) return false;
   push({.kind = Item::Kind::kWork, .work = work});
@@ -129,6 +136,7 @@ bool VirtualStream::wait(Event& event) {
 }
 
 bool VirtualStream::hold(std::shared_ptr<Gate> gate) {
+  EDDY_DCHECK(gate != nullptr) << "a stream is held by no gate";
   auto guard = engine_.lock();
   if (!may_enqueue(FaultKind::kWait, "hold")) return false;
   const auto& state = static_cast<VirtualGate&>(*gate).state_;
@@ -155,6 +163,7 @@ bool VirtualStream::listen_or_idle(EventListener& listener) {
 
 // False: parked until the point is reached.
 bool VirtualStream::park_or_go_on(const Item& item) {
+  EDDY_DCHECK(item.kind == Item::Kind::kWait) << "only waits park a stream";
   if (item.event->completed < item.record && !engine_.is_lost()) {
     item.event->parked.push_back(this);
     return false;
@@ -167,6 +176,7 @@ bool VirtualStream::park_or_go_on(const Item& item) {
 
 // Behind the item: the next one, or no thread may touch the stream any more once it is idle.
 void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
+  EDDY_DCHECK(!queue_.empty()) << "an item is finished that was taken away";
   queue_.pop_front();
   if (!queue_.empty()) return engine_.make_ready(*this);
   auto* watcher = engine_.watcher_or_null();
@@ -177,6 +187,8 @@ void VirtualStream::finish_item(std::vector<EventListener*>& listeners) {
 
 void VirtualStream::step(std::unique_lock<std::mutex>& guard) {
   std::vector<EventListener*> listeners;
+  EDDY_DCHECK(guard.owns_lock() && !queue_.empty())
+      << "an idle stream is moved, or without the lock";
   Item& item = queue_.front();  // stays: only this function pops
   if (item.kind == Item::Kind::kWait && !park_or_go_on(item)) return;
   auto* watcher = engine_.watcher_or_null();

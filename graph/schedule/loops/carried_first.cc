@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -70,6 +71,8 @@ class CarriedFirst {
 }  // namespace
 
 bool put_carried_first(const Graph& graph, RegionId region, RegionSchedule& plan) {
+  EDDY_CHECK(plan.num_streams > 1 && role(graph, region) == RegionRole::kAfter)
+      << "region " << region.index() << " is no loop's `after` on several streams";
   return CarriedFirst(graph, region, plan).run();
 }
 

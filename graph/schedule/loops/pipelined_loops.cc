@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
@@ -369,6 +370,7 @@ class LoopPipeliner {
     for (const Wait& wait : end_waits_) {
       steps.push_back({Program::Op::kWait, 0, event_of.at(wait.tail)});
     }
+    EDDY_CHECK(!region_.is_pipelined) << "a loop is opened twice";
     region_.steps = std::move(steps);
     region_.is_pipelined = true;
   }

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -26,6 +28,7 @@ class Placer {
   Layout run() {
     if (count() == 0) return {};
     const auto life = [this](uint32_t b) {
+      EDDY_DCHECK(problem_.starts[b] <= problem_.ends[b]) << "block " << b << " ends too early";
       return uint64_t{problem_.ends[b]} - problem_.starts[b] + 1;
     };
     try_order([&](uint32_t a, uint32_t b) { return size(a) > size(b); });
@@ -117,6 +120,14 @@ class Placer {
 
 }  // namespace
 
-Layout lay_out(const LayoutProblem& problem) { return Placer(problem).run(); }
+Layout lay_out(const LayoutProblem& problem) {
+  EDDY_CHECK(problem.starts.size() == problem.sizes_bytes.size() &&
+             problem.ends.size() == problem.sizes_bytes.size() &&
+             problem.conflicts.rows() == problem.sizes_bytes.size())
+      << "each block has a size, a life and a row of conflicts";
+  Layout layout = Placer(problem).run();
+  EDDY_CHECK(layout.offsets_bytes.size() == problem.sizes_bytes.size()) << "a block has no place";
+  return layout;
+}
 
 }  // namespace eddy

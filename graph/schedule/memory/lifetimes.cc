@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 void Lifetimes::keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const {
@@ -36,6 +38,7 @@ Lifetime Lifetimes::lifetime(RegionId home, std::span<const Access> accesses) co
 }
 
 Lifetime Lifetimes::united(Lifetime a, const Lifetime& b) const {
+  EDDY_CHECK(a.home == b.home) << "lifetimes of two regions";
   a.touches.insert(a.touches.end(), b.touches.begin(), b.touches.end());
   a.writes.insert(a.writes.end(), b.writes.begin(), b.writes.end());
   a.lasts_to_end |= b.lasts_to_end;

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/region_tree.h"
 #include "graph/schedule/memory/node_order.h"
 #include "graph/schedule/memory/storages.h"
@@ -39,6 +40,7 @@ class Lifetimes {
 
   // Both have the same home.
   bool ends_before(const Lifetime& a, const Lifetime& b) const {
+    EDDY_DCHECK(a.home == b.home) << "lifetimes of two regions";
     if (a.lasts_to_end) return false;
     for (const NodeId touch : a.touches) {
       for (const NodeId write : b.writes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/schedule/plan/plan.h"
 
 namespace eddy {
@@ -35,6 +36,7 @@ void NodeOrder::add(const std::vector<Program::Step>& steps, uint32_t width, uin
   uint32_t issued = 0;
   for (const Program::Step& step : steps) {
     const uint32_t stream = stream_of(step);
+    EDDY_DCHECK(stream < width) << "a step stands on no stream of its block";
     uint32_t* const clock = has_clocks ? now.data() + uint64_t{width} * stream : nullptr;
     if (is_node(step.op)) {
       Place& place = places_[node_of(step).index()];
@@ -45,6 +47,7 @@ void NodeOrder::add(const std::vector<Program::Step>& steps, uint32_t width, uin
       clock[stream] = place.position + 1;
     } else if (has_clocks && is_sync(step.op)) {
       uint32_t* const event = events.data() + uint64_t{width} * step.operand;
+      EDDY_DCHECK(step.operand < num_events) << "event " << step.operand << " of " << num_events;
       if (step.op == Program::Op::kRecord) std::copy(clock, clock + width, event);
       for (uint32_t s = 0; step.op == Program::Op::kWait && s < width; ++s) {
         clock[s] = std::max(clock[s], event[s]);

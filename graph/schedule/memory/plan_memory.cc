@@ -8,6 +8,7 @@
 #include "graph/analysis/antichain.h"
 #include "graph/analysis/transitive_reduction.h"
 #include "graph/base/bit_matrix.h"
+#include "graph/base/check.h"
 #include "graph/ir/region_tree.h"
 #include "graph/schedule/memory/layout.h"
 #include "graph/schedule/memory/lifetimes.h"
@@ -138,6 +139,8 @@ class MemoryPlanner {
 
   // The shorter list of accesses goes to the longer one, so that long chains stay cheap.
   void join(uint32_t first, uint32_t second) {
+    EDDY_CHECK(leader_[first] == first && leader_[second] == second && first != second)
+        << "storages " << first << " and " << second << " are joined already";
     leader_[first] = second;
     Storage& into = storage(second);
     Storage& from = storage(first);
@@ -221,6 +224,8 @@ class MemoryPlanner {
     }
     const uint64_t bound = lower_bound(Graph::kRoot, storages);
     const Layout layout = lay_out_blocks(blocks, bound);
+    EDDY_DCHECK(bound <= layout.peak_bytes)
+        << "an arena of " << layout.peak_bytes << " bytes is below its bound, " << bound;
     const auto arena = static_cast<uint32_t>(arenas_.size());
     arenas_.push_back({device, layout.peak_bytes, bound, static_cast<uint32_t>(blocks.size())});
     std::map<uint32_t, std::vector<uint64_t>> offsets;

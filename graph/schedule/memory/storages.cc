@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -256,6 +257,7 @@ class StorageFinder::Finder {
     storage.loop = names.loop;
     storage.names = names.names;
     storage.size_bytes = sizes_[names.names[0].index()];
+    EDDY_CHECK(storage.size_bytes > 0) << "value " << names.names[0].index() << " has no bytes";
     storage.home = graph_.value(names.names[0]).region;
     storage.begins_with_its_writer = begins_with_writer(names.names);
     for (const ValueId name : names.names) {

@@ -5,6 +5,7 @@
 
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
+#include "graph/base/check.h"
 #include "graph/schedule/streams/slots.h"
 #include "graph/schedule/streams/stream_memory.h"
 #include "graph/schedule/streams/stream_sets.h"
@@ -72,6 +73,8 @@ ChainPlacer::ChainPlacer(const Dag& dag, std::span<const uint32_t> order,
       commands_(options.commands),
       free_times_(options.max_streams == 0 ? 0 : slots_.num_devices()) {
   compute_ranks(order);
+  EDDY_CHECK(successor_of_slot.empty() || successor_of_slot.size() == slots_.size())
+      << "one successor for each slot";
   for (uint32_t slot = 0; slot < slots_.size(); ++slot) ++slots_left_[slots_.device(slot)];
 }
 
@@ -88,6 +91,8 @@ void ChainPlacer::compute_ranks(std::span<const uint32_t> order) {
 
 StreamAssignment ChainPlacer::run() {
   for (uint32_t node : order_) visit(node);
+  EDDY_DCHECK(std::ranges::find(stream_of_slot_, kNoStream) == stream_of_slot_.end())
+      << "a node has no stream";
   StreamAssignment result =
       slots_.assignment(std::move(stream_of_slot_), std::move(device_of_stream_));
   if (is_cap_reached_) result.fewest = FewestStreams::kCapped;
@@ -161,6 +166,8 @@ uint32_t ChainPlacer::new_stream(uint32_t device) {
 
 void ChainPlacer::assign(uint32_t slot, uint32_t stream) {
   const uint32_t node = slots_.node(slot);
+  EDDY_DCHECK(stream_of_slot_[slot] == kNoStream) << "slot " << slot << " has two streams";
+  EDDY_DCHECK(device_of_stream_[stream] == slots_.device(slot)) << "stream of another device";
   stream_of_slot_[slot] = stream;
   const uint32_t device = slots_.device(slot);
   if (--slots_left_[device] == 0) {

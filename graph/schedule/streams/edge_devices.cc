@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -177,6 +179,8 @@ void Cover::cover_most() {
 
 void Cover::move(uint32_t edge, uint32_t side, uint32_t pair) {
   moves_.push_back({edge, side, sides_[side].pair_of_edge[edge]});
+  EDDY_DCHECK(pair >= edges_.begin[edge] && pair < edges_.begin[edge + 1])
+      << "edge " << edge << " has no pair " << pair;
   sides_[side].pair_of_edge[edge] = pair;
   sides_[side].edge_of_slot[slot(pair, side)] = edge;
 }
@@ -388,6 +392,7 @@ std::vector<Pair> choose_by_parts(const PairedEdges& edges, const Slots& slots,
     for (size_t i = 0; i < part.size(); ++i) {
       const uint32_t pair = search.pair_of_edge()[i];
       const uint32_t offset = pair == kNone ? 0 : pair - copy.begin[i];
+      EDDY_CHECK(offset < edges.of(part[i]).size()) << "a pair of another edge";
       chosen[part[i]] = edges.of(part[i])[offset];
     }
   });

@@ -16,6 +16,8 @@ class TailExchange {
                StreamAssignment& assignment)
       : dag_(dag), device_(device), assignment_(assignment), chains_(assignment.num_streams) {
     EDDY_CHECK(assignment.further.empty()) << "each node is on one stream";
+    EDDY_CHECK(assignment.device_of_stream.size() == assignment.num_streams)
+        << "one device for each stream";
     for (const uint32_t node : issue_order) {
       chains_[assignment.stream_of_node[node]].push_back(node);
     }

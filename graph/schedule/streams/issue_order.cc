@@ -1,6 +1,7 @@
 #include "graph/schedule/streams/issue_order.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "graph/base/check.h"
@@ -19,6 +20,8 @@ std::vector<uint32_t> by_unit_rank(std::span<const uint32_t> ranks) {
   for (uint32_t node = 0; node < ranks.size(); ++node) {
     order[next[highest - ranks[node]]++] = node;
   }
+  EDDY_DCHECK(std::ranges::is_sorted(order, std::greater(), [&](uint32_t n) { return ranks[n]; }))
+      << "a lower rank is issued before a higher one";
   return order;
 }
 

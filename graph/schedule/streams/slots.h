@@ -27,9 +27,11 @@ class Slots {
 
   uint32_t size() const { return num_nodes_ + static_cast<uint32_t>(further_.size()); }
   uint32_t node(uint32_t slot) const {
+    EDDY_DCHECK(slot < size()) << "slot " << slot << " of " << size();
     return slot < num_nodes_ ? slot : further_[slot - num_nodes_].node;
   }
   uint32_t device(uint32_t slot) const {
+    EDDY_DCHECK(slot < size()) << "slot " << slot << " of " << size();
     if (slot >= num_nodes_) return further_[slot - num_nodes_].device;
     return devices_.empty() ? 0 : devices_[slot];
   }
@@ -66,6 +68,7 @@ class Slots {
   StreamAssignment assignment(std::vector<uint32_t> stream_of_slot,
                               std::vector<uint32_t> device_of_stream) const {
     StreamAssignment result;
+    EDDY_CHECK(stream_of_slot.size() == size()) << "one stream for each slot";
     for (uint32_t slot = num_nodes_; slot < size(); ++slot) {
       result.further.push_back({node(slot), stream_of_slot[slot]});
     }

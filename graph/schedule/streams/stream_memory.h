@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 // Which commands a stream has run. Without commands it returns false for everything, at no cost.
@@ -36,6 +38,7 @@ class CommandMemory {
 
  private:
   uint64_t key(uint32_t stream, uint32_t node) const {
+    EDDY_DCHECK(node < commands_.size()) << "node " << node << " has no command";
     return uint64_t{stream} << 32 | commands_[node];
   }
 
@@ -56,6 +59,7 @@ class FreeTimes {
   }
   void extend(uint32_t stream, double earliest_start, double cost) {
     auto& streams = by_time_[device_[stream]];
+    EDDY_DCHECK(streams.contains({free_at_[stream], stream})) << "stream " << stream << " is lost";
     streams.erase({free_at_[stream], stream});
     free_at_[stream] = std::max(free_at_[stream], earliest_start) + cost;
     streams.insert({free_at_[stream], stream});

@@ -119,6 +119,7 @@ SyncPlan number_events(const Context& context, std::span<const Edge> waits) {
     event_of[node] = static_cast<uint32_t>(plan.records.size());
     plan.records.push_back({event_of[node], node});
   }
+  EDDY_DCHECK(plan.records.size() <= waits.size()) << "a record that nothing waits for";
   const Dag by_node = Dag::from_acyclic_edges(num_nodes, waits);
   plan.waits.reserve(waits.size());
   for (uint32_t node : context.order) {

@@ -64,6 +64,7 @@ struct RowParams {
   int32_t takes_last;  // ArgMax, ArgMin: of equals
   int32_t reserved[3];
 };
+static_assert(sizeof(RowParams) == 312, "as above");
 
 // Concat and Split: rows of one tensor and rows of its parts, side by side, in words.
 inline constexpr int kMaxParts = 16;
@@ -77,6 +78,7 @@ struct JoinParams {
   int32_t num_parts;
   int32_t reserved;
 };
+static_assert(sizeof(JoinParams) == 296, "as above");
 
 // Gather: of [outer, size, inner] words, [outer, num_indices, inner].
 struct GatherParams {
@@ -91,6 +93,7 @@ struct GatherParams {
   int32_t axis;
   int32_t has_wide_indices;  // int64, else int32
 };
+static_assert(sizeof(GatherParams) == 72, "as above");
 
 // GatherElements and ScatterElements: dims are the indices', strides the data's.
 struct ElementsParams {
@@ -108,6 +111,7 @@ struct ElementsParams {
   int32_t has_wide_indices;
   int32_t reduction;  // Reduction of ops/reference/combine.h
 };
+static_assert(sizeof(ElementsParams) == 200, "as above");
 
 // GatherND and ScatterND: tuples of `length` indices, each naming a slice of the data.
 struct TuplesParams {
@@ -127,6 +131,7 @@ struct TuplesParams {
   int32_t reduction;
   int32_t reserved;
 };
+static_assert(sizeof(TuplesParams) == 216, "as above");
 
 // Pad, and Tile as padding that wraps.
 struct PadParams {
@@ -142,6 +147,7 @@ struct PadParams {
   int64_t before[kMaxAxes];
   int64_t strides[kMaxAxes];  // of the input
 };
+static_assert(sizeof(PadParams) == 304, "as above");
 
 // Trilu, OneHot, Range and fills: what a position alone decides.
 struct PositionParams {
@@ -158,6 +164,7 @@ struct PositionParams {
   int32_t is_upper;
   int32_t reserved;
 };
+static_assert(sizeof(PositionParams) == 88, "as above");
 
 // Windows on up to three spatial axes; fewer are preceded by axes of 1.
 inline constexpr int kMaxSpatialAxes = 3;
@@ -180,6 +187,7 @@ struct PoolParams {
   int32_t is_column_major;
   WindowParams window;
 };
+static_assert(sizeof(PoolParams) == 208, "as above");
 
 // Conv and ConvTranspose. For the transposed one the window lies on the output (window.in) and
 // steps once for each element of the input (window.out).
@@ -195,6 +203,7 @@ struct ConvParams {
   uint64_t count;    // of the output's elements
   WindowParams window;
 };
+static_assert(sizeof(ConvParams) == 240, "as above");
 
 // MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: out[m, n] = alpha * sum over k of a * b +
 // beta * c, strided.
@@ -219,6 +228,7 @@ struct ProductParams {
   int64_t a_zero_rows;  // rows of one matrix, where several are one tall matrix
   int64_t b_zero_step;
 };
+static_assert(sizeof(ProductParams) == 320, "as above");
 
 // LayerNormalization (a row of `length`), InstanceNormalization (a plane of it); scale and bias are
 // broadcast to the input by strides (LayerNormalization) or belong to row % channels.
@@ -238,6 +248,7 @@ struct NormParams {
   uint64_t dims[kMaxAxes];
   int64_t strides[2][kMaxAxes];
 };
+static_assert(sizeof(NormParams) == 280, "as above");
 
 // BatchNormalization with given moments: [outer, channels, inner].
 struct ChannelParams {
@@ -252,6 +263,7 @@ struct ChannelParams {
   uint64_t inner;
   double epsilon;
 };
+static_assert(sizeof(ChannelParams) == 80, "as above");
 
 // CumSum and TopK: lines of `length` elements, [outer, length, inner].
 struct LineParams {
@@ -267,6 +279,7 @@ struct LineParams {
   int32_t is_reverse;
   int32_t reserved;
 };
+static_assert(sizeof(LineParams) == 72, "as above");
 
 // QuantizeLinear and DequantizeLinear: the scale of element (o, j, i) of [outer, count, inner] is
 // o * outer_step + j / block_size * block_step + i * inner_step.
@@ -288,6 +301,7 @@ struct QuantizeParams {
   uint8_t* zero_out;
   uint64_t num_extremes;  // pairs
 };
+static_assert(sizeof(QuantizeParams) == 120, "as above");
 
 // Resize: sizes and scales of each axis; an axis that is not resized is copied.
 struct ResizeAxisParams {
@@ -314,6 +328,7 @@ struct ResizeParams {
   double extrapolation;
   ResizeAxisParams axes[kMaxAxes];
 };
+static_assert(sizeof(ResizeParams) == 512, "as above");
 
 // One step of LSTM, GRU or RNN for all directions and batch items. Numbers are those of
 // ops/schema/recurrent_rules.h; S is the type sums are held in.
@@ -353,5 +368,6 @@ struct RecurrentParams {
   int32_t linear_before_reset;
   ActivationParams activations[2][3];
 };
+static_assert(sizeof(RecurrentParams) == 320, "as above");
 
 }  // namespace eddy::cuda

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr uint64_t kPackBytes = 16;
 
 template <typename Params>
 void BroadcastPlan<Params>::add_axis(int64_t size, std::span<const int64_t> strides) {
+  EDDY_DCHECK(size >= 0 && strides.size() <= Params::kInputs)
+      << "an axis of " << size << " with " << strides.size() << " strides";
   if (size == 1) return;
   if (size == 0) is_empty_ = true;
   Params& p = params_;
@@ -33,6 +37,7 @@ void BroadcastPlan<Params>::add_axis(int64_t size, std::span<const int64_t> stri
 template <typename Params>
 void BroadcastPlan<Params>::add_broadcast(const TensorView& out,
                                           std::span<const TensorView> inputs) {
+  EDDY_DCHECK(inputs.size() <= Params::kInputs) << inputs.size() << " inputs are broadcast";
   std::array<int64_t, Params::kInputs> step{};  // elements below the axis, by input
   std::array<std::array<int64_t, Params::kInputs>, kMaxRank> strides{};
   step.fill(1);
@@ -40,6 +45,8 @@ void BroadcastPlan<Params>::add_broadcast(const TensorView& out,
     for (size_t i = 0; i < inputs.size(); ++i) {
       const int axis = d - (out.rank - inputs[i].rank);
       const int64_t dim = axis >= 0 ? inputs[i].dims[axis] : 1;
+      EDDY_DCHECK(dim == 1 || dim == out.dims[d])
+          << "input " << i << " does not broadcast at " << d;
       strides[static_cast<size_t>(d)][i] = dim == 1 ? 0 : step[i];
       step[i] *= dim;
     }
@@ -65,6 +72,7 @@ bool BroadcastPlan<Params>::launch(const KernelArgs& args, CudaLauncher& launche
                                    CudaFunction function, void* out,
                                    std::span<const void* const> inputs, bool may_pack) {
   if (is_empty_) return true;
+  EDDY_DCHECK(fits_) << "axes are missing in a plan that does not fit";
   Params& p = params_;
   if (p.rank == 0) {  // one element
     p.dims[0] = 1;

@@ -55,6 +55,7 @@ struct LoopCopyParams {
   LoopStepParams step;  // flags 0: none
 };
 static_assert(sizeof(LoopCopyParams) == 272);
+static_assert(sizeof(LoopCopyParams::Piece) == 24, "host and device share it");
 
 struct CaseChoiceParams {
   uint64_t handle;

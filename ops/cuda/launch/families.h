@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include "graph/base/check.h"
 #include "ops/contract/registry.h"
 #include "ops/cuda/launch/launcher.h"
 #include "ops/cuda/names/element_types.h"
@@ -59,6 +60,7 @@ Status find_typed_kernel(const KernelInit& init, CudaLauncher& launcher, const s
 }
 // "f32" of input i; empty where it has none.
 inline std::string input_suffix(const KernelInit& init, size_t i = 0) {
+  EDDY_CHECK(i < init.inputs.size()) << "input " << i << " of " << init.inputs.size();
   return std::string(type_suffix(init.inputs[i].tensor.element));
 }
 

@@ -7,18 +7,22 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/launch/families.h"
 
 namespace eddy::cuda {
 
 inline uint32_t num_blocks_for(uint64_t wanted, const CudaLauncher& launcher) {
+  EDDY_DCHECK(launcher.num_resident_blocks() > 0) << "a device that holds no block";
   const uint64_t most = uint64_t{4} * launcher.num_resident_blocks();
   return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, most));
 }
 
 inline bool launch_grid(const KernelArgs& args, CudaLauncher& launcher, CudaFunction function,
                         uint64_t num_blocks, const void* params) {
+  EDDY_DCHECK(function != nullptr && params != nullptr)
+      << "a kernel that was not bound is launched";
   Status status =
       launcher.launch(function, num_blocks_for(num_blocks, launcher), params, args.stream);
   return status.is_ok() || args.fail(std::move(status));

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -24,6 +26,7 @@ bool has_dnn_type(ElementType element) {
 }
 
 DnnType dnn_type(ElementType element) {
+  EDDY_CHECK(has_dnn_type(element)) << "cuDNN has no " << element_type_name(element);
   switch (element) {
     case ElementType::kDouble:
       return DnnType::kDouble;
@@ -52,6 +55,7 @@ bool fits_dnn_grid(int64_t batch, int64_t channels) {
 
 DnnShape dnn_shape(int64_t first, int64_t second, const int64_t (&spatial)[kMaxSpatialAxes],
                    int rank) {
+  EDDY_DCHECK(rank > 0 && rank <= kMaxSpatialAxes) << rank << " spatial axes";
   DnnShape shape;
   const auto add = [&](int64_t dim) {
     shape.fits = shape.fits && fits_dnn_int(dim);
@@ -85,6 +89,7 @@ bool is_dnn_window(const cuda::WindowParams& w) {
 }
 
 DnnInts dnn_ints(const int64_t (&of_axis)[kMaxSpatialAxes], int rank) {
+  EDDY_DCHECK(rank > 0 && rank <= kMaxSpatialAxes) << rank << " spatial axes";
   DnnInts ints{};
   for (int i = 0; i < rank; ++i) {
     ints[static_cast<size_t>(i)] = static_cast<int>(of_axis[kMaxSpatialAxes - rank + i]);

@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -33,6 +35,7 @@ int64_t alignment_of(const void* pointer, int64_t size_bytes) {
 
 // An address that is aligned so and to no more, for a question that reads nothing there.
 const void* aligned_to(const void* pointer, int64_t alignment) {
+  EDDY_DCHECK(alignment > 0 && alignment <= kMostAlignment) << "aligned to " << alignment;
   const auto block =
       reinterpret_cast<uintptr_t>(pointer) & ~static_cast<uintptr_t>(2 * kMostAlignment - 1);
   return reinterpret_cast<const void*>(block + static_cast<uintptr_t>(alignment));
@@ -70,6 +73,7 @@ bool read_side(int64_t rows, int64_t columns, int64_t row_step, int64_t column_s
 }
 
 bool LtProduct::read(const cuda::ProductParams& p) {
+  EDDY_DCHECK(p.m >= 0 && p.n >= 0 && p.k >= 0) << p.m << " x " << p.n << " x " << p.k;
   m = p.m, n = p.n, k = p.k;
   num_batches = static_cast<int64_t>(p.num_batches);
   if (m == 0 || n == 0 || k == 0 || num_batches == 0 || p.batch_rank > 1) return false;
@@ -220,6 +224,7 @@ Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
         check(make_layout(*api_, type, *sides[i], product.num_batches, plan.layouts[i]),
               "cublasLtMatrixLayoutCreate"));
   }
+  EDDY_CHECK(key.size() >= 5) << "a key of " << key.size();
   const int64_t* const alignments = key.data() + key.size() - 5;  // the key ends in them
   const Operation operation(*api_, product, compute_of(element, options_),
                             aligned_to(params.c, alignments[4]));

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 template <typename Plan>
@@ -32,10 +34,13 @@ class PlanCache {
   }
   // Drops the plan whose last use is longest ago where there are too many. The key is new.
   void add(Key key, std::shared_ptr<Plan> plan) {
+    EDDY_DCHECK(plan != nullptr) << "null says that there is no plan";
     const auto [made, is_new] = plans_.try_emplace(std::move(key));
+    EDDY_DCHECK(is_new) << "a shape is planned twice";
     by_use_.push_front(&made->first);
     made->second = {std::move(plan), by_use_.begin()};
     if (plans_.size() <= max_plans_) return;
+    EDDY_DCHECK(by_use_.size() == plans_.size()) << by_use_.size() << " uses, " << plans_.size();
     const auto oldest = plans_.find(*by_use_.back());
     by_use_.pop_back();
     plans_.erase(oldest);

@@ -1,4 +1,5 @@
 // The host's half of GatherElements, GatherND, ScatterElements and ScatterND.
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/reference/combine.h"
 #include "ops/reference/locate.h"
@@ -29,6 +30,8 @@ bool fill_elements(const KernelArgs& args, ElementsParams& p) {
   if ((p.fault = cuda::fault_or_null(args)) == nullptr) return false;
   p.rank = data.rank;
   p.axis = static_cast<int32_t>(state.axis < 0 ? state.axis + data.rank : state.axis);
+  EDDY_DCHECK(indices.rank == data.rank && p.axis >= 0 && p.axis < data.rank)
+      << "axis " << p.axis << " of ranks " << data.rank << " and " << indices.rank;
   p.size = data.dims[p.axis];
   p.has_wide_indices = indices.element == ElementType::kInt64 ? 1 : 0;
   p.reduction = static_cast<int32_t>(state.reduction);
@@ -77,6 +80,8 @@ bool fill_tuples(const KernelArgs& args, int batch, TuplesParams& p) {
   p.indices = indices.data;
   if ((p.fault = cuda::fault_or_null(args)) == nullptr) return false;
   p.length = static_cast<int32_t>(indices.dims[indices.rank - 1]);
+  EDDY_DCHECK(p.length > 0 && batch + p.length <= data.rank)
+      << "tuples of " << p.length << " behind " << batch << " of " << data.rank << " axes";
   p.first_axis = batch;
   p.reduction = static_cast<int32_t>(state_of(args).reduction);
   const auto strides = strides_of(data);

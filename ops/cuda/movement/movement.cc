@@ -1,6 +1,7 @@
 // Movement operators as one strided copy each: Transpose, Expand, Slice, DepthToSpace and views.
 #include <array>
 
+#include "graph/base/check.h"
 #include "ops/cuda/elementwise/elementwise_plan.h"
 #include "ops/cuda/launch/families.h"
 #include "ops/reference/list_source.h"
@@ -46,6 +47,8 @@ bool run_expand(const KernelArgs& args) {
 bool run_transpose(const KernelArgs& args) {
   const auto& state = *static_cast<const CopyState*>(args.state);
   const TensorView& in = args.inputs[0];
+  EDDY_DCHECK(state.perm.is_empty() || state.perm.size() == in.rank)
+      << state.perm.size() << " axes of " << in.rank;
   const Strides strides = strides_of(in);
   ElementwisePlan plan;
   for (int d = 0; d < in.rank; ++d) {
@@ -74,6 +77,7 @@ bool run_slice(const KernelArgs& args) {
   for (size_t d = 0; d < static_cast<size_t>(in.rank); ++d) {
     first += ranges[d].start * strides[d];
     const int64_t stride = ranges[d].step * strides[d];
+    EDDY_DCHECK(ranges[d].count == args.outputs[0].dims[d]) << "axis " << d << " gets another size";
     plan.add_axis(ranges[d].count, {&stride, 1});
   }
   return copy(args, plan, first);
@@ -84,6 +88,7 @@ bool run_slice(const KernelArgs& args) {
 bool run_depth_to_space(const KernelArgs& args) {
   const auto& state = *static_cast<const CopyState*>(args.state);
   const TensorView& in = args.inputs[0];
+  EDDY_DCHECK(in.rank == 4) << "a rank of " << in.rank;
   const Strides s = strides_of(in);
   const int64_t block = state.block_size, depth = args.outputs[0].dims[1];
   const int64_t depth_step = state.is_column_row_depth ? block * block * s[1] : s[1];
@@ -103,6 +108,9 @@ bool run_depth_to_space(const KernelArgs& args) {
 bool run_space_to_depth(const KernelArgs& args) {
   const int64_t block = static_cast<const CopyState*>(args.state)->block_size;
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
+  EDDY_DCHECK(in.rank == 4 && out.dims[2] * block == in.dims[2] &&
+              out.dims[3] * block == in.dims[3])
+      << "a plane does not fall into blocks of " << block;
   const Strides s = strides_of(in);
   const int64_t row_step = block * s[2], column_step = block * s[3];
   ElementwisePlan plan;

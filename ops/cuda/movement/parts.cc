@@ -1,6 +1,7 @@
 // The host's half of Concat, Split and Gather: whole rows, moved in the widest words that fit.
 #include <array>
 
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 
 namespace eddy {
@@ -46,6 +47,7 @@ struct Rows {
 
 int axis_of(const KernelArgs& args, int rank) {
   const int64_t axis = static_cast<const RowState*>(args.state)->axis;
+  EDDY_DCHECK(axis >= -rank && axis < rank) << "axis " << axis << " of " << rank;
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -53,6 +55,7 @@ int axis_of(const KernelArgs& args, int rank) {
 bool launch_parts(const KernelArgs& args, const Rows& whole, void* data, const TensorView* parts,
                   uint32_t num_parts, int axis, uint64_t& before) {
   const auto& state = *static_cast<const RowState*>(args.state);
+  EDDY_DCHECK(num_parts <= cuda::kMaxParts) << num_parts << " parts in one launch";
   WordSize word;
   word.add(data);
   word.add(whole.row_bytes());
@@ -87,6 +90,7 @@ bool run_parts(const KernelArgs& args, const TensorView& whole, const TensorView
     const uint32_t count = std::min<uint32_t>(num_parts - i, cuda::kMaxParts);
     if (!launch_parts(args, rows, whole.data, parts + i, count, axis, before)) return false;
   }
+  EDDY_DCHECK(before == rows.row_bytes()) << before << " bytes of a row of " << rows.row_bytes();
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/reference/list_source.h"
 #include "ops/reference/locate.h"
@@ -34,6 +35,7 @@ bool launch(const KernelArgs& args, const Params& p) {
 // The sizes of a padding; `in` may have fewer axes than the output (Tile's never has).
 void fill_pad(const KernelArgs& args, PadParams& p) {
   const TensorView &in = args.inputs[0], &out = args.outputs[0];
+  EDDY_DCHECK(in.rank == out.rank) << "ranks " << in.rank << " and " << out.rank;
   const auto strides = strides_of(in);
   p.out = out.data;
   p.in = in.data;
@@ -87,6 +89,7 @@ bool run_trilu(const KernelArgs& args) {
   p.in = args.inputs[0].data;
   p.other = args.has_input(1) ? args.inputs[1].data : nullptr;
   p.count = cuda::count_of(out);
+  EDDY_DCHECK(out.rank >= 2) << "a rank of " << out.rank;
   p.rows = out.dims[out.rank - 2];
   p.columns = out.dims[out.rank - 1];
   p.is_upper = state_of(args).is_upper ? 1 : 0;
@@ -98,6 +101,7 @@ bool run_one_hot(const KernelArgs& args) {
   if (args.inputs[2].count() != 2) return args.fail(invalid_argument("values must be [off, on]"));
   const int64_t given = state_of(args).axis;
   const int axis = static_cast<int>(given < 0 ? given + out.rank : given);
+  EDDY_DCHECK(axis >= 0 && axis < out.rank) << "axis " << axis << " of " << out.rank;
   PositionParams p{};
   p.out = out.data;
   p.in = args.inputs[0].data;
@@ -115,6 +119,7 @@ bool run_range(const KernelArgs& args) {
   p.out = args.outputs[0].data;
   p.count = cuda::count_of(args.outputs[0]);
   const size_t bytes = element_size_bytes(args.outputs[0].element);
+  EDDY_DCHECK(bytes <= sizeof(p.start)) << "numbers of " << bytes << " bytes";
   std::memcpy(&p.start, args.inputs[0].data, bytes);
   std::memcpy(&p.delta, args.inputs[2].data, bytes);
   return launch(args, p);
@@ -183,6 +188,8 @@ Result<BoundKernel> bind_range(const KernelInit& init, CudaLauncher& launcher) {
 Result<BoundKernel> bind_constant_of_shape(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Fill"));
   if (const Constant* value = init.attributes.get_tensor_or_null("value")) {
+    EDDY_CHECK(element_size_bytes(value->element) <= sizeof(state->bits))
+        << "a value of " << element_type_name(value->element);
     std::memcpy(&state->bits, value->data, element_size_bytes(value->element));
   }
   return cuda::bound(run_fill, std::move(state));

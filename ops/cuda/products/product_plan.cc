@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -50,6 +52,7 @@ ProductPlan ProductPlan::of(const TensorView& a, const TensorView& b) {
 }
 
 void ProductPlan::set_sizes(int64_t m, int64_t n, int64_t k) {
+  EDDY_DCHECK(m >= 0 && n >= 0 && k >= 0) << m << " x " << n << " x " << k;
   params_.m = m;
   params_.n = n;
   params_.k = k;
@@ -77,6 +80,7 @@ void ProductPlan::add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stri
       return;
     }
   }
+  EDDY_DCHECK(params_.batch_rank < cuda::kMaxAxes) << "more than " << cuda::kMaxAxes << " axes";
   params_.batch_dims[params_.batch_rank] = static_cast<uint64_t>(count);
   params_.a_batch[params_.batch_rank] = a_stride;
   params_.b_batch[params_.batch_rank++] = b_stride;

@@ -1,5 +1,6 @@
 // The host's half of MatMul, Gemm, MatMulInteger and eddy.DequantizeMatMul: by cuBLASLt where it is
 // there and has a way, else by our own kernels.
+#include "graph/base/check.h"
 #include "ops/cuda/libraries/lt_products.h"
 #include "ops/cuda/products/product_plan.h"
 
@@ -47,6 +48,7 @@ bool run_gemm(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &y = args.outputs[0];
   const int64_t m = y.dims[0], n = y.dims[1], k = a.dims[state.transposes_a ? 0 : 1];
   ProductPlan plan;
+  EDDY_DCHECK(a.rank == 2 && a.dims[state.transposes_a ? 1 : 0] == m) << "A does not have " << m;
   plan.set_sizes(m, n, k);
   state.transposes_a ? plan.set_a(1, m) : plan.set_a(k, 1);
   state.transposes_b ? plan.set_b(1, k) : plan.set_b(n, 1);
@@ -57,6 +59,8 @@ bool run_gemm(const KernelArgs& args) {
     const TensorView& c = args.inputs[2];
     const int64_t columns = c.rank > 0 ? c.dims[c.rank - 1] : 1;
     const int64_t rows = c.rank > 1 ? c.dims[c.rank - 2] : 1;
+    EDDY_DCHECK(columns == 1 || columns == n)
+        << "C has " << columns << " columns, the result " << n;
     plan.params().c = c.data;
     plan.params().c_row = rows == 1 ? 0 : columns;
     plan.params().c_column = columns == 1 ? 0 : 1;

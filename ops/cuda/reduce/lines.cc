@@ -1,5 +1,6 @@
 // The host's half of CumSum and TopK: lines along an axis; few long ones are CUB's work where that
 // is there (long_lines.h).
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/reduce/long_lines.h"
 #include "ops/cuda/text/persistent_text.h"
@@ -70,6 +71,7 @@ bool run_top_k(const KernelArgs& args) {
   LineParams p = make_params(args, state.axis);
   const int64_t axis = state.axis < 0 ? state.axis + rank : state.axis;
   p.k = static_cast<uint64_t>(args.outputs[0].dims[axis]);
+  EDDY_DCHECK(p.k <= p.length) << p.k << " of " << p.length << " elements";
   p.indices = output_or_null<int64_t>(args, 1);
   p.is_largest = state.is_largest ? 1 : 0;
   if (state.long_lines_or_null != nullptr) {

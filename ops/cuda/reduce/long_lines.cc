@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "ops/cuda/reduce/row_inl.h"
 
 namespace eddy {
@@ -73,6 +74,7 @@ std::vector<LongLine> lines_of(const RowParams& p, LineType type, int64_t stride
 
 // Where line `i` of [outer, length, inner] begins.
 int64_t line_start(const LineParams& p, uint64_t i, uint64_t length) {
+  EDDY_DCHECK(p.inner > 0 && i < p.num_lines) << "line " << i << " of " << p.num_lines;
   return static_cast<int64_t>(i / p.inner * length * p.inner + i % p.inner);
 }
 
@@ -104,6 +106,7 @@ bool LongLines::takes(uint64_t num_lines, uint64_t length) const {
 template <typename Call>
 Result<bool> LongLines::run(const KernelArgs& args, const CubApi::Entry<Call>& entry,
                             const char* name, std::span<const Call> calls) const {
+  EDDY_DCHECK(!calls.empty()) << name << " is given no line";
   const auto check = [&](int status) {
     if (status == 0) return Status::ok();
     const char* const text = api_->error_text(status);

@@ -1,5 +1,6 @@
 // The host's half of LayerNormalization, InstanceNormalization and BatchNormalization; large ones
 // of the last go to cuDNN where it is there and has a way.
+#include "graph/base/check.h"
 #include "ops/cuda/elementwise/elementwise_plan.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
@@ -63,6 +64,7 @@ bool run_layer_norm(const KernelArgs& args) {
 bool run_instance_norm(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
   NormParams p = make_params(args);
+  EDDY_DCHECK(x.rank >= 2 && args.inputs[1].count() == x.dims[1]) << "a scale is not by channel";
   p.channels = static_cast<uint64_t>(x.dims[1]);
   p.count = static_cast<uint64_t>(x.dims[0]) * p.channels;
   p.length = 1;
@@ -80,6 +82,9 @@ bool run_batch_norm(const KernelArgs& args) {
   p.bias = args.inputs[2].data;
   p.mean = args.inputs[3].data;
   p.variance = args.inputs[4].data;
+  for (int i = 1; i <= 4; ++i) {
+    EDDY_DCHECK(args.inputs[i].count() == x.dims[1]) << "input " << i << " is not by channel";
+  }
   p.count = cuda::count_of(x);
   p.channels = static_cast<uint64_t>(x.dims[1]);
   p.inner = 1;

@@ -3,6 +3,7 @@
 // CUB's work where that is there (long_lines.h).
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/names/kernel_list.h"
 #include "ops/cuda/reduce/long_lines.h"
@@ -90,11 +91,13 @@ bool launch(const KernelArgs& args, RowParams& p) {
 }
 
 void add_kept(RowParams& p, int64_t dim, int64_t stride) {
+  EDDY_DCHECK(p.num_kept < cuda::kMaxAxes) << "more than " << cuda::kMaxAxes << " axes are kept";
   p.kept_dims[p.num_kept] = static_cast<uint64_t>(dim);
   p.kept_strides[p.num_kept++] = stride;
   p.count *= static_cast<uint64_t>(dim);
 }
 void add_reduced(RowParams& p, int64_t dim, int64_t stride) {
+  EDDY_DCHECK(p.num_reduced < cuda::kMaxAxes) << "more than " << cuda::kMaxAxes << " axes go";
   p.reduced_dims[p.num_reduced] = static_cast<uint64_t>(dim);
   p.reduced_strides[p.num_reduced++] = stride;
   p.length *= static_cast<uint64_t>(dim);
@@ -118,6 +121,7 @@ bool run_reduce(const KernelArgs& args) {
     (*mask >> d & 1) != 0 ? add_reduced(p, in.dims[d], strides[d])
                           : add_kept(p, in.dims[d], strides[d]);
   }
+  EDDY_DCHECK(p.count == cuda::count_of(args.outputs[0])) << p.count << " rows for another output";
   return p.count == 0 || launch(args, p);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/fingerprint.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/names/element_types.h"
@@ -24,6 +25,8 @@ std::string attribute(float value) {
 
 // The right side of a step.
 std::string call_text(const ExpressionStep& step, const ElementSignature& signature) {
+  EDDY_CHECK(step.arguments.size() == signature.num_inputs)
+      << step.function.name << " has " << step.arguments.size() << " arguments";
   const std::vector<uint32_t>& arguments = step.arguments;
   const std::string type(type_suffix(signature.output));
   const std::string apply = "store<" + type + ">(" + std::string(signature.op) + "::apply(";
@@ -41,6 +44,7 @@ std::string call_text(const ExpressionStep& step, const ElementSignature& signat
       return apply + loaded(arguments[0]) + ", " + loaded(arguments[1]) + ", " +
              loaded(arguments[2]) + "))";
   }
+  EDDY_CHECK(false) << "no text for " << step.function.name;
   return "";
 }
 

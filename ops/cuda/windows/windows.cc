@@ -3,6 +3,7 @@
 // Convolutions and large pools go to cuDNN where it is there and has a way; global pools are rows
 // to us, a block each. Of our own kernels of convolutions one with enough filters and depth takes
 // tiles (implicit GEMM); others, the depthwise ones above all, take a thread for each result.
+#include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
 #include "ops/reference/conv_shape.h"
@@ -30,6 +31,7 @@ const WindowState& state_of(const KernelArgs& args) {
 
 // Axes of 1 come before the grid's own.
 WindowParams window_of(const Grid& grid) {
+  EDDY_DCHECK(grid.rank > 0 && grid.rank <= cuda::kMaxSpatialAxes) << grid.rank << " spatial axes";
   WindowParams w;
   for (int i = 0; i < cuda::kMaxSpatialAxes; ++i) {
     w.in[i] = w.out[i] = w.kernel[i] = w.stride[i] = w.dilation[i] = 1;
@@ -76,6 +78,7 @@ bool run_pool(const KernelArgs& args) {
 
 // A row for each plane.
 bool run_global_pool(const KernelArgs& args) {
+  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const WindowState& state = state_of(args);
   const TensorView& x = args.inputs[0];
   RowParams p{};
@@ -94,6 +97,9 @@ bool run_global_pool(const KernelArgs& args) {
 }
 
 void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
+  EDDY_DCHECK(shape.group > 0 && shape.channels % shape.group == 0 &&
+              shape.filters % shape.group == 0)
+      << shape.channels << " channels and " << shape.filters << " filters in " << shape.group;
   p.out = args.outputs[0].data;
   p.in = args.inputs[0].data;
   p.weights = args.inputs[1].data;
