@@ -64,7 +64,9 @@ class BitMatrix {
     std::span<const uint64_t> words = row(r);
     for (size_t i = 0; i < words.size(); ++i) {
       for (uint64_t word = words[i]; word != 0; word &= word - 1) {
-        visit(static_cast<uint32_t>(i * 64 + static_cast<size_t>(std::countr_zero(word))));
+        const size_t column = i * 64 + static_cast<size_t>(std::countr_zero(word));
+        EDDY_DCHECK(column < columns_) << "row " << r << " has a bit past its last column";
+        visit(static_cast<uint32_t>(column));
       }
     }
   }

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -28,6 +30,7 @@ const char* Fingerprint::add_blocks(const char* next, size_t num_blocks) {
 }
 
 void Fingerprint::add_bytes(const void* bytes, size_t size_bytes) {
+  EDDY_DCHECK(bytes != nullptr || size_bytes == 0) << size_bytes << " bytes nowhere";
   const char* next = static_cast<const char*>(bytes);
   add(uint64_t{size_bytes});
   if (size_bytes >= kBlockBytes) next = add_blocks(next, size_bytes / kBlockBytes);
@@ -38,6 +41,7 @@ void Fingerprint::add_bytes(const void* bytes, size_t size_bytes) {
     add(word);
   }
   if (size_bytes == 0) return;
+  EDDY_DCHECK(size_bytes < sizeof(word)) << size_bytes << " bytes are left";
   word = 0;
   std::memcpy(&word, next, size_bytes);
   add(word);
@@ -52,6 +56,7 @@ std::string Fingerprint::text() const {
   for (const uint64_t half : {last.a_, last.b_}) {
     for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[half >> shift & 15];
   }
+  EDDY_DCHECK(digits.size() == 32) << digits;
   return digits;
 }
 

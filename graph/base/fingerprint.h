@@ -31,6 +31,7 @@ class Fingerprint {
  private:
   static constexpr size_t kLanes = 4;
   static constexpr size_t kBlockBytes = 2 * kLanes * sizeof(uint64_t);
+  static_assert((kBlockBytes & (kBlockBytes - 1)) == 0, "the rest of a run is a mask away");
   static constexpr uint64_t kFactorA = 0xff51afd7ed558ccdu;
   static constexpr uint64_t kFactorB = 0xc4ceb9fe1a85ec53u;
 

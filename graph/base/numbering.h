@@ -32,6 +32,7 @@ class Numbering {
   uint32_t of(Key key) {
     EDDY_DCHECK(size_ < UINT32_MAX) << "more than 2^32 - 1 keys";
     if (2 * (size_t{size_} + 1) > entries_.size()) grow();
+    EDDY_DCHECK(2 * (size_t{size_} + 1) <= entries_.size()) << "more than half is full";
     Entry& entry = find(key);
     if (entry.round != round_) entry = {key, size_++, round_};
     return entry.number;

@@ -20,6 +20,7 @@ class Random {
       z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
       word = z ^ (z >> 31);
     }
+    EDDY_DCHECK((state_[0] | state_[1] | state_[2] | state_[3]) != 0) << "zeros stay zeros";
   }
 
   uint64_t next() {

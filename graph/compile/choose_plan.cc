@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/compile/predict_plan.h"
 #include "graph/simulate/fluid_scenarios.h"
 
@@ -133,6 +134,8 @@ class Chooser {
   }
 
   const Candidate* choose() const {
+    EDDY_CHECK(!tried_.empty() && tried_[0].policy == AssignPolicy::kSerial)
+        << "the serial plan is the measure of all others";
     const Candidate* best = &tried_[0];
     for (const Candidate& candidate : tried_) {
       if (candidate.num_streams == 1) continue;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -10,6 +12,8 @@ constexpr size_t kSamples = 64;
 
 // Words spread over the bytes, mixed by Fowler, Noll and Vo's rule.
 uint64_t sample(const char* bytes, size_t size) {
+  static_assert(ConstantPool::kMinBytes >= sizeof(uint64_t), "a sample has a word at least");
+  EDDY_DCHECK(size >= sizeof(uint64_t)) << size << " bytes have no whole word";
   uint64_t hash = 0xcbf29ce484222325;
   const size_t step = std::max<size_t>((size - sizeof(uint64_t)) / kSamples, 1);
   for (size_t at = 0; at + sizeof(uint64_t) <= size; at += step) {
@@ -28,6 +32,7 @@ const void* ConstantPool::find_or_add(const TensorView& view) {
   if (size < kMinBytes) return view.data;
   const Key key(size, sample(view.as<char>(), size));
   const size_t alignment = element_size_bytes(view.element);
+  EDDY_CHECK(alignment > 0) << "bytes of no element type";
   const auto [first, last] = known_.equal_range(key);
   for (auto it = first; it != last; ++it) {
     const void* bytes = it->second;

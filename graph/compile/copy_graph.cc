@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -21,6 +22,7 @@ void GraphCopier::run() {
 }
 
 void GraphCopier::define(ValueId id, Value value) {
+  EDDY_DCHECK(id.index() < values_.size()) << "value " << id.index() << " is not the source's";
   values_[id.index()] = value;
   if (!value.is_none()) defined(id, value);
 }
@@ -28,6 +30,7 @@ void GraphCopier::define(ValueId id, Value value) {
 Value GraphCopier::value(ValueId id) {
   if (id.is_none()) return {};
   const ValueInfo& info = source_.value(id);
+  EDDY_DCHECK(id.index() < values_.size()) << "value " << id.index() << " of another graph";
   if (info.origin != ValueOrigin::kConstant) return values_[id.index()];
   return builder_.constant_in_blob(source_.constant(info.constant).view(), info.name);
 }
@@ -41,11 +44,14 @@ std::vector<Value> GraphCopier::values(std::span<const ValueId> ids) {
 std::vector<Value> GraphCopier::handed_on(std::span<const ValueId> from,
                                           std::span<const ValueId> to) {
   std::vector<Value> result;
+  EDDY_CHECK(from.size() <= to.size()) << from.size() << " values for " << to.size() << " names";
   for (size_t i = 0; i < from.size(); ++i) result.push_back(handed_on(from[i], to[i]));
   return result;
 }
 
 void GraphCopier::define_all(std::span<const ValueId> ids, std::span<const Value> made) {
+  EDDY_CHECK(made.size() >= ids.size() || !builder_.status().is_ok())
+      << made.size() << " values stand for " << ids.size();
   for (size_t i = 0; i < std::min(ids.size(), made.size()); ++i) define(ids[i], made[i]);
 }
 
@@ -80,6 +86,9 @@ void GraphCopier::copy_exec(NodeId id) {
 
 void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device) {
   const Node& node = source_.node(id);
+  EDDY_CHECK(node.kind == NodeKind::kExec && node.op != nullptr) << node.name << " is no exec node";
+  EDDY_CHECK(inputs.size() == node.inputs.size())
+      << inputs.size() << " inputs for the " << node.inputs.size() << " of " << node.name;
   OpOptions options{.name = name_of(id),
                     .domain = node.op->domain,
                     .opset_version = node.opset_version,
@@ -108,6 +117,9 @@ void GraphCopier::copy_loop(NodeId id) {
   options.trip_limit = awaited_by_host(loop.trip_limit());
   options.initial = handed_on(loop.initial(), loop.carried());
   options.carried_types = carried_types(id);
+  EDDY_CHECK(options.carried_types.size() <= loop.num_carried() &&
+             options.initial.size() == loop.num_carried())
+      << loop.node().name << " carries " << loop.num_carried() << " values";
   options.num_scan_outputs = loop.node().num_scan_outputs;
   options.rebuild_on_widening = true;
   const auto made = builder_.while_loop(
@@ -137,6 +149,8 @@ void GraphCopier::copy_branch(NodeId id, Value selector) {
   options.selector = selector;
   options.default_region = choice.node().default_region;
   options.pass_through = handed_on(choice.pass_through(), choice.outputs());
+  EDDY_CHECK(!choice.has_pass_through() || options.pass_through.size() == choice.outputs().size())
+      << "pass-through values of " << choice.node().name << " for some outputs only";
   std::vector<CaseBody> bodies;
   for (size_t branch = 0; branch < choice.num_branches(); ++branch) {
     bodies.push_back([this, branch, &choice] {

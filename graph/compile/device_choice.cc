@@ -29,6 +29,8 @@ class Chooser {
           const DeviceChoiceOptions& options)
       : graph_(graph), devices_(devices), options_(options) {
     EDDY_CHECK(devices.size() <= kMaxDevices) << devices.size() << " devices";
+    EDDY_CHECK(!devices.empty()) << "the host is a device too";
+    EDDY_CHECK(devices.size() == 1 || options.can_run) << "devices without a capability table";
     choice_.devices.resize(graph.num_nodes(), 0);
     choice_.values.resize(graph.num_values());
     choice_.reasons.resize(graph.num_nodes());
@@ -43,10 +45,24 @@ class Chooser {
     }
     for (uint32_t n = static_cast<uint32_t>(graph_.num_nodes()); n-- > 0;) place_control(NodeId(n));
     find_wants();
+    EDDY_DCHECK(agrees_with_itself()) << "a node and what it makes are on different devices";
     return std::move(choice_);
   }
 
  private:
+  // What an exec node makes is at home where it runs, and only one on the CPU has a reason for it.
+  bool agrees_with_itself() const {
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      if (choice_.devices[n] >= devices_.size()) return false;
+      if (choice_.devices[n] != 0 && !choice_.reasons[n].empty()) return false;
+      if (node(n).kind != NodeKind::kExec) continue;
+      for (const ValueId output : node(n).outputs) {
+        if (home(output) != choice_.devices[n]) return false;
+      }
+    }
+    return true;
+  }
+
   const Node& node(uint32_t n) const { return graph_.node(NodeId(n)); }
   bool is_constant(ValueId value) const {
     return graph_.value(value).origin == ValueOrigin::kConstant;
@@ -74,6 +90,8 @@ class Chooser {
       if (node(n).kind != NodeKind::kWhile) continue;
       const LoopView loop(graph_, node(n));
       for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+        EDDY_DCHECK(k < loop.received().size() && k < loop.outputs().size())
+            << loop.node().name << " forwards more than it receives";
         twins_.emplace_back(loop.received()[k], loop.outputs()[k]);
       }
     }
@@ -126,6 +144,8 @@ class Chooser {
   }
 
   bool reads_small_only(const Node& node) const {
+    EDDY_DCHECK(node.kind == NodeKind::kExec && node.op != nullptr)
+        << node.name << " has no operator";
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i].is_none() || has_flag(node.op->input_flags(i), InputFlag::kShapeOnly)) {
         continue;
@@ -177,6 +197,7 @@ class Chooser {
     for (RegionId region : control.regions) {
       for (NodeId inner : graph_.region(region).nodes) {
         if (choice_.devices[id.index()] != 0) return;
+        EDDY_DCHECK(inner > id) << "a node in " << control.name << " was made before it";
         choice_.devices[id.index()] = choice_.devices[inner.index()];
       }
     }
@@ -226,6 +247,8 @@ class Chooser {
     uint32_t device = can_run_[id.index()];
     if (device == 0 || choice_.devices[id.index()] != 0) return false;
     const Node& node = graph_.node(id);
+    EDDY_DCHECK(node.kind == NodeKind::kExec && device < devices_.size())
+        << node.name << " has no kernel on device " << device;
     if (node.op->is_view && !is_constant(node.inputs[0])) {
       const uint32_t input = home(node.inputs[0]);
       if (input == 0) return false;  // it waits for its input
@@ -257,6 +280,7 @@ class Chooser {
   }
 
   bool choose_passed(const Passed& passed) {
+    EDDY_DCHECK(!passed.from.empty()) << "nothing goes into value " << passed.to.index();
     ValueWants& value = choice_.values[passed.to.index()];
     if (value.device != 0 || !is_dense(graph_.value(passed.to).type)) return false;
     if (is_small_[passed.to.index()]) return false;
@@ -281,6 +305,7 @@ class Chooser {
 
   void want(ValueId value, uint32_t device) {
     if (value.is_none() || is_constant(value)) return;
+    EDDY_DCHECK(device < devices_.size()) << "device " << device << " of " << devices_.size();
     choice_.values[value.index()].wanted_by |= uint64_t{1} << device;
   }
   // The host reads the bytes while it issues: what a CPU node has made by then is there.

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 
@@ -46,8 +47,12 @@ struct ValueWants {
   uint64_t wanted_by = 0;    // bit d: a node of device d reads it; bit 0: also a decision or caller
   bool wants_await = false;  // the host reads its bytes while it issues
 
-  bool is_wanted_by(uint32_t d) const { return (wanted_by >> d & 1) != 0; }
+  bool is_wanted_by(uint32_t d) const {
+    EDDY_DCHECK(d < kMaxDevices) << "device " << d << " has no bit";
+    return (wanted_by >> d & 1) != 0;
+  }
 };
+static_assert(kMaxDevices <= 8 * sizeof(ValueWants::wanted_by), "each device has a bit");
 
 struct DeviceChoice {
   std::vector<uint32_t> devices;   // by NodeId

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/ir/node_facts.h"
 
@@ -54,7 +55,8 @@ std::map<NodeId, NodeId> find_pairs(const Graph& graph) {
     if (conv.region != norm.region || !is_convolution(graph, conv)) continue;
     const TensorType& weights = graph.value(conv.inputs[1]).type.tensor;
     if (!is_foldable_norm(graph, norm, weights.element, weights.dims[0])) continue;
-    pairs.emplace(input.producer, NodeId(n));
+    const bool is_new = pairs.emplace(input.producer, NodeId(n)).second;
+    EDDY_CHECK(is_new) << conv.name << " has one reader, but two normalizations";
   }
   return pairs;
 }
@@ -64,6 +66,7 @@ class NormFolder : public GraphCopier {
   NormFolder(const Graph& source, GraphBuilder& builder, const std::map<NodeId, NodeId>& pairs)
       : GraphCopier(source, builder), pairs_(pairs) {
     for (const auto& [conv, norm] : pairs) conv_of_[norm] = conv;
+    EDDY_CHECK(conv_of_.size() == pairs.size()) << "two convolutions share a normalization";
   }
 
  private:
@@ -80,6 +83,8 @@ class NormFolder : public GraphCopier {
   }
 
   void emit(const Node& conv, const Node& norm) {
+    EDDY_CHECK(norm.inputs.size() == 5 && norm.outputs.size() == 1 && conv.region == norm.region)
+        << norm.name << " can't be folded into " << conv.name;
     const Value weights = value(conv.inputs[1]);
     const TensorType type = source_.value(conv.inputs[1]).type.tensor;
     const Value epsilon =
@@ -87,6 +92,7 @@ class NormFolder : public GraphCopier {
     const Value deviation =
         builder_.op("Sqrt", {builder_.op("Add", {value(norm.inputs[4]), epsilon})});
     const Value factor = builder_.op("Div", {value(norm.inputs[1]), deviation});
+    EDDY_CHECK(type.dims.rank() >= 3) << "filters of " << conv.name << " without a window";
     std::vector<int64_t> column(static_cast<size_t>(type.dims.rank()), 1);
     column[0] = type.dims[0];
     const Value by_filter =

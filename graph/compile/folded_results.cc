@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -71,6 +73,8 @@ const std::vector<OwnedTensor>* FoldedResults::find_or_null(
   const auto [first, last] = entries_.equal_range(key(node, inputs));
   for (auto entry = first; entry != last; ++entry) {
     const Entry& known = entry->second;
+    EDDY_DCHECK(known.node->op == node.op && known.results.size() == known.node->outputs.size())
+        << "results of " << known.node->name << " under the key of " << node.name;
     if (known.node->opset_version == node.opset_version &&
         known.node->outputs.size() == node.outputs.size() &&
         same_attributes(known.node->attributes, node.attributes) &&
@@ -86,6 +90,9 @@ const std::vector<OwnedTensor>* FoldedResults::find_or_null(
 const std::vector<OwnedTensor>& FoldedResults::add(const Node& node,
                                                    std::span<const TensorView> inputs,
                                                    std::vector<OwnedTensor> results) {
+  EDDY_CHECK(results.size() == node.outputs.size())
+      << results.size() << " results for the " << node.outputs.size() << " outputs of "
+      << node.name;
   Entry entry{&node, {}, std::move(results)};
   for (const TensorView& view : inputs) entry.inputs.push_back(input(view));
   return entries_.emplace(key(node, inputs), std::move(entry))->second.results;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 
 namespace eddy {
@@ -34,10 +35,16 @@ class TreeFinder {
       }
     }
     std::erase_if(trees_, [](const Tree& tree) { return tree.size() < 2; });
-    for (Tree& tree : trees_) std::reverse(tree.members.begin(), tree.members.end());
+    for (Tree& tree : trees_) {
+      std::reverse(tree.members.begin(), tree.members.end());
+      EDDY_CHECK(tree.members.back() == tree.root) << "a tree ends in its root";
+    }
     return std::move(trees_);
   }
-  const ElementFunction& function(NodeId node) const { return *functions_[node.index()]; }
+  const ElementFunction& function(NodeId node) const {
+    EDDY_DCHECK(functions_[node.index()].has_value()) << "node " << node.index() << " has none";
+    return *functions_[node.index()];
+  }
 
  private:
   ValueId result_of(NodeId node) const { return graph_.node(node).outputs[0]; }
@@ -100,6 +107,7 @@ class TreeFinder {
   // The shape of a result whose sizes are not known.
   uint32_t shape_of_input(NodeId id, uint32_t& num_shapes) const {
     const Node& node = graph_.node(id);
+    EDDY_DCHECK(!node.inputs.empty()) << node.name << " is elementwise and reads nothing";
     const ValueInfo& input = graph_.value(node.inputs[0]);
     const bool is_elementwise =
         input.origin == ValueOrigin::kNodeOutput && functions_[input.producer.index()].has_value();
@@ -108,6 +116,7 @@ class TreeFinder {
   }
 
   void plant_or_join(NodeId id) {
+    EDDY_DCHECK(tree_of_[id.index()] == kNoTree) << "node " << id.index() << " is in a tree";
     const uint32_t tree = joinable_tree(id);
     if (tree != kNoTree && join(id, trees_[tree])) {
       tree_of_[id.index()] = tree;
@@ -135,6 +144,7 @@ class TreeFinder {
 
   // False: there would be too many steps or inputs.
   bool join(NodeId id, Tree& tree) const {
+    EDDY_DCHECK(tree.size() <= options_.max_steps) << tree.size() << " steps are too many";
     std::vector<ValueId> inputs = tree.inputs;
     std::erase(inputs, result_of(id));
     for (const ValueId input : graph_.node(id).inputs) {
@@ -163,6 +173,7 @@ Expression expression_of(const Graph& graph, const Tree& tree, const TreeFinder&
   for (const ValueId input : tree.inputs) {
     elements.emplace(input, static_cast<uint32_t>(elements.size()));
   }
+  EDDY_CHECK(elements.size() == tree.inputs.size()) << "a tree reads an input twice";
   for (const NodeId id : tree.members) {
     ExpressionStep step{finder.function(id), {}};
     for (const ValueId input : graph.node(id).inputs) step.arguments.push_back(elements.at(input));
@@ -176,11 +187,16 @@ class Fuser : public GraphCopier {
  public:
   Fuser(const Graph& source, GraphBuilder& builder, const std::vector<uint32_t>& value_devices)
       : GraphCopier(source, builder), given_devices_(value_devices) {
+    EDDY_CHECK(value_devices.size() == source.num_values())
+        << value_devices.size() << " devices for " << source.num_values() << " values";
     is_inner_.resize(source.num_nodes(), false);
   }
 
   void replace(const Tree& tree, const Expression& expression) {
-    for (const NodeId id : tree.members) is_inner_[id.index()] = true;
+    for (const NodeId id : tree.members) {
+      EDDY_CHECK(!is_inner_[id.index()]) << "node " << id.index() << " is in two trees";
+      is_inner_[id.index()] = true;
+    }
     fused_[tree.root] = {tree, expression.text()};
   }
   std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
@@ -195,6 +211,7 @@ class Fuser : public GraphCopier {
   void emit(NodeId root, const Tree& tree, const std::string& program) {
     const Node& node = source_.node(root);
     const ValueInfo& result = source_.value(node.outputs[0]);
+    EDDY_CHECK(root == tree.root && node.outputs.size() == 1) << node.name << " is no root";
     std::vector<Value> inputs;
     for (const ValueId input : tree.inputs) inputs.push_back(value(input));
     define(node.outputs[0], builder_.op("Fused", inputs,

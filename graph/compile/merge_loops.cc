@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -40,8 +41,13 @@ class LoopMerger : public GraphCopier {
   LoopMerger(const Graph& source, GraphBuilder& builder, std::span<const NodeId> siblings,
              const std::string& device)
       : GraphCopier(source, builder), siblings_(siblings), device_(device) {
+    EDDY_CHECK(!siblings.empty()) << "no loop to merge";
     for (const NodeId id : siblings) {
+      EDDY_CHECK(source.node(id).region == source.node(siblings[0]).region)
+          << source.node(id).name << " stands in another region";
       const LoopView loop(source, id);
+      EDDY_CHECK(loop.num_forwarded() == loop.num_carried() && loop.rows().empty())
+          << loop.node().name << " can't be merged";
       lanes_.push_back({.loop = loop, .carries_going = reads_iteration(source, loop)});
       lane_of_region_[loop.before_id()] = lane_of_region_[loop.after_id()] = loop.node().name + "/";
     }
@@ -53,7 +59,9 @@ class LoopMerger : public GraphCopier {
     std::vector<NodeId> nodes = GraphCopier::order(region);
     if (region != source_.node(siblings_[0]).region) return nodes;
     const std::set<NodeId> needs = find_dependents(source_, region, siblings_);
-    const auto behind = std::ranges::find(nodes, siblings_.back()) + 1;
+    const auto last = std::ranges::find(nodes, siblings_.back());
+    EDDY_CHECK(last != nodes.end()) << "the last loop is not in its region";
+    const auto behind = last + 1;
     std::stable_partition(nodes.begin(), behind, [&](NodeId id) { return !needs.contains(id); });
     return nodes;
   }
@@ -112,6 +120,8 @@ class LoopMerger : public GraphCopier {
   }
 
   WhileTest before(Value iteration, ValueSpan carried) {
+    EDDY_DCHECK(carried.size() >= lanes_.back().first + lanes_.back().loop.num_carried())
+        << "lanes end behind the " << carried.size() << " values carried";
     WhileTest test{{}, {carried.begin(), carried.end()}};
     for (const Lane& lane : lanes_) {
       define(lane.loop.iteration(), iteration);
@@ -132,6 +142,7 @@ class LoopMerger : public GraphCopier {
   }
 
   std::vector<Value> after(Value iteration, ValueSpan forwarded) {
+    EDDY_DCHECK(forwarded.size() >= lanes_.size()) << "a lane does not say whether it goes on";
     std::vector<Value> next;
     const ValueSpan going = forwarded.last(lanes_.size());
     for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -147,6 +158,8 @@ class LoopMerger : public GraphCopier {
       }
       if (lane.carries_going) next.push_back(going[i]);
     }
+    EDDY_DCHECK(next.size() + lanes_.size() == forwarded.size())
+        << next.size() << " next values of " << forwarded.size() << " forwarded";
     return next;
   }
 

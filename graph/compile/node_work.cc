@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "graph/schedule/costs/cost_model.h"
 
 namespace eddy {
@@ -11,6 +12,7 @@ namespace {
 constexpr size_t kMaxSeen = 1 << 16;  // decisions of one control node that are looked at
 
 std::optional<int64_t> constant_limit(const Graph& graph, const Node& loop) {
+  EDDY_CHECK(loop.kind == NodeKind::kWhile) << loop.name << " has no trip limit";
   if (loop.inputs.empty() || loop.inputs[0].is_none()) return std::nullopt;
   const ValueInfo& value = graph.value(loop.inputs[0]);
   if (value.origin != ValueOrigin::kConstant) return std::nullopt;
@@ -24,6 +26,7 @@ std::optional<int64_t> constant_limit(const Graph& graph, const Node& loop) {
 Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or_null,
                      bool& is_guessed) {
   const Node& node = graph.node(id);
+  EDDY_CHECK(node.kind != NodeKind::kExec) << node.name << " decides nothing";
   const bool is_loop = node.kind == NodeKind::kWhile;
   Decision decision;
   is_guessed = false;
@@ -66,6 +69,7 @@ NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null) {
   work.nodes.resize(graph.num_nodes());
   work.controls.resize(graph.num_nodes());
   const std::vector<double> costs = estimate_costs_ns(graph, measured_or_null);
+  EDDY_CHECK(costs.size() == graph.num_nodes()) << costs.size() << " costs";
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (graph.node(NodeId(n)).kind == NodeKind::kExec) {
       work.nodes[n].solo_ns = costs[n];
@@ -112,6 +116,7 @@ NodeWork work_on(const Graph& graph, const FluidMachine& machine,
 }
 
 std::string guesses_text(const Graph& graph, const NodeWork& work) {
+  EDDY_CHECK(work.controls.size() == graph.num_nodes()) << "the work is another graph's";
   constexpr size_t kNamed = 8;
   std::string text;
   size_t count = 0;
@@ -119,6 +124,7 @@ std::string guesses_text(const Graph& graph, const NodeWork& work) {
     const ControlWork& control = work.controls[n];
     if (!control.is_guessed || ++count > kNamed) continue;
     const bool is_loop = graph.node(NodeId(n)).kind == NodeKind::kWhile;
+    EDDY_CHECK(!control.decision.trace.empty()) << "a guess of nothing";
     text += std::string(count > 1 ? ", " : "") + (is_loop ? "trips of " : "branches of ") +
             graph.path(NodeId(n)) + " (" +
             (is_loop ? std::to_string(control.decision.trace[0]) : "in turn") + ")";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 
 namespace eddy {
@@ -18,6 +19,9 @@ class Placer : public GraphCopier {
         awaited_(source.num_values()) {}
 
   PlacementReport report() const {
+    EDDY_CHECK(choice_.devices.size() == source_.num_nodes() &&
+               choice_.reasons.size() == source_.num_nodes())
+        << "the choice is of another graph";
     PlacementReport report;
     report.devices = options_.devices;
     report.num_nodes.resize(options_.devices.size(), 0);
@@ -43,6 +47,7 @@ class Placer : public GraphCopier {
   void defined(ValueId id, Value made) override {
     const ValueWants& wants = choice_.values[id.index()];
     const uint32_t v = id.index();
+    EDDY_DCHECK(wants.device < on_.size()) << "value " << v << " is on no device";
     note(made, wants.device);
     for (std::vector<Value>& versions : on_) versions[v] = Value();
     on_[wants.device][v] = made;
@@ -55,10 +60,14 @@ class Placer : public GraphCopier {
     }
     for (uint32_t d = 1; d < on_.size(); ++d) {
       if (d == wants.device || !wants.is_wanted_by(d)) continue;
+      EDDY_DCHECK(!on_[0][v].is_none() || !builder_.status().is_ok())
+          << name << " goes to a device by way of the host";
       on_[d][v] = copy("ToDevice", on_[0][v], d, name);
       note(on_[d][v], d);
     }
     if (wants.wants_await) {
+      EDDY_DCHECK(!on_[0][v].is_none() || !builder_.status().is_ok())
+          << "the host awaits " << name << ", which it has no copy of";
       awaited_[v] = copy("Await", on_[0][v], 0, name);
       note(awaited_[v], 0);
     }
@@ -66,6 +75,7 @@ class Placer : public GraphCopier {
 
   // Names tell devices apart but for the first.
   Value copy(const char* op, Value of, uint32_t device, const std::string& name) {
+    EDDY_DCHECK(device < options_.devices.size()) << op << " of device " << device;
     const std::string suffix = device > 1 ? "_" + options_.devices[device] : "";
     return builder_.op(
         op, {of}, {},
@@ -110,6 +120,8 @@ class Placer : public GraphCopier {
       } else {
         inputs.push_back(on(device, node.inputs[i]));
       }
+      EDDY_DCHECK(inputs.back().is_none() == node.inputs[i].is_none() || !may_go_on())
+          << "input " << i << " of " << node.name << " has no copy on device " << device;
     }
     copy_exec(id, inputs, options_.devices[device]);
   }
@@ -138,6 +150,8 @@ std::string counted(size_t count, const std::string& noun) {
 }  // namespace
 
 std::string PlacementReport::text() const {
+  EDDY_CHECK(!devices.empty() && num_nodes.size() == devices.size())
+      << num_nodes.size() << " counts for " << devices.size() << " devices";
   std::string text;
   for (size_t d = 1; d < devices.size(); ++d) {
     text += counted(num_nodes[d], "node") + " on " + devices[d] + ", ";

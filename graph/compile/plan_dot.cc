@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -34,6 +36,10 @@ class DotWriter {
   void add_region(const DrawnRegion& region, const std::string& prefix) {
     for (size_t i = 0; i < region.nodes.size(); ++i) {
       add_node(region.nodes[i], fmt::format("{}_{}", prefix, i));
+    }
+    const size_t num_nodes = region.nodes.size();
+    for (const auto& [from, to] : region.edges) {
+      EDDY_CHECK(from < num_nodes && to < num_nodes) << "an edge from " << from << " to " << to;
     }
     std::map<std::pair<uint32_t, uint32_t>, uint32_t> events;
     for (const DrawnWait& wait : region.waits) events[{wait.from, wait.to}] = wait.event;
@@ -83,6 +89,7 @@ class DotWriter {
   }
 
   void add_node(const DrawnNode& node, const std::string& id) {
+    EDDY_CHECK(!node.streams.empty()) << node.name << " is on no stream";
     text_ += fmt::format(
         "  {} [label={}, fillcolor=\"{}\"];\n", id,
         dot_string(fmt::format(

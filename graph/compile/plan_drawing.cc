@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
 #include "graph/program/step_nodes.h"
 #include "graph/schedule/plan/value_text.h"
 #include "graph/schedule/region_dag.h"
@@ -26,6 +27,8 @@ const char* kind_name(const Node& node) {
 }
 
 std::string rank_text(const RegionPlan& plan, uint32_t i) {
+  EDDY_DCHECK(plan.cost_ranks.empty() ? i < plan.ranks.size() : i < plan.cost_ranks.size())
+      << "node " << i << " has no rank";
   if (plan.cost_ranks.empty()) return std::to_string(plan.ranks[i]);
   return fmt::format("{:g} ns", plan.cost_ranks[i]);
 }
@@ -33,7 +36,11 @@ std::string rank_text(const RegionPlan& plan, uint32_t i) {
 class PlanArtist {
  public:
   PlanArtist(const Graph& graph, const Plan& plan, const NoteFunction& note)
-      : graph_(graph), plan_(plan), note_(note) {}
+      : graph_(graph), plan_(plan), note_(note) {
+    EDDY_CHECK(plan.regions.size() == graph.num_regions() &&
+               plan.program.blocks.size() == graph.num_regions())
+        << plan.regions.size() << " regions are planned, " << graph.num_regions() << " to draw";
+  }
 
   DrawnRegion region(RegionId id) const {
     const Region& region = graph_.region(id);
@@ -67,6 +74,9 @@ class PlanArtist {
     drawn.name = node.name;
     drawn.kind = kind_name(node);
     drawn.streams = {stream};
+    EDDY_CHECK(plan_.devices.empty() || (stream < plan_.stream_devices.size() &&
+                                         plan_.stream_devices[stream] < plan_.devices.size()))
+        << "stream " << stream << " is on no device";
     if (!plan_.devices.empty()) drawn.devices = {plan_.devices[plan_.stream_devices[stream]]};
     drawn.rank = std::move(rank);
     if (node.kind != NodeKind::kExec && note_) drawn.note = note_(id);
@@ -88,13 +98,17 @@ class PlanArtist {
     std::string text;
     if (steps[step].op == Program::Op::kRetain) text = retain_text(id, step);
     const NodeId node = node_of(plan_.program, steps[node_at(id, step)]);
+    EDDY_DCHECK(place.contains(node)) << "node " << node.index() << " is not drawn yet";
     return {place.at(node), text.empty() ? graph_.node(node).name : text};
   }
   // The step of that node, or the node's that a retain serves.
   size_t node_at(RegionId id, size_t step) const {
     const std::vector<Program::Step>& steps = plan_.program.blocks[id.index()].steps;
     const uint32_t stream = steps[step].stream;
-    while (!is_node(steps[step].op) || steps[step].stream != stream) ++step;
+    while (!is_node(steps[step].op) || steps[step].stream != stream) {
+      ++step;
+      EDDY_CHECK(step < steps.size()) << "no node follows on stream " << stream;
+    }
     return step;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -66,7 +68,11 @@ class ColumnPlacer {
         max_width_(max_width),
         layout_(layout),
         first_wait_(region.nodes.size() + 1) {
-    for (const DrawnWait& wait : region.waits) ++first_wait_[wait.to + size_t{1}];
+    for (const DrawnWait& wait : region.waits) {
+      EDDY_CHECK(wait.to < region.nodes.size() && wait.from < region.nodes.size())
+          << "a wait of node " << wait.to << " for node " << wait.from;
+      ++first_wait_[wait.to + size_t{1}];
+    }
     for (size_t i = 0; i < region.nodes.size(); ++i) first_wait_[i + 1] += first_wait_[i];
   }
 
@@ -92,6 +98,7 @@ class ColumnPlacer {
   // A column that would stick out begins the next band, and one that is wider than the page the
   // band after it.
   void place_column(size_t first, size_t end) {
+    EDDY_DCHECK(first < end && end <= region_.nodes.size()) << "column " << first << " to " << end;
     while (first < end) {
       const bool is_first = is_band_empty_;
       const size_t next = place_until_full(first, end);
@@ -167,6 +174,8 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
       for (size_t s = 0; s < node.streams.size(); ++s) {
         double& height = heights[node.streams[s]];
         height = std::max(height, layout.nodes[end].height);
+        EDDY_DCHECK(node.devices.empty() || node.devices.size() == node.streams.size())
+            << node.name << " has a device for some of its streams";
         if (!node.devices.empty()) devices[node.streams[s]] = node.devices[s];
       }
     }
@@ -186,6 +195,7 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
     band.height = y - band.top;
     y += kLaneGap / 2;
   }
+  EDDY_CHECK(first == layout.nodes.size()) << "node " << first << " is in no band";
   layout.height = y + kPadding;
 }
 
@@ -193,6 +203,7 @@ void place_lanes(const DrawnRegion& region, RegionLayout& layout) {
 size_t lane_of(const RegionLayout& layout, const NodeLayout& node) {
   const std::vector<LaneLayout>& lanes = layout.bands[node.band].lanes;
   const auto found = std::ranges::lower_bound(lanes, node.centers[0], {}, &LaneLayout::center);
+  EDDY_DCHECK(found != lanes.end()) << "a node stands below all lanes";
   return static_cast<size_t>(found - lanes.begin());
 }
 
@@ -217,6 +228,7 @@ bool make_room_for_labels(const DrawnRegion& region, RegionLayout& layout) {
     size_t left = 0, right = 0;  // letters
     uint32_t num_waits = 0;
   };
+  EDDY_CHECK(layout.is_arrow.size() == region.waits.size()) << "a wait is drawn or not";
   std::vector<Labels> labels(region.nodes.size());
   const bool has_events = std::ranges::count(layout.is_arrow, false) > 0;
   for (size_t w = 0; has_events && w < region.waits.size(); ++w) {

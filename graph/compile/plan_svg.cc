@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/base/xml_text.h"
 #include "graph/compile/plan_layout.h"
 
@@ -66,6 +67,9 @@ class SvgWriter {
   using Lanes = std::map<std::pair<uint32_t, double>, std::vector<double>>;
 
   void add_region(const DrawnRegion& region, const RegionLayout& layout, double x, double y) {
+    EDDY_CHECK(layout.nodes.size() == region.nodes.size() &&
+               layout.is_arrow.size() == region.waits.size())
+        << "the layout is of another region than " << region.name;
     text_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#fafafa\" "
         "stroke=\"#bbb\" rx=\"3\"/>\n<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#555\">{}</text>\n",
@@ -111,6 +115,9 @@ class SvgWriter {
   }
 
   void add_node(const DrawnNode& node, const NodeLayout& layout, double x, double y) {
+    EDDY_CHECK(!node.streams.empty() && layout.centers.size() == node.streams.size() &&
+               layout.regions.size() == node.regions.size())
+        << node.name << " is laid out for " << layout.centers.size() << " streams";
     for (size_t s = 0; s < node.streams.size(); ++s) {
       const double left = x + layout.x;
       const double top = y + layout.centers[s] - layout.height / 2;
@@ -175,6 +182,7 @@ class SvgWriter {
     const std::vector<LaneLayout>& lanes = layout.bands[from.band].lanes;
     const double center = from.centers[0];
     const auto lane = std::ranges::lower_bound(lanes, center, {}, &LaneLayout::center);
+    EDDY_CHECK(lane != lanes.end()) << "a node stands on no lane of its band";
     const double away = (lane->height + kLaneGap) / 2;
     return to.centers[0] > center ? center + away : center - away;
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -38,6 +39,8 @@ void append_nodes(const DrawnRegion& region, int depth, std::string& text) {
   std::vector<std::vector<uint32_t>> waits(region.nodes.size());
   std::vector<uint32_t> recorded(region.nodes.size(), UINT32_MAX);
   for (uint32_t i = 0; i < region.waits.size(); ++i) {
+    EDDY_CHECK(region.waits[i].to < waits.size() && region.waits[i].from < waits.size())
+        << region.name << " has no node " << region.waits[i].to;
     waits[region.waits[i].to].push_back(i);
     recorded[region.waits[i].from] = region.waits[i].event;
   }

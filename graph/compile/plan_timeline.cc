@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "graph/base/check.h"
 #include "graph/program/step_nodes.h"
 #include "graph/simulate/timeline_svg.h"
 
@@ -14,14 +15,19 @@ namespace {
 using What = FluidSpan::What;
 
 NodeId node_of(const Program& program, const FluidSpan& span) {
+  EDDY_DCHECK(span.what != What::kKernel || span.id < program.launches.size())
+      << "a span of launch " << span.id;
   if (span.what == What::kKernel) return NodeId(program.launches[span.id].node);
   const bool is_case = span.what == What::kSelect || span.what == What::kFinish;
+  EDDY_DCHECK(span.id < (is_case ? program.cases.size() : program.loops.size()))
+      << "a span of the program's " << (is_case ? "case " : "loop ") << span.id;
   return NodeId(is_case ? program.cases[span.id].node : program.loops[span.id].node);
 }
 
 // The verbs by What.
 constexpr const char* kVerbs[] = {"",       "enter ",  "test ",  "advance ",
                                   "leave ", "select ", "finish "};
+static_assert(std::size(kVerbs) == static_cast<size_t>(What::kFinish) + 1, "each step has a verb");
 constexpr size_t kMostDrawn = 2000;
 
 bool is_first(What what) { return what == What::kEnter || what == What::kSelect; }
@@ -34,7 +40,10 @@ class Surroundings {
 
   Surroundings(const Graph& graph, const Program& program, const std::vector<FluidSpan>& spans,
                const Timeline<double>& times)
-      : graph_(graph), program_(program), spans_(spans), times_(times) {}
+      : graph_(graph), program_(program), spans_(spans), times_(times) {
+    EDDY_CHECK(times.tasks.size() == spans.size()) << "each span has its times";
+    EDDY_DCHECK(std::ranges::is_sorted(spans, {}, &FluidSpan::start_ns)) << "spans come by start";
+  }
 
   // Outer ones first, as they begin first.
   std::vector<View::Frame> frames() const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "graph/compile/constant_pool.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/compile/folded_results.h"
@@ -128,6 +129,7 @@ class Simplifier : public GraphCopier {
     const Node& node = source_.node(id);
     if (!node.op->domain.empty() || node.op->name != "DequantizeLinear") return false;
     const std::vector<Value> inputs = values(node.inputs);
+    EDDY_DCHECK(inputs.size() >= 2) << node.name << " has no scale";
     const Constant* bytes = builder_.constant_or_null(inputs[0]);
     const Constant* scale = builder_.constant_or_null(inputs[1]);
     const bool has_zero = inputs.size() > 2 && !inputs[2].is_none();
@@ -151,6 +153,7 @@ class Simplifier : public GraphCopier {
   // MatMul by such weights.
   bool multiply_bytes(const Node& node) {
     if (!node.op->domain.empty() || node.op->name != "MatMul") return false;
+    EDDY_DCHECK(node.inputs.size() == 2) << node.name << " multiplies two matrices";
     const auto weights = weights_.find(node.inputs[1]);
     if (weights == weights_.end() || weights_.contains(node.inputs[0])) return false;
     std::vector<Value> inputs = {value(node.inputs[0])};
@@ -223,6 +226,8 @@ class Simplifier : public GraphCopier {
     if (!is_affordable(node, views)) return false;
     auto results = options_.evaluate(node, views);
     if (!results.is_ok()) return false;
+    EDDY_CHECK(results->size() == node.outputs.size())
+        << node.name << " was evaluated to " << results->size() << " results";
     size_t bytes = 0;
     for (const OwnedTensor& result : *results) bytes += result.view().size_bytes();
     if (bytes >= FoldedResults::kMinBytes) {
@@ -237,6 +242,7 @@ class Simplifier : public GraphCopier {
   }
 
   void borrow_outputs(const Node& node, std::span<const OwnedTensor> results) {
+    EDDY_CHECK(results.size() >= node.outputs.size()) << node.name << " has results to borrow";
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       define(node.outputs[i],
              builder_.constant_in_blob(results[i].view(), source_.value(node.outputs[i]).name));
@@ -342,6 +348,8 @@ class Simplifier : public GraphCopier {
       if (node.default_region < 0) return false;  // the run decides: pass through, or an error
       chosen = node.default_region;
     }
+    EDDY_CHECK(chosen >= 0 && chosen < static_cast<int64_t>(node.regions.size()))
+        << "branch " << chosen << " of " << node.name;
     const RegionId region = node.regions[static_cast<size_t>(chosen)];
     nodes(region);
     define_all(node.outputs, values(source_.region(region).results));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/io/import_operators.h"
 
 namespace eddy {
@@ -77,6 +78,7 @@ class OperatorCheck {
     if (missing_.empty()) return Status::ok();
     std::string text = "not supported: ";
     for (size_t i = 0; i < shown_.size(); ++i) text += (i == 0 ? "" : "; ") + shown_[i];
+    EDDY_CHECK(shown_.size() <= missing_.size()) << "more operators are shown than missing";
     const size_t rest = missing_.size() - shown_.size();
     if (rest > 0) text += "; and " + std::to_string(rest) + " more";
     return unsupported(text +

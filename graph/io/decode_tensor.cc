@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "graph/io/onnx_types.h"
 
 namespace eddy {
@@ -18,6 +19,7 @@ bool is_four_bit(ElementType element) {
 
 // Elements, low half first, one a byte; int4 sign-extended.
 void unpack_nibble(uint8_t packed, int64_t index, ElementType element, std::byte* to) {
+  EDDY_DCHECK(index >= 0 && is_four_bit(element)) << "element " << index << " is no half byte";
   const int nibble = index % 2 == 0 ? packed & 0xf : packed >> 4;
   const bool is_negative = element == ElementType::kInt4 && nibble >= 8;
   to[index] = static_cast<std::byte>(is_negative ? nibble - 16 : nibble);
@@ -31,6 +33,7 @@ Status wrong_count(std::string_view field, size_t found, size_t expected) {
 template <typename From, typename To>
 Status narrow_all(std::string_view field, const std::vector<From>& from, size_t expected,
                   std::vector<std::byte>& to) {
+  static_assert(sizeof(To) <= sizeof(From), "fields hold numbers at least as wide");
   if (from.size() != expected) return wrong_count(field, from.size(), expected);
   to.resize(expected * sizeof(To));
   for (size_t i = 0; i < expected; ++i) {
@@ -43,6 +46,8 @@ Status narrow_all(std::string_view field, const std::vector<From>& from, size_t 
 Status four_bits_from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
                             std::vector<std::byte>& to) {
   const size_t expected = layout.file_bytes;
+  EDDY_CHECK(expected == (static_cast<size_t>(layout.count) + 1) / 2)
+      << expected << " bytes for " << layout.count << " half bytes";
   if (tensor.int32_data.size() != expected) {
     return wrong_count("int32_data", tensor.int32_data.size(), expected);
   }
@@ -58,6 +63,9 @@ Status from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
                   std::vector<std::byte>& to) {
   if (is_four_bit(layout.element)) return four_bits_from_int32(tensor, layout, to);
   const size_t count = static_cast<size_t>(layout.count);
+  EDDY_CHECK(element_size_bytes(layout.element) <= sizeof(int32_t) &&
+             layout.element != ElementType::kUndefined)
+      << element_type_name(layout.element) << " has another field";
   switch (element_size_bytes(layout.element)) {
     case 1:
       return narrow_all<int32_t, uint8_t>("int32_data", tensor.int32_data, count, to);
@@ -158,6 +166,7 @@ Result<DecodedTensor> decode_raw(const TensorLayout& layout, std::span<const std
     const auto address = reinterpret_cast<uintptr_t>(raw.data());
     // Complex numbers align as their parts; no element needs more than 8 bytes.
     const size_t alignment = std::min<size_t>(element_size_bytes(layout.element), 8);
+    EDDY_CHECK(alignment > 0) << "raw data of no element type";
     result.is_borrowable = !raw.empty() && address % alignment == 0;
   }
   return result;
@@ -179,6 +188,8 @@ Result<DecodedTensor> decode_tensor(const OnnxTensor& tensor, const ImportLimits
   EDDY_RETURN_IF_ERROR(from_typed_field(tensor, layout, result.bytes));
   if (layout.element == ElementType::kBool) normalize_bools(result.bytes);
   result.data = result.bytes.data();
+  EDDY_CHECK(result.bytes.size() == result.view().size_bytes())
+      << result.bytes.size() << " bytes were decoded for " << result.view().size_bytes();
   return result;
 }
 

@@ -1,6 +1,7 @@
 // While and case-of nodes as Loop and If where those mean the same, else in domain eddy.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/io/exporter.h"
 #include "graph/ir/control_view.h"
 
@@ -10,6 +11,7 @@ bool Exporter::is_constant_true(ValueId value) const {
   const ValueInfo& info = graph_.value(value);
   if (info.origin != ValueOrigin::kConstant) return false;
   const TensorView view = graph_.constant(info.constant).view();
+  EDDY_CHECK(view.data != nullptr || view.count() == 0) << "an exported constant has no bytes";
   return view.element == ElementType::kBool && view.rank == 0 && *view.as<uint8_t>() == 1;
 }
 
@@ -26,6 +28,7 @@ Exporter::LoopForm Exporter::loop_form(const Node& node) const {
 }
 
 void Exporter::write_while(const Node& node, WireWriter& proto) {
+  EDDY_CHECK(node.kind == NodeKind::kWhile && node.regions.size() == 2) << node.name;
   const LoopForm form = loop_form(node);
   if (form.is_loop) return write_loop(node, form, proto);
   proto.bytes(4, "While");
@@ -36,6 +39,7 @@ void Exporter::write_while(const Node& node, WireWriter& proto) {
 }
 
 void Exporter::write_loop(const Node& node, LoopForm form, WireWriter& proto) {
+  EDDY_CHECK(form.is_loop && !node.inputs.empty()) << node.name << " does not fit a Loop";
   proto.bytes(4, "Loop");
   proto.bytes(1, name_or_empty(node.inputs[0]));
   if (!form.has_condition) proto.bytes(1, "");
@@ -65,6 +69,7 @@ WireWriter Exporter::loop_body(const Node& node, LoopForm form) {
 }
 
 void Exporter::write_case(const Node& node, WireWriter& proto) {
+  EDDY_CHECK(!node.inputs.empty() && !node.regions.empty()) << node.name << " has no branch";
   const ElementType selector = graph_.value(node.inputs[0]).type.tensor.element;
   const bool is_if = selector == ElementType::kBool && node.regions.size() == 2 &&
                      node.default_region < 0 && node.inputs.size() == 1;

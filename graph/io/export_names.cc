@@ -1,4 +1,5 @@
 // Names of values that are unique in the whole file, and one opset for each domain.
+#include "graph/base/check.h"
 #include "graph/io/exporter.h"
 #include "graph/io/opset_table.h"
 #include "graph/io/text.h"
@@ -20,6 +21,7 @@ void Exporter::choose_name(ValueId value) {
 }
 
 Status Exporter::choose_names() {
+  EDDY_CHECK(graph_.output_names().size() == graph_.outputs().size()) << "an output has no name";
   names_.resize(graph_.num_values());
   for (ValueId input : graph_.inputs()) {
     names_[input.index()] = graph_.value(input).name;
@@ -82,6 +84,7 @@ Status Exporter::choose_opsets() {
 std::string Exporter::domain_of(const Node& node) const {
   const std::string& domain = node.op->domain;
   if (opsets_.at(domain) == node.opset_version) return domain;
+  EDDY_CHECK(domain.empty()) << "only ONNX's own operators keep another version, not " << domain;
   return std::string(kPinnedDomainPrefix) + std::to_string(node.opset_version);
 }
 

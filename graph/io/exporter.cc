@@ -1,5 +1,6 @@
 #include "graph/io/exporter.h"
 
+#include "graph/base/check.h"
 #include "graph/io/export.h"
 #include "graph/io/file_bytes.h"
 #include "graph/io/onnx_model.h"
@@ -22,6 +23,7 @@ WireWriter entry_proto(std::string_view key, std::string_view value) {
 WireWriter attribute_start(std::string_view name, OnnxAttributeType type) {
   WireWriter proto;
   proto.bytes(1, name);
+  EDDY_CHECK(type != OnnxAttributeType::kUndefined) << name << " has no type";
   proto.integer(20, static_cast<int64_t>(type));
   return proto;
 }
@@ -127,6 +129,7 @@ void Exporter::write_attribute(const Attributes::Entry& entry, WireWriter& proto
     proto.message(5, attribute);
   };
   using Type = OnnxAttributeType;
+  static_assert(std::variant_size_v<AttributeValue> == 8, "each kind is written below");
   const AttributeValue& value = entry.value;
   if (const auto* i = std::get_if<int64_t>(&value)) {
     write(Type::kInt, [&](WireWriter& to) { to.integer(3, *i); });

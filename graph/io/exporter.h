@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/io/wire_writer.h"
 #include "graph/ir/graph.h"
@@ -33,7 +34,10 @@ class Exporter {
   Status choose_names();
   void choose_name(ValueId value);
   std::string made_up(std::string_view stem);
-  const std::string& name(ValueId value) const { return names_[value.index()]; }
+  const std::string& name(ValueId value) const {
+    EDDY_DCHECK(value.index() < names_.size()) << "value " << value.index() << " has no name yet";
+    return names_[value.index()];
+  }
   std::string name_or_empty(ValueId value) const;
   Status choose_opsets();
   std::string domain_of(const Node& node) const;

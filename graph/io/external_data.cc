@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -45,6 +46,7 @@ Result<Extent> read_extent(const OnnxTensor& tensor) {
 }  // namespace
 
 Result<std::span<const std::byte>> ExternalData::file(const std::string& location) {
+  EDDY_CHECK(locations_.size() == files_.size()) << "the files were handed over";
   const auto known = std::find(locations_.begin(), locations_.end(), location);
   if (known != locations_.end()) {
     return files_[static_cast<size_t>(known - locations_.begin())]->bytes();

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -22,6 +23,8 @@ namespace {
 
 constexpr size_t kMapFromBytes = size_t{1} << 20;
 constexpr size_t kAlignment = 64;
+static_assert(kMapFromBytes > 0, "nothing can't be mapped");
+static_assert((kAlignment & (kAlignment - 1)) == 0, "aligned_alloc wants a power of two");
 
 class Descriptor {
  public:
@@ -93,6 +96,7 @@ void FileBytes::evict() {
 }
 
 Status FileBytes::allocate(size_t size) {
+  EDDY_CHECK(data_ == nullptr && !is_mapped_) << "the bytes of a file are made once";
   const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, std::max(rounded, kAlignment)));
   if (data_ == nullptr) return resource_exhausted("out of memory for a file's content");
@@ -145,6 +149,7 @@ Result<std::unique_ptr<FileBytes>> FileBytes::from_descriptor(int descriptor,
                                                               uint64_t max_bytes,
                                                               bool refuse_links) {
   const Descriptor file(descriptor);
+  EDDY_CHECK(file.get() >= 0) << name << " is not open";
   struct stat info {};
   if (fstat(file.get(), &info) != 0) return system_error(name, errno);
   EDDY_RETURN_IF_ERROR(check_file(info, name, max_bytes, refuse_links));

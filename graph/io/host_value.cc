@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 HostValue HostValue::tensor(ElementType element, const Dims& dims) {
@@ -24,6 +26,7 @@ HostValue HostValue::copy_of(const TensorView& view) {
   if (view.element == ElementType::kString) {
     value.strings.assign(view.as<std::string>(), view.as<std::string>() + view.count());
   } else if (!value.bytes.empty()) {
+    EDDY_CHECK(view.data != nullptr) << value.bytes.size() << " bytes of nothing";
     std::memcpy(value.bytes.data(), view.data, value.bytes.size());
   }
   return value;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/io/check_operators.h"
 #include "graph/io/importer.h"
 #include "graph/io/parse_model.h"
@@ -87,6 +88,7 @@ class Reading {
 
   template <typename Import>
   void import_with(GraphBuilder& builder, const Import& import) {
+    EDDY_CHECK(bytes_ != nullptr) << "a file is imported once, after it was opened";
     Importer importer(model_, functions_, builder, external_, budget_, options_, [this] {
       bytes_->evict();
       external_.evict();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "graph/base/check.h"
 #include "graph/io/importer.h"
 #include "graph/io/text.h"
 
@@ -38,6 +39,7 @@ std::vector<Value> Importer::while_loop(const WhileOptions& options, const While
                                         const WhileAfter& after) {
   ++loop_depth_;
   std::vector<Value> results = builder_.while_loop(options, before, after);
+  EDDY_CHECK(loop_depth_ > 0) << "a loop is left twice";
   --loop_depth_;
   return results;
 }
@@ -143,12 +145,15 @@ bool Importer::import_loop(const NodeContext& at) {
   std::vector<Value> outputs = while_loop(
       options,
       [&](Value, std::span<const Value> carried) {
+        EDDY_DCHECK(carried.size() == num_states) << carried.size() << " of " << num_states;
         const auto own = carried.last(num_carried);
         const Value predicate = has_condition ? carried[0] : always_true();
         return WhileTest{predicate, {own.begin(), own.end()}};
       },
       [&](Value iteration, std::span<const Value> forwarded) {
         const bool asks = is_used(*body, body->inputs[1].name);
+        EDDY_DCHECK(forwarded.size() == num_carried && body->inputs.size() == 2 + num_carried)
+            << forwarded.size() << " values for a body of " << body->inputs.size();
         std::vector<Value> values = {iteration, asks ? always_true() : Value{}};
         values.insert(values.end(), forwarded.begin(), forwarded.end());
         name_parameters(*body, at.scope, std::span(values).first(1));
@@ -157,6 +162,8 @@ bool Importer::import_loop(const NodeContext& at) {
         }
         std::vector<Value> results = import_body(*body, at.scope, values);
         if (!is_ok()) return results;
+        EDDY_DCHECK(results.size() == num_carried + 1 + options.num_scan_outputs)
+            << "the body of " << options.name << " gives " << results.size();
         const std::string next =
             "its body's condition, output " + quoted(body->outputs[0].name) + ",";
         if (has_condition && !check_condition(at, next, results[0])) return results;
@@ -166,6 +173,7 @@ bool Importer::import_loop(const NodeContext& at) {
         if (!has_condition) results.erase(results.begin());
         return results;
       });
+  EDDY_CHECK(!is_ok() || outputs.size() >= num_carried) << options.name << " lost a value";
   for (size_t i = 0; is_ok() && i < num_carried; ++i) {
     if (is_wrapped[i]) outputs[i] = helper(at, "OptionalGetElement", {outputs[i]});
   }
@@ -217,6 +225,8 @@ bool Importer::import_sequence_map(const NodeContext& at) {
           elements.push_back(is_sequence ? helper(at, "SequenceAt", {input, iteration}) : input);
         }
         std::vector<Value> results = import_body(*body, at.scope, elements);
+        EDDY_DCHECK(!is_ok() || results.size() == carried.size())
+            << results.size() << " elements for " << carried.size() << " sequences";
         for (size_t i = 0; is_ok() && i < results.size(); ++i) {
           results[i] = helper(at, "SequenceInsert", {carried[i], results[i]});
         }
@@ -295,6 +305,8 @@ bool Importer::import_while(const NodeContext& at) {
       [&](Value iteration, std::span<const Value> carried) {
         const std::vector<Value> results = region(*before, iteration, carried);
         if (!is_ok()) return WhileTest{};
+        EDDY_DCHECK(results.size() == before->outputs.size() && !results.empty())
+            << options.name << " has no predicate";
         return WhileTest{results[0], {results.begin() + 1, results.end()}};
       },
       [&](Value iteration, std::span<const Value> forwarded) {

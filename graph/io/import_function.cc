@@ -1,6 +1,7 @@
 // Calls of model-local functions, inlined.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/io/importer.h"
 #include "graph/io/text.h"
 
@@ -42,6 +43,7 @@ bool Importer::import_call(const NodeContext& at, const OnnxFunction& function) 
   }
   calls_.push_back(&function);
   const bool is_imported = import_nodes(function.nodes, scope);
+  EDDY_CHECK(calls_.back() == &function) << "a call inside was not left";
   calls_.pop_back();
   if (!is_imported) return false;
 

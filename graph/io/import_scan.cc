@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "graph/base/check.h"
 #include "graph/io/importer.h"
 #include "graph/io/text.h"
 
@@ -132,6 +133,8 @@ Value Importer::axis_length(const NodeContext& at, Value value, int64_t axis) {
 // The longest, so that reading the shorter ones beyond their end is an error of the run.
 Value Importer::scan_length(const NodeContext& at, std::span<const Value> scanned,
                             std::span<const int64_t> axes) {
+  EDDY_CHECK(!scanned.empty() && axes.size() == scanned.size())
+      << axes.size() << " axes for " << scanned.size() << " inputs";
   Value longest = axis_length(at, scanned[0], axes[0]);
   for (size_t i = 1; is_ok() && i < scanned.size(); ++i) {
     const Value length = axis_length(at, scanned[i], axes[i]);
@@ -142,6 +145,8 @@ Value Importer::scan_length(const NodeContext& at, std::span<const Value> scanne
       longest = helper(at, "Max", {longest, length});
       continue;
     }
+    EDDY_DCHECK(known->element == ElementType::kInt64 && known->dims.rank() == 0)
+        << "a length is one int64";
     const int64_t a = *known_longest->view().as<int64_t>();
     const int64_t b = *known->view().as<int64_t>();
     if (a != b) {
@@ -155,6 +160,8 @@ Value Importer::scan_length(const NodeContext& at, std::span<const Value> scanne
 std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& plan,
                                        std::span<const Value> states,
                                        std::span<const Value> scanned) {
+  EDDY_CHECK(states.size() == plan.num_states && scanned.size() == plan.num_scanned)
+      << states.size() << " states and " << scanned.size() << " scanned inputs";
   WhileOptions options;
   options.name = node_name(at);
   options.initial.assign(states.begin(), states.end());
@@ -182,6 +189,8 @@ std::vector<Value> Importer::scan_once(const NodeContext& at, const ScanPlan& pl
         name_parameters(*plan.body, at.scope, values);
         return is_ok() ? import_body(*plan.body, at.scope, values) : std::vector<Value>();
       });
+  EDDY_CHECK(!is_ok() || outputs.size() == plan.num_states + plan.num_rows)
+      << outputs.size() << " outputs of a scan";
   for (size_t i = 0; is_ok() && i < plan.num_rows; ++i) {
     Value& stacked = outputs[plan.num_states + i];
     stacked = turn_output(at, stacked, plan.output_directions[i] == 1, plan.output_axes[i]);
@@ -211,6 +220,7 @@ Value Importer::turn_output(const NodeContext& at, Value stacked, bool is_revers
   std::vector<int64_t> order;
   for (int64_t a = 1; a < rank; ++a) order.push_back(a);
   order.insert(order.begin() + place, 0);
+  EDDY_DCHECK(order.size() == static_cast<size_t>(rank)) << "an order of " << order.size();
   return helper(at, "Transpose", {stacked}, {{"perm", order}});
 }
 

@@ -1,4 +1,5 @@
 // Constants and attributes of imported nodes.
+#include "graph/base/check.h"
 #include "graph/io/importer.h"
 #include "graph/io/onnx_types.h"
 #include "graph/io/text.h"
@@ -72,6 +73,7 @@ bool Importer::import_constant(const NodeContext& at) {
 
 Value Importer::constant_of(const NodeContext& at, std::string_view name,
                             const OnnxAttribute& attribute) {
+  EDDY_CHECK(!at.node.outputs.empty()) << "a constant without an output";
   const std::string label = value_name(at.scope, at.node.outputs[0]);
   const auto make = [&](ElementType element, const void* data, Dims dims) {
     return builder_.constant({const_cast<void*>(data), dims.data(), dims.rank(), element}, label);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/base/check.h"
 #include "graph/io/check_operators.h"
 #include "graph/io/onnx_types.h"
 #include "graph/io/text.h"
@@ -34,7 +35,9 @@ Importer::Importer(const OnnxModel& model, const FunctionTable& functions, Graph
       options_(options),
       evict_files_(std::move(evict_files)),
       root_env_{OpsetTable(model.opsets), options.name_prefix, {}, false},
-      loop_depth_(builder.current_path().empty() ? 0 : 1) {}
+      loop_depth_(builder.current_path().empty() ? 0 : 1) {
+  EDDY_CHECK(evict_files_) << "copied constants would stay in memory twice";
+}
 
 const OnnxAttribute* Importer::NodeContext::find_or_null(std::string_view name) const {
   if (!index.empty()) {
@@ -48,6 +51,7 @@ const OnnxAttribute* Importer::NodeContext::find_or_null(std::string_view name) 
 }
 
 bool Importer::fail(Status status) {
+  EDDY_CHECK(!status.is_ok()) << "a failure needs a reason";
   builder_.fail(std::move(status));
   return false;
 }
@@ -120,6 +124,7 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
 }
 
 void Importer::remember_if_true(Value value) {
+  EDDY_CHECK(builder_.constant_or_null(value) != nullptr) << "an initializer is a constant";
   const TensorView view = builder_.constant_or_null(value)->view();
   const bool is_true =
       view.element == ElementType::kBool && view.rank == 0 && *view.as<uint8_t>() == 1;
@@ -129,6 +134,7 @@ void Importer::remember_if_true(Value value) {
 bool Importer::import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
   Result<std::vector<uint32_t>> order = order_nodes(nodes, free_names_);
   if (!order.is_ok()) return fail(order.take_status());
+  EDDY_CHECK(order->size() == nodes.size()) << order->size() << " of " << nodes.size() << " nodes";
   for (uint32_t index : *order) {
     if (!import_node(nodes[index], scope)) return false;
   }
@@ -178,6 +184,7 @@ bool Importer::resolve_attributes(NodeContext& at) {
         return fail_at(at, unsupported("graphs as attributes of functions are not supported"));
       }
     }
+    EDDY_DCHECK(meant != nullptr) << attribute.name << " refers to nothing";
     at.attributes.emplace_back(attribute.name, meant);
     if (at.node.attributes.size() > kIndexAttributesFrom) at.index[attribute.name] = meant;
   }
@@ -259,6 +266,8 @@ std::vector<Value> Importer::import_body(const OnnxGraph& graph, const Scope& ou
                                          std::span<const Value> inputs) {
   const Level level(*this);
   if (!level.is_ok() || !is_ok()) return {};
+  EDDY_CHECK(inputs.size() <= graph.inputs.size())
+      << inputs.size() << " values for " << graph.inputs.size() << " inputs";
   Scope scope{&outer, outer.env};
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!define(scope, graph.inputs[i].name, inputs[i])) return {};
@@ -338,6 +347,7 @@ void Importer::import_root() {
     return;
   }
   declare_outputs(scope);
+  EDDY_CHECK(level_ == 0 && calls_.empty()) << "level " << level_ << " was not left";
 }
 
 std::vector<NamedValue> Importer::import_inline(std::span<const NamedValue> inputs) {
@@ -367,6 +377,8 @@ std::vector<NamedValue> Importer::import_inline(std::span<const NamedValue> inpu
   }
   std::vector<Value> results;
   if (!import_nodes(graph.nodes, scope) || !graph_results(graph, scope, &results)) return {};
+  EDDY_CHECK(level_ == 0 && results.size() == graph.outputs.size())
+      << results.size() << " results of level " << level_;
   std::vector<NamedValue> named;
   for (size_t i = 0; i < results.size(); ++i) {
     named.push_back({std::string(graph.outputs[i].name), results[i]});

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/io/external_data.h"
 #include "graph/io/function_table.h"
 #include "graph/io/import_options.h"
@@ -178,7 +179,10 @@ class Importer {
 class Importer::Level {
  public:
   explicit Level(Importer& importer) : importer_(importer), is_ok_(importer.enter_level()) {}
-  ~Level() { --importer_.level_; }
+  ~Level() {
+    EDDY_DCHECK(importer_.level_ > 0) << "a level is left twice";
+    --importer_.level_;
+  }
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
   bool is_ok() const { return is_ok_; }

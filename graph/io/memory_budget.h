@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/io/import_limits.h"
 
@@ -25,12 +26,14 @@ class MemoryBudget {
 
   void add_file(uint64_t size_bytes) {
     const auto more = static_cast<unsigned __int128>(size_bytes) * limits_.memory_per_file_byte;
+    EDDY_CHECK(allowed_ <= limits_.max_memory_bytes) << allowed_ << " bytes are over the limit";
     const uint64_t room = limits_.max_memory_bytes - allowed_;
     allowed_ += more > room ? room : static_cast<uint64_t>(more);
   }
 
   // False when it does not fit; nothing fits from then on.
   [[nodiscard]] bool charge(uint64_t size_bytes) {
+    EDDY_DCHECK(used_ <= allowed_) << used_ << " of " << allowed_ << " bytes";
     if (size_bytes > allowed_ - used_) {
       used_ = allowed_;
       return false;

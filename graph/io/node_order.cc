@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "graph/base/check.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -55,9 +56,12 @@ Status cycle_error(std::span<const OnnxNode> nodes, const Edges& before,
                    const std::vector<uint32_t>& missing) {
   const auto waits = [&](uint32_t i) { return missing[i] > 0; };
   uint32_t at = 0;
-  while (!waits(at)) ++at;
+  while (at < nodes.size() && !waits(at)) ++at;
+  EDDY_CHECK(at < nodes.size()) << "no node waits for another";
   const auto follow = [&](uint32_t i) {
-    return *std::find_if(before[i].begin(), before[i].end(), waits);
+    const auto found = std::find_if(before[i].begin(), before[i].end(), waits);
+    EDDY_CHECK(found != before[i].end()) << "node " << i << " waits for nobody";
+    return *found;
   };
   for (size_t step = 0; step < nodes.size(); ++step) at = follow(at);
   constexpr int kMaxShown = 8;
@@ -86,6 +90,7 @@ Result<std::vector<uint32_t>> sort_nodes(std::span<const OnnxNode> nodes, const 
     ready.pop();
     order.push_back(node);
     for (uint32_t user : after[node]) {
+      EDDY_DCHECK(missing[user] > 0) << "node " << user << " is ready before " << node;
       if (--missing[user] == 0) ready.push(user);
     }
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "graph/base/check.h"
 #include "graph/io/tensor_file.h"
 #include "graph/io/text.h"
 
@@ -127,6 +128,7 @@ void to_row_major(HostValue& value) {
       from = from * static_cast<size_t>(value.dims[axis]) +
              static_cast<size_t>(index[static_cast<size_t>(axis)]);
     }
+    EDDY_DCHECK((from + 1) * size <= columns.size()) << "element " << from << " does not exist";
     std::memcpy(value.bytes.data() + to, columns.data() + from * size, size);
     for (int axis = rank - 1; axis >= 0; --axis) {
       if (++index[static_cast<size_t>(axis)] < value.dims[axis]) break;
@@ -215,6 +217,11 @@ Result<std::string> format_npy(const HostValue& value) {
   const size_t used = kMagic.size() + 4 + header.size() + 1;
   header.append((kHeaderAlignment - used % kHeaderAlignment) % kHeaderAlignment, ' ');
   header += '\n';
+  EDDY_CHECK(header.size() <= UINT16_MAX &&
+             (kMagic.size() + 4 + header.size()) % kHeaderAlignment == 0)
+      << "a header of " << header.size() << " bytes";
+  EDDY_CHECK(value.bytes.size() == value.view().size_bytes())
+      << value.bytes.size() << " bytes in a tensor of " << value.view().size_bytes();
   std::string result(kMagic);
   result +=
       {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -24,6 +26,7 @@ Result<Dims> to_dims(const OnnxType& type, const SymbolFunction& symbol) {
         break;
       case OnnxDim::Kind::kParam:
         dims.push_back(symbol(dim.param));
+        EDDY_CHECK(dims[dims.rank() - 1] < kUnknownDim) << dim.param << " is no symbol";
         break;
     }
   }
@@ -33,6 +36,8 @@ Result<Dims> to_dims(const OnnxType& type, const SymbolFunction& symbol) {
 }  // namespace
 
 Result<ElementType> to_element_type(int32_t data_type) {
+  static_assert(static_cast<int>(ElementType::kFloat4E2M1) + 1 == kNumElementTypes,
+                "the numbers of types have no gap");
   if (data_type <= 0 || data_type >= kNumElementTypes) {
     return invalid_argument("element type " + std::to_string(data_type) + " does not exist");
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/io/import_limits.h"
 #include "graph/io/memory_budget.h"
 #include "graph/io/onnx_model.h"
@@ -101,7 +102,10 @@ class ProtoParser::Nest {
                                      std::to_string(parser_.limits_.max_nesting) + " deep");
     }
   }
-  ~Nest() { --parser_.nesting_; }
+  ~Nest() {
+    EDDY_DCHECK(parser_.nesting_ > 0) << "a level is left twice";
+    --parser_.nesting_;
+  }
   Nest(const Nest&) = delete;
   Nest& operator=(const Nest&) = delete;
 
@@ -117,7 +121,9 @@ void ProtoParser::get_message(const WireReader& reader, const char* field, T& va
                                            std::to_string(limits_.max_messages) + " messages");
   }
   path_.push_back({field, index});
+  const size_t depth = path_.size();
   parse(WireReader(reader.bytes(), reader.payload_offset()), value);
+  EDDY_CHECK(path_.size() == depth) << "a message inside " << field << " was not left";
   path_.pop_back();
 }
 

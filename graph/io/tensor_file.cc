@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "graph/io/decode_tensor.h"
 #include "graph/io/file_bytes.h"
 #include "graph/io/parse_model.h"
@@ -51,6 +52,7 @@ Result<HostValue> to_optional(const OnnxValue& proto, const ValueType& expected,
 }
 
 WireWriter sequence_proto(const HostValue& value, const std::string& name) {
+  EDDY_CHECK(value.kind == HostValue::Kind::kSequence) << name << " is no sequence";
   const bool is_nested =
       !value.elements.empty() && value.elements[0].kind == HostValue::Kind::kSequence;
   WireWriter proto;

@@ -1,5 +1,7 @@
 #include "graph/io/tensor_proto.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -38,6 +40,7 @@ WireWriter tensor_type_proto(const TensorType& type, const SymbolNameFunction& s
 
 WireWriter tensor_proto(const TensorView& tensor, std::string_view name) {
   WireWriter proto;
+  EDDY_CHECK(tensor.data != nullptr || tensor.size_bytes() == 0) << name << " has no bytes";
   for (int64_t dim : tensor.shape()) proto.integer(1, dim);
   proto.integer(2, static_cast<int64_t>(tensor.element));
   if (!name.empty()) proto.bytes(8, name);

@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
 // Length of the well-formed sequence at `i`, or 0. Refuses overlong forms and surrogates.
 size_t sequence_length(std::string_view text, size_t i) {
+  EDDY_DCHECK(i < text.size()) << "letter " << i << " of " << text.size();
   const auto at = [&](size_t k) { return static_cast<uint8_t>(text[k]); };
   const uint8_t lead = at(i);
   if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;

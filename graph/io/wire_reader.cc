@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -26,6 +28,7 @@ int decode_varint(std::span<const std::byte> bytes, size_t position, uint64_t* v
 }  // namespace
 
 bool WireReader::fail(const char* error) {
+  EDDY_DCHECK(error_ == nullptr) << "the first error sticks: " << error_;
   error_ = error;
   return false;
 }
@@ -39,6 +42,7 @@ bool WireReader::read_varint(uint64_t* value) {
 }
 
 bool WireReader::read_fixed(size_t size_bytes) {
+  EDDY_DCHECK(size_bytes <= sizeof(number_) && position_ <= bytes_.size()) << size_bytes;
   if (bytes_.size() - position_ < size_bytes) return fail("the file ends inside a number");
   number_ = 0;
   std::memcpy(&number_, bytes_.data() + position_, size_bytes);

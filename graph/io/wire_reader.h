@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <span>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -37,8 +39,14 @@ class WireReader {
   uint32_t field() const { return field_; }
   WireType type() const { return type_; }
   // The payload: of varints and fixed numbers the bits, of length-delimited fields the bytes.
-  uint64_t number() const { return number_; }
-  std::span<const std::byte> bytes() const { return payload_; }
+  uint64_t number() const {
+    EDDY_DCHECK(type_ != WireType::kBytes) << "field " << field_ << " holds bytes";
+    return number_;
+  }
+  std::span<const std::byte> bytes() const {
+    EDDY_DCHECK(type_ == WireType::kBytes) << "field " << field_ << " holds a number";
+    return payload_;
+  }
 
   // Position of the current field in the file, or of the error.
   size_t offset() const { return base_offset_ + field_start_; }

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class WireWriter {
@@ -44,7 +46,10 @@ class WireWriter {
   const std::string& data() const { return out_; }
 
  private:
-  void put_tag(uint32_t field, uint32_t wire_type) { put_varint(field << 3 | wire_type); }
+  void put_tag(uint32_t field, uint32_t wire_type) {
+    EDDY_DCHECK(field > 0 && field < (1u << 29)) << "field " << field;
+    put_varint(field << 3 | wire_type);
+  }
   void put_varint(uint64_t value) {
     for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
     out_.push_back(static_cast<char>(value));

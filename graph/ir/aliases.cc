@@ -56,6 +56,8 @@ ValueId resolve_forwarded(const Graph& graph, ValueId value) {
     const bool is_forwarded = info.origin == ValueOrigin::kParameter && info.index > 0 &&
                               role(graph, info.region) == RegionRole::kAfter;
     if (!is_forwarded) return value;
+    EDDY_DCHECK(info.index <= LoopView(graph, graph.region(info.region).owner).num_forwarded())
+        << "parameter " << info.index << " is received, but not forwarded";
     value = LoopView(graph, graph.region(info.region).owner).before().results[info.index];
   }
 }

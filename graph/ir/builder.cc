@@ -105,6 +105,7 @@ Constant GraphBuilder::make_constant(const TensorView& tensor) {
     return constant;
   }
   auto blob = std::make_unique<HeapBlob>(tensor.size_bytes());
+  EDDY_CHECK(tensor.data != nullptr || tensor.size_bytes() == 0) << "a constant without bytes";
   if (tensor.size_bytes() > 0) std::memcpy(blob->data(), tensor.data, tensor.size_bytes());
   constant.data = blob->data();
   adopt(std::move(blob));
@@ -158,6 +159,9 @@ Value GraphBuilder::add_value(ValueInfo info) {
 }
 
 RegionId GraphBuilder::open_region(NodeId owner, std::string name) {
+  EDDY_CHECK(owner.is_none() == open_.empty()) << "a region belongs to a node, but for the root";
+  EDDY_CHECK(owner.is_none() || graph_.node(owner).region == open_.back())
+      << "the region of a node that stands elsewhere";
   const RegionId id(static_cast<uint32_t>(graph_.regions_.size()));
   Region region;
   region.owner = owner;
@@ -181,6 +185,7 @@ void GraphBuilder::close_region(std::span<const Value> results) {
 
 std::string GraphBuilder::unique_node_name(RegionId region, std::string wanted,
                                            std::string_view stem) {
+  EDDY_DCHECK(region.index() < node_names_.size()) << "region " << region.index();
   auto& names = node_names_[region.index()];
   if (!wanted.empty() && names.insert(wanted).second) return wanted;
   const std::string base = (wanted.empty() ? std::string(stem) : wanted) + "_";
@@ -200,6 +205,7 @@ NodeId GraphBuilder::add_node(Node node) {
 }
 
 void GraphBuilder::add_outputs(NodeId node, size_t count, std::span<const std::string> names) {
+  EDDY_CHECK(graph_.node(node).outputs.empty()) << graph_.node(node).name << " has its outputs";
   for (size_t i = 0; i < count; ++i) {
     ValueInfo info;
     if (i < names.size()) info.name = names[i];
@@ -326,6 +332,8 @@ void GraphBuilder::compute_captures() {
   const auto use = [&](RegionId region, ValueId value) {
     if (value.is_none() || graph_.value(value).origin == ValueOrigin::kConstant) return;
     while (region != graph_.value(value).region) {
+      EDDY_DCHECK(!graph_.region(region).owner.is_none())
+          << "value " << value.index() << " is of a region that is not around its reader";
       graph_.regions_[region.index()].captures.push_back(value);
       region = graph_.node(graph_.region(region).owner).region;
     }
@@ -346,6 +354,7 @@ void GraphBuilder::compute_captures() {
 
 Result<Graph> GraphBuilder::finish() {
   EDDY_CHECK(open_.size() == 1) << "finish() inside a region";
+  EDDY_CHECK(node_names_.size() == graph_.regions_.size()) << "each region has its names";
   if (!is_ok()) return status_;
   compute_captures();
   EDDY_RETURN_IF_ERROR(validate(graph_));

@@ -24,6 +24,8 @@ bool may_be_one_element(const TensorType& type) {
 }  // namespace
 
 void GraphBuilder::set_type(ValueId value, const ValueType& type) {
+  EDDY_DCHECK(graph_.value(value).origin != ValueOrigin::kConstant)
+      << "the type of constant '" << graph_.value(value).name << "' is inferred";
   graph_.values_[value.index()].type = type;
 }
 
@@ -134,6 +136,7 @@ Status GraphBuilder::check_carried_predicate(const Node& node) const {
 
 Status GraphBuilder::infer_while(NodeId id) {
   const Node node = graph_.node(id);  // a copy: nested inference may touch the vectors
+  EDDY_CHECK(node.regions.size() == 2) << node.name << " is not complete";
   Status error;
   bool changed = true;
   for (int round = 0; changed; ++round) {

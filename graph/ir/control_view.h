@@ -32,8 +32,14 @@ class LoopView {
   LoopView(const Graph& graph, NodeId id) : LoopView(graph, graph.node(id)) {}
 
   const Node& node() const { return node_; }
-  RegionId before_id() const { return node_.regions[0]; }
-  RegionId after_id() const { return node_.regions[1]; }
+  RegionId before_id() const {
+    EDDY_DCHECK(!node_.regions.empty()) << node_.name << " has no regions yet";
+    return node_.regions[0];
+  }
+  RegionId after_id() const {
+    EDDY_DCHECK(node_.regions.size() == 2) << node_.name << " has no `after` yet";
+    return node_.regions[1];
+  }
   const Region& before() const { return graph_.region(before_id()); }
   const Region& after() const { return graph_.region(after_id()); }
   // Whether it is one of the two, not deeper inside.
@@ -41,13 +47,19 @@ class LoopView {
 
   ValueId trip_limit() const { return node_.inputs[0]; }  // may be none
   Values initial() const { return Values(node_.inputs).subspan(1); }
-  size_t num_carried() const { return node_.inputs.size() - 1; }
+  size_t num_carried() const {
+    EDDY_DCHECK(!node_.inputs.empty()) << node_.name << " has no place for a trip limit";
+    return node_.inputs.size() - 1;
+  }
 
   ValueId iteration() const { return before().parameters[0]; }
   Values carried() const { return Values(before().parameters).subspan(1); }
   ValueId predicate() const { return before().results[0]; }
   Values forwarded() const { return Values(before().results).subspan(1); }
-  size_t num_forwarded() const { return before().results.size() - 1; }
+  size_t num_forwarded() const {
+    EDDY_DCHECK(!before().results.empty()) << node_.name << " has no predicate";
+    return before().results.size() - 1;
+  }
 
   ValueId after_iteration() const { return after().parameters[0]; }
   Values received() const { return Values(after().parameters).subspan(1); }
@@ -74,7 +86,10 @@ class CaseView {
   const Node& node() const { return node_; }
   ValueId selector() const { return node_.inputs[0]; }
   size_t num_branches() const { return node_.regions.size(); }
-  Values results(size_t branch) const { return graph_.region(node_.regions[branch]).results; }
+  Values results(size_t branch) const {
+    EDDY_DCHECK(branch < num_branches()) << "branch " << branch << " of " << node_.name;
+    return graph_.region(node_.regions[branch]).results;
+  }
   bool has_pass_through() const { return node_.inputs.size() > 1; }
   Values pass_through() const { return Values(node_.inputs).subspan(1); }
   Values outputs() const { return node_.outputs; }

@@ -1,5 +1,6 @@
 #include "graph/ir/expression.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdio>
@@ -83,6 +84,11 @@ std::string Expression::text() const {
   for (const ExpressionStep& step : steps) {
     if (!text.empty()) text += "; ";
     text += step.function.name;
+    EDDY_DCHECK(!step.arguments.empty() && step.arguments.size() <= kMaxArguments)
+        << step.function.name << " of " << step.arguments.size() << " arguments";
+    const size_t element = num_inputs + static_cast<size_t>(&step - steps.data());
+    EDDY_DCHECK(std::ranges::all_of(step.arguments, [&](uint32_t a) { return a < element; }))
+        << "element " << element << " reads a later one";
     for (const uint32_t argument : step.arguments) text += " " + std::to_string(argument);
     const auto a = std::bit_cast<uint32_t>(step.function.a);
     const auto b = std::bit_cast<uint32_t>(step.function.b);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 std::string Graph::path(NodeId id) const {
@@ -40,7 +42,10 @@ std::vector<const std::byte*> live_addresses(std::span<const Constant> constants
 }  // namespace
 
 void Graph::release_constants(std::span<const ConstantId> unread) {
-  for (ConstantId id : unread) constants_[id.index()].data = nullptr;
+  for (ConstantId id : unread) {
+    EDDY_CHECK(id.index() < constants_.size()) << "constant " << id.index() << " of another graph";
+    constants_[id.index()].data = nullptr;
+  }
   const auto live = live_addresses(constants_, nodes_);
   std::erase_if(blobs_, [&](const std::shared_ptr<Blob>& blob) {
     const std::span<const std::byte> bytes = blob->bytes();

@@ -130,7 +130,11 @@ class Graph {
   std::span<const ValueId> outputs() const { return root().results; }
   const std::vector<std::string>& output_names() const { return output_names_; }
   // Symbol of a dimension <= -2: "batch".
-  const std::string& symbol(int64_t dim) const { return symbols_[static_cast<size_t>(-2 - dim)]; }
+  const std::string& symbol(int64_t dim) const {
+    EDDY_DCHECK(dim <= -2 && -2 - dim < static_cast<int64_t>(symbols_.size()))
+        << "dimension " << dim << " stands for no symbol";
+    return symbols_[static_cast<size_t>(-2 - dim)];
+  }
   // "decode/attend/MatMul_3": names of the owning nodes from the root down, regions with more
   // than one sibling in between.
   std::string path(NodeId node) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
@@ -29,6 +30,7 @@ inline bool is_static_pair(const Graph& graph, ValueId a, ValueId b) {
 
 // The host reads input i, also when the node is on another device: its bytes, or its shape only.
 inline bool is_host_input(const Node& node, size_t i) {
+  EDDY_DCHECK(node.op != nullptr) << node.name << " is no exec node";
   const InputFlag flags = node.op->input_flags(i);
   return has_flag(flags, InputFlag::kHostValue) || has_flag(flags, InputFlag::kShapeOnly);
 }
@@ -69,7 +71,10 @@ inline std::vector<uint32_t> count_uses(const Graph& graph) {
     }
   }
   for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    for (const ValueId value : graph.region(RegionId(r)).results) ++uses[value.index()];
+    for (const ValueId value : graph.region(RegionId(r)).results) {
+      EDDY_DCHECK(value.index() < uses.size()) << "a result of region " << r << " is missing";
+      ++uses[value.index()];
+    }
   }
   return uses;
 }

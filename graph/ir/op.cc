@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -109,6 +111,11 @@ Status check_inputs(const OpDef& def, const InferContext& context) {
 }  // namespace
 
 Status OpTable::add(OpDef def) {
+  EDDY_CHECK(def.min_outputs <= def.max_outputs) << def.name << " can have no number of outputs";
+  for (size_t i = 0; i + 1 < def.inputs.size(); ++i) {
+    EDDY_CHECK(!has_flag(def.inputs[i].flags, InputFlag::kVariadic))
+        << "input " << i << " of " << def.name << " is variadic, but not the last";
+  }
   const auto it = std::lower_bound(defs_.begin(), defs_.end(), def,
                                    [](const auto& a, const OpDef& b) { return key(*a) < key(b); });
   if (it != defs_.end() && key(**it) == key(def)) {
@@ -130,6 +137,8 @@ const OpDef* OpTable::find_or_null(std::string_view domain, std::string_view nam
       });
   if (it == defs_.begin()) return nullptr;
   const OpDef& def = **std::prev(it);
+  EDDY_DCHECK(def.domain != domain || def.name != name || def.since_version <= opset_version)
+      << def.name << " since " << def.since_version << " found for " << opset_version;
   return def.domain == domain && def.name == name ? &def : nullptr;
 }
 
@@ -149,6 +158,7 @@ Status infer_types(const OpDef& def, InferContext& context) {
         std::to_string(def.max_outputs) + (def.max_outputs == 1 ? " output" : " outputs") + " in " +
         opset_text(context.opset_version()) + ", not " + std::to_string(outputs));
   }
+  EDDY_DCHECK(def.infer != nullptr) << def.name << " has no rule for its types";
   return def.infer(context);
 }
 

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
 #include "graph/ir/tensor_view.h"
@@ -41,7 +42,10 @@ class InferContext {
   size_t num_inputs() const { return inputs_.size(); }
   // False for an omitted optional input.
   bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
-  const ValueType& input(size_t i) const { return *inputs_[i]; }
+  const ValueType& input(size_t i) const {
+    EDDY_DCHECK(has_input(i)) << "input " << i << " of " << inputs_.size() << " is omitted";
+    return *inputs_[i];
+  }
   // The content of input i where it is known (a constant, or a host value at run time), else null.
   const TensorView* value_or_null(size_t i) const {
     return i < values_.size() ? values_[i] : nullptr;

@@ -3,6 +3,8 @@
 #include <map>
 #include <sstream>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -10,6 +12,8 @@ constexpr int64_t kShownElements = 8;
 
 template <typename T>
 void put_elements(std::ostream& out, const Constant& constant) {
+  EDDY_DCHECK(constant.data != nullptr && constant.element != ElementType::kUndefined)
+      << "a constant without elements";
   out << " {";
   for (int64_t i = 0; i < *constant.dims.count(); ++i) {
     if (i > 0) out << ", ";
@@ -87,6 +91,7 @@ class TextPrinter {
   void put_definitions(const std::vector<ValueId>& values) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (i > 0) out_ << ", ";
+      EDDY_DCHECK(!numbers_.contains(values[i])) << "value " << i << " is assigned twice";
       numbers_[values[i]] = next_++;
       const ValueInfo& info = graph_.value(values[i]);
       out_ << "%" << numbers_[values[i]];

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
+#include "graph/base/check.h"
 #include "graph/ir/element_type.h"
 #include "graph/ir/types.h"
 
@@ -21,7 +23,10 @@ struct TensorView {
   ElementType element = ElementType::kUndefined;
 
   bool is_omitted() const { return element == ElementType::kUndefined; }
-  std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank)}; }
+  std::span<const int64_t> shape() const {
+    EDDY_DCHECK(rank >= 0 && (rank == 0 || dims != nullptr)) << "rank " << rank << " without sizes";
+    return {dims, static_cast<size_t>(rank)};
+  }
   int64_t count() const {
     int64_t product = 1;
     for (int32_t i = 0; i < rank; ++i) product *= dims[i];
@@ -38,5 +43,6 @@ struct TensorView {
     return static_cast<T*>(data);
   }
 };
+static_assert(std::is_trivially_copyable_v<TensorView>, "kernels get copies of it");
 
 }  // namespace eddy

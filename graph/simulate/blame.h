@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/simulate/task_graph.h"
 #include "graph/simulate/timeline.h"
 
@@ -13,6 +14,7 @@ namespace eddy {
 // Each is followed by one that waits for it, the last by the first.
 template <typename WaitsFor>
 std::vector<uint32_t> find_waiting_cycle(uint32_t start, uint32_t num_slots, WaitsFor waits_for) {
+  EDDY_CHECK(start < num_slots) << "nobody waits";
   std::vector<uint32_t> path;
   std::vector<uint32_t> place(num_slots, kNoSlot);
   for (uint32_t slot = start; place[slot] == kNoSlot; slot = waits_for(slot)) {

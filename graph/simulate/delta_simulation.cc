@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 template <TimeValue Time>
@@ -46,6 +48,7 @@ void DeltaSimulation<Time>::order_devices() {
 template <TimeValue Time>
 void DeltaSimulation<Time>::sum_work(Device& device) {
   size_t i = device.work_before.size();
+  EDDY_DCHECK(i <= device.order.size()) << i << " sums for " << device.order.size() << " tasks";
   device.work = i == 0 ? 0 : device.work_before[i - 1] + work_[device.order[i - 1]];
   for (; i < device.order.size(); ++i) {
     device.work_before.push_back(device.work);
@@ -100,6 +103,8 @@ uint32_t DeltaSimulation<Time>::add_task(const TaskSpec<Time>& spec) {
   const uint32_t slot = graph_.add_task(spec);
   if (slot >= state_.size()) {
     state_.push_back(0);
+    EDDY_DCHECK(slot == home_.size() && slot == work_.size() && slot == timeline_.tasks.size())
+        << "slot " << slot << " is not the next one";
     home_.push_back(spec.device);
     work_.push_back(0);
     timeline_.tasks.push_back({});
@@ -114,6 +119,7 @@ uint32_t DeltaSimulation<Time>::add_task(const TaskSpec<Time>& spec) {
 
 template <TimeValue Time>
 void DeltaSimulation<Time>::remove_task(uint32_t slot) {
+  EDDY_DCHECK(graph_.is_live(slot)) << "slot " << slot << " holds no task";
   while (!graph_.successors(slot).empty()) remove_dep(slot, graph_.successors(slot).back());
   while (!graph_.predecessors(slot).empty()) remove_dep(graph_.predecessors(slot).back(), slot);
   const auto& task = graph_.task(slot);
@@ -172,6 +178,8 @@ void DeltaSimulation<Time>::commit_devices() {
 template <TimeValue Time>
 void DeltaSimulation<Time>::commit_order() {
   std::vector<uint32_t>& order = timeline_.order;
+  EDDY_CHECK(first_ <= next_ && next_ <= order.size())
+      << "places " << first_ << " to " << next_ << " of " << order.size() << " are replaced";
   const size_t replaced = next_ - first_;
   const bool is_shifted = replaced != new_order_.size();
   if (new_order_.size() > replaced) {
@@ -181,6 +189,8 @@ void DeltaSimulation<Time>::commit_order() {
                 order.begin() + next_);
   }
   std::copy(new_order_.begin(), new_order_.end(), order.begin() + first_);
+  EDDY_DCHECK(order.size() == graph_.num_tasks())
+      << order.size() << " tasks in order of " << graph_.num_tasks();
   const size_t end = is_shifted ? order.size() : next_;
   for (size_t i = first_; i < end; ++i) at(order[i]).position = static_cast<uint32_t>(i);
 }

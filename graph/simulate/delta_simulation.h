@@ -27,6 +27,7 @@
 #include <limits>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/simulate/ready_queue.h"
 #include "graph/simulate/task_graph.h"
@@ -62,7 +63,10 @@ class DeltaSimulation {
   SimulationResult reset(TaskGraph<Time> graph);
 
   const TaskGraph<Time>& graph() const { return graph_; }
-  const TaskTimes<Time>& times(uint32_t slot) const { return timeline_.tasks[slot]; }
+  const TaskTimes<Time>& times(uint32_t slot) const {
+    EDDY_DCHECK(slot < timeline_.tasks.size()) << "slot " << slot << " has no times";
+    return timeline_.tasks[slot];
+  }
   Time makespan() const { return timeline_.makespan; }
   // The timeline of the last commit() (or reset): order and positions lag behind times within a
   // transaction.

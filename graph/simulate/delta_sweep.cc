@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/simulate/blame.h"
 #include "graph/simulate/delta_simulation.h"
 
@@ -10,6 +11,8 @@ namespace eddy {
 template <TimeValue Time>
 SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& options) {
   EDDY_CHECK(!is_simulated_) << "simulate() twice without commit() or rollback()";
+  EDDY_DCHECK(state_.size() == graph_.num_slots() && timeline_.tasks.size() == graph_.num_slots())
+      << "the graph was edited past its simulation";
   is_simulated_ = true;
   options_ = options;
   statistics_ = {};
@@ -39,6 +42,7 @@ SimulationResult DeltaSimulation<Time>::simulate(const DeltaOptions<Time>& optio
 // behind it. The old timeline stays as it is, so that rolling back is a swap.
 template <TimeValue Time>
 void DeltaSimulation<Time>::resimulate() {
+  EDDY_DCHECK(first_ <= timeline_.order.size() && !is_swapped_) << "place " << first_;
   for (const SavedTimes& saved : saved_) at(saved.slot) = saved.times;
   saved_.clear();
   if (pause_ == 0) pause_ = 1;
@@ -122,6 +126,7 @@ template <TimeValue Time>
 void DeltaSimulation<Time>::make_changed(uint32_t slot) {
   TaskTimes<Time>& own = at(slot);
   saved_.push_back({slot, own});
+  EDDY_DCHECK((state_[slot] & (kChanged | kRemoved)) == 0) << "slot " << slot << " has changed";
   const bool is_releaser = own.position == kNoSlot || own.ready == own.end;
   own.ready = 0;
   uint32_t state = kChanged | (state_[slot] & kSeed) | (is_releaser ? kReleaser : 0u);
@@ -156,6 +161,7 @@ template <TimeValue Time>
 void DeltaSimulation<Time>::put_out_of_step(uint32_t d) {
   Device& device = devices_[d];
   if (device.is_out_of_step) return;
+  EDDY_DCHECK(next_ <= timeline_.order.size()) << "place " << next_ << " is behind the end";
   device.is_out_of_step = true;
   ++num_out_of_step_;
   touch(d);
@@ -208,6 +214,7 @@ bool DeltaSimulation<Time>::step() {
   if (state & (kChanged | kRemoved)) {  // leaves its old place
     put_out_of_step(home_[slot]);
     ++next_;
+    EDDY_DCHECK(num_leaving_ > 0) << "slot " << slot << " leaves a place that was not counted";
     --num_leaving_;
     devices_[home_[slot]].leaving_work -= work_[slot];
     return true;
@@ -233,6 +240,8 @@ bool DeltaSimulation<Time>::is_at_rest() const {
 // An unchanged task leaves the queue as before.
 template <TimeValue Time>
 void DeltaSimulation<Time>::pass(uint32_t slot) {
+  EDDY_DCHECK((state_[slot] & (kChanged | kDone | kRemoved)) == 0 && state_[slot] < kCount)
+      << "slot " << slot << " has changed and can't pass";
   ++next_;
   ++statistics_.num_passed;
   new_order_.push_back(slot);
@@ -243,6 +252,7 @@ void DeltaSimulation<Time>::pass(uint32_t slot) {
     const Time start = std::max(own.ready, device.end);
     if (start == own.start) {
       device.is_out_of_step = false;
+      EDDY_DCHECK(num_out_of_step_ > 0) << "a device is back in step that never left";
       --num_out_of_step_;
     } else {
       saved_.push_back({slot, own});
@@ -268,6 +278,8 @@ void DeltaSimulation<Time>::pass(uint32_t slot) {
 // A predecessor of a changed task has ended.
 template <TimeValue Time>
 void DeltaSimulation<Time>::arrive(uint32_t slot, Time time) {
+  EDDY_DCHECK((state_[slot] & (kChanged | kDone)) == kChanged && state_[slot] >= kCount)
+      << "slot " << slot << " waits for nobody";
   TaskTimes<Time>& own = at(slot);
   own.ready = std::max(own.ready, time);
   state_[slot] -= kCount;
@@ -277,6 +289,9 @@ void DeltaSimulation<Time>::arrive(uint32_t slot, Time time) {
 // A changed task leaves the queue.
 template <TimeValue Time>
 void DeltaSimulation<Time>::process(uint32_t slot) {
+  EDDY_DCHECK((state_[slot] & (kChanged | kDone)) == kChanged && state_[slot] < kCount)
+      << "slot " << slot << " is taken, but does not stand in the queue";
+  EDDY_DCHECK(num_waiting_ > 0) << "slot " << slot << " was not counted";
   ++statistics_.num_processed;
   new_order_.push_back(slot);
   TaskTimes<Time>& own = at(slot);
@@ -297,6 +312,7 @@ void DeltaSimulation<Time>::process(uint32_t slot) {
     if (state_[to] & kChanged) {
       arrive(to, own.end);
     } else {
+      EDDY_DCHECK(state_[to] >= kCount) << "slot " << to << " did not wait for " << slot;
       state_[to] -= kCount;
     }
   }
@@ -350,7 +366,10 @@ std::vector<uint32_t> DeltaSimulation<Time>::find_cycle() const {
     return *std::ranges::find_if(graph_.predecessors(slot), is_waiting);
   };
   auto start = std::ranges::find_if(seeds_, is_waiting);
-  if (start == seeds_.end()) start = std::ranges::find_if(touched_slots_, is_waiting);
+  if (start == seeds_.end()) {
+    start = std::ranges::find_if(touched_slots_, is_waiting);
+    EDDY_CHECK(start != touched_slots_.end()) << "no task waits";
+  }
   return find_waiting_cycle(*start, graph_.num_slots(), waits_for);
 }
 

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/simulate/ready_calendar.h"
 #include "graph/simulate/ready_queue.h"
 
@@ -124,6 +125,7 @@ template <bool kIsBounded, typename Tasks>
 bool EventLoop::take_together(Tasks& tasks, uint32_t bucket, const ReadyKey* first,
                               const ReadyKey* last) {
   // Groups are first.
+  EDDY_DCHECK(first != last && *first >> 64 == *(last - 1) >> 64) << "tasks of several instants";
   if (!tasks.is_group(slot_of(*first))) return take_single<kIsBounded>(tasks, bucket, first, last);
   const ReadyKey ready = *first >> 64 << 64;
   open_.clear();
@@ -144,6 +146,7 @@ bool EventLoop::take_together(Tasks& tasks, uint32_t bucket, const ReadyKey* fir
 template <bool kIsBounded, typename Tasks>
 bool EventLoop::take_bucket(Tasks& tasks, uint32_t bucket) {
   const uint32_t head = std::exchange(tasks.buckets.heads[bucket], kNone);
+  EDDY_DCHECK(head != kNone) << "bucket " << bucket << " is empty";
   if (tasks.next_of(head) == kNone) {
     if (!tasks.template take_entry<kIsBounded>(head, queue_)) return false;
     return is_emptied(tasks, bucket) || take_by_queue<kIsBounded>(tasks, bucket);

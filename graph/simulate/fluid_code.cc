@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -12,6 +14,8 @@ using Of = Program::Op;
 class Compiler {
  public:
   Compiler(const Program& program, FluidCode& code) : program_(program), code_(code) {
+    EDDY_CHECK(!program.blocks.empty() && !program.blocks[0].streams.empty())
+        << "a program without a root";
     for (const Program::Block& block : program.blocks) {
       first_event_.push_back(code.num_events);
       code.num_events += block.num_events;
@@ -25,9 +29,18 @@ class Compiler {
     main_part(0);
     emit(Op::kEnd);
     for (; !later_.empty(); later_.pop_front()) further_strand(later_.front());
+    EDDY_DCHECK(std::ranges::all_of(code_.targets, [&](uint32_t t) { return t < here(); }))
+        << "a branch leads out of the code";
+    EDDY_DCHECK(std::ranges::all_of(code_.commands, [&](const auto& command) {
+      return !is_jump(command.op) || command.target < here();
+    })) << "a jump leads out of the code";
   }
 
  private:
+  static bool is_jump(Op op) {
+    return op == Op::kJump || op == Op::kTest || op == Op::kAdvance || op == Op::kRest;
+  }
+
   struct Later {
     uint32_t block, stream, strand, position;
   };
@@ -105,6 +118,7 @@ class Compiler {
   }
 
   void loop(uint32_t id) {
+    EDDY_DCHECK(id < program_.loops.size()) << "loop " << id;
     const Program::Loop& loop = program_.loops[id];
     emit(Op::kEnter, id);
     const uint32_t top = here();
@@ -117,6 +131,7 @@ class Compiler {
     emit(Op::kLeave, id);
   }
   void branch(uint32_t id) {
+    EDDY_DCHECK(id < program_.cases.size()) << "case " << id;
     const std::vector<uint32_t>& blocks = program_.cases[id].blocks;
     const auto table = static_cast<uint32_t>(code_.targets.size());
     emit(Op::kSelect, id, table);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/check.h"
 #include "graph/base/json_document.h"
 #include "graph/simulate/json_fields.h"
 
@@ -111,6 +112,8 @@ Result<FluidMachine> parse_fluid_machine(std::string_view json) {
 
 FluidDemand fluid_demand(const FluidMachine& machine, double flops, double bytes,
                          double num_outputs) {
+  EDDY_CHECK(machine.flops_per_ns > 0 && machine.bytes_per_ns > 0 && machine.elements_per_unit > 0)
+      << machine.name << " does not say how fast it is";
   const double wanted = std::ceil(num_outputs / machine.elements_per_unit);
   const double units = std::clamp(wanted, 1.0, machine.num_units);
   const double unit_bytes = machine.unit_bytes_per_ns > 0

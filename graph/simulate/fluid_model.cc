@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/fluid_code.h"
 #include "graph/simulate/fluid_streams.h"
@@ -24,6 +25,7 @@ using What = FluidSpan::What;
 int64_t choose_value(const Decision& decision, const std::string& name, uint64_t execution,
                      const FluidOptions& options) {
   if (!decision.trace.empty()) return decision.trace[execution % decision.trace.size()];
+  EDDY_CHECK(!decision.distribution.empty()) << "nothing says how '" << name << "' falls";
   double draw = draw_uniform(options.seed, options.sample, name_hash(name), execution);
   for (const Decision::Likely& likely : decision.distribution) {
     if (draw < likely.probability) return likely.value;
@@ -51,6 +53,10 @@ class Issuing {
         case_runs_(program.cases.size(), 0),
         num_issued_(code_.num_events, 0),
         unissued_(code_.num_events) {
+    EDDY_CHECK(costs.launches.size() == program.launches.size() &&
+               costs.loops.size() == program.loops.size() &&
+               costs.cases.size() == program.cases.size())
+        << "the costs are of another program";
     for (size_t s = 0; s < strands_.size(); ++s) strands_[s].at = code_.strands[s].first;
   }
 
@@ -67,6 +73,7 @@ class Issuing {
       streams_.advance_to(next);
       if (host_until_ <= next) {
         host_until_ = kNever;
+        EDDY_DCHECK(host_for_ != kNone) << "the host was at work for nobody";
         may_issue_ = host_for_;
         ready_.push_back(host_for_);
       }
@@ -105,6 +112,8 @@ class Issuing {
   double next_readback() const { return readbacks_.empty() ? kNever : readbacks_.begin()->first; }
   void take_readbacks() {
     for (; next_readback() <= streams_.now_ns(); readbacks_.erase(readbacks_.begin())) {
+      EDDY_DCHECK(strands_[readbacks_.begin()->second].is_awaiting)
+          << "strand " << readbacks_.begin()->second << " awaits no decision";
       strands_[readbacks_.begin()->second].is_awaiting = false;
       ready_.push_back(readbacks_.begin()->second);
     }
@@ -138,6 +147,7 @@ class Issuing {
   void issue(uint32_t strand) {
     Strand& self = strands_[strand];
     while (!self.is_awaiting) {
+      EDDY_DCHECK(self.at < code_.commands.size()) << "strand " << strand << " left its code";
       const Command& command = code_.commands[self.at];
       if (is_held(strand, command)) return;
       const double cost = host_cost(command) * self.scale;
@@ -153,6 +163,7 @@ class Issuing {
   }
 
   uint64_t records_needed(const Command& wait) const {
+    EDDY_DCHECK(wait.op == Op::kWait && wait.target < rounds_.size()) << "round of " << wait.target;
     const uint64_t round = rounds_[wait.target];
     return round > wait.lag ? round - wait.lag : 0;
   }
@@ -258,6 +269,7 @@ class Issuing {
   }
 
   void begin(uint32_t strand, uint32_t block) {
+    EDDY_DCHECK(block < code_.further.size()) << "block " << block;
     ++rounds_[block];
     block_scales_[block] = strands_[strand].scale;
     const FluidCode::Further further = code_.further[block];
@@ -275,6 +287,7 @@ class Issuing {
         work(strand, Kind::kWork, What::kEnter, command.operand, costs.enter);
         const auto trips = static_cast<uint64_t>(
             decided(false, command.operand, costs.decision, costs.name, loop.num_runs++));
+        EDDY_DCHECK(static_cast<int64_t>(trips) >= 0) << costs.name << " has negative trips";
         loop.rounds_left = std::min(trips, options_.max_rounds);
         loop.scale = self.scale;
         if (trips > loop.rounds_left) {
@@ -287,6 +300,7 @@ class Issuing {
         if (loop.rounds_left == 0) self.at = command.target;
         return;
       case Op::kAdvance:
+        EDDY_DCHECK(loop.rounds_left > 0) << costs.name << " goes on behind its last round";
         work(strand, Kind::kWork, What::kAdvance, command.operand, costs.advance);
         self.at = command.target;
         if (--loop.rounds_left == 0) self.scale = loop.scale;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/scenario_sample.h"
 
@@ -19,6 +20,7 @@ struct Control {
 };
 
 int64_t draw(const Control& control, double at) {
+  EDDY_CHECK(!control.likely.empty() && control.total > 0) << "nothing is likely";
   at *= control.total;
   for (const Decision::Likely& likely : control.likely) {
     if (at < likely.probability) return likely.value;
@@ -127,6 +129,7 @@ class Evaluation {
 
   static std::vector<int64_t> values_of(const Control& control) {
     std::vector<int64_t> values = control.decision->trace;
+    EDDY_CHECK(!values.empty() || !control.likely.empty()) << "a control that is never decided";
     for (const Decision::Likely& likely : control.likely) values.push_back(likely.value);
     return values;
   }
@@ -150,6 +153,7 @@ class Evaluation {
 
   static int64_t read_trace(const Control& control, uint64_t execution) {
     const std::vector<int64_t>& trace = control.decision->trace;
+    EDDY_CHECK(!trace.empty()) << "a control without a record";
     return trace[(control.num_read + execution) % trace.size()];
   }
 
@@ -195,6 +199,7 @@ class Evaluation {
     options.wants_spans = false;
     options.choose = [&](bool is_case, uint32_t id, uint64_t execution) {
       const size_t number = is_case ? program_.loops.size() + id : id;
+      EDDY_DCHECK(number < controls_.size()) << "control " << number;
       num_executed[number] = execution + 1;
       return choose(controls_[number], execution);
     };

@@ -36,6 +36,7 @@ void fluid_rates(double num_units, std::span<const FluidDemand> demands, std::sp
         exhausted = resource;
       }
     }
+    EDDY_DCHECK(level > 0) << "nothing is left of resource " << exhausted;
     for (size_t i = 0; i < demands.size(); ++i) {
       const bool stops = exhausted < 0 || share_of(demands[i], exhausted) > 0;
       if (rates[i] == kRising && stops) rates[i] = level;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/base/check.h"
 #include "graph/simulate/fluid_sharing.h"
 
 namespace eddy {
@@ -19,6 +20,7 @@ FluidStreams::FluidStreams(const FluidMachine& machine, const FluidOptions& opti
       events_(num_events),
       idle_since_(machine.num_workers, -kNever),
       num_with_worker_(1) {
+  EDDY_CHECK(!lanes.empty()) << "the issuer has a stream at least";
   for (size_t s = 0; s < lanes.size(); ++s) streams_[s].lane = lanes[s];
   if (!idle_since_.empty()) idle_since_.pop_back();
   streams_[0].state = State::kWaking;
@@ -27,6 +29,12 @@ FluidStreams::FluidStreams(const FluidMachine& machine, const FluidOptions& opti
 }
 
 void FluidStreams::push(uint32_t stream, const FluidStep& step) {
+  using Kind = FluidStep::Kind;
+  const bool is_work = step.kind == Kind::kWork || step.kind == Kind::kDecision;
+  const bool has_event = step.kind == Kind::kRecord || step.kind == Kind::kWait;
+  EDDY_DCHECK(stream < streams_.size() && is_work == (step.demand != nullptr) &&
+              (!has_event || step.event < events_.size()))
+      << "a step of stream " << stream << " at event " << step.event;
   streams_[stream].steps.push_back(step);
   ready_.push_back(stream);
 }
@@ -88,6 +96,10 @@ bool FluidStreams::is_passed(const FluidStep& step) const {
 }
 
 void FluidStreams::park(uint32_t stream, const FluidStep& wait) {
+  EDDY_DCHECK(wait.kind == FluidStep::Kind::kWait) << "stream " << stream << " parks at no wait";
+  EDDY_DCHECK(streams_[stream].state == State::kRunning ||
+              streams_[stream].state == State::kResting)
+      << "stream " << stream << " stands already";
   events_[wait.event].parked.push_back({stream, wait.needed});
   streams_[stream].state = State::kParked;
 }
@@ -96,6 +108,8 @@ void FluidStreams::park(uint32_t stream, const FluidStep& wait) {
 void FluidStreams::end_rest(uint32_t stream) {
   Stream& self = streams_[stream];
   if (self.steps.empty()) return;
+  EDDY_DCHECK(self.steps.front().kind == FluidStep::Kind::kWait)
+      << "stream " << stream << " ends its rest without a wait";
   self.is_paid = true;
   if (!is_passed(self.steps.front())) return park(stream, self.steps.front());
   busy_ns_ = 0;  // it takes no other stream's time
@@ -105,6 +119,7 @@ void FluidStreams::end_rest(uint32_t stream) {
 }
 
 bool FluidStreams::rest(uint32_t stream) {
+  EDDY_DCHECK(stream > 0) << "the first stream never rests";
   Stream& self = streams_[stream];
   if (self.steps.size() > 1 && is_passed(self.steps[1])) return true;
   self.steps.pop_front();
@@ -117,6 +132,7 @@ bool FluidStreams::rest(uint32_t stream) {
 }
 
 bool FluidStreams::begin_work(uint32_t stream, const FluidStep& step) {
+  EDDY_DCHECK(streams_[stream].state == State::kRunning) << "stream " << stream;
   Stream& self = streams_[stream];
   self.started = now_;
   self.state = State::kWorking;
@@ -135,6 +151,8 @@ bool FluidStreams::begin_work(uint32_t stream, const FluidStep& step) {
 void FluidStreams::end_work(uint32_t stream) {
   Stream& self = streams_[stream];
   const FluidStep& step = self.steps.front();
+  EDDY_DCHECK(self.state == State::kWorking && step.demand != nullptr)
+      << "stream " << stream << " ends work that it did not begin";
   ++timeline_.num_steps;
   timeline_.unit_ns += step.demand->solo_ns * step.scale * step.demand->units;
   if (options_.wants_spans) {
@@ -162,6 +180,8 @@ void FluidStreams::resume_at(uint32_t stream, double time_ns) {
 // The record hands over to one stream after the other.
 void FluidStreams::wake(uint32_t stream, double scale) {
   Stream& self = streams_[stream];
+  EDDY_DCHECK(self.state == State::kParked || self.state == State::kResting)
+      << "stream " << stream << " is awake";
   if (self.has_rested) busy_ns_ += machine_.stream.fork_ns * scale;
   self.has_rested = false;
   double start = now_ + busy_ns_;
@@ -188,6 +208,7 @@ void FluidStreams::wake(uint32_t stream, double scale) {
 // then finds nothing to do and goes to sleep.
 void FluidStreams::release_worker() {
   if (machine_.num_workers == 0) return;
+  EDDY_DCHECK(num_with_worker_ > 0) << "more workers go than came";
   --num_with_worker_;
   if (num_with_worker_ >= machine_.num_workers) return;
   const double picked = now_ + machine_.pickup_ns;
@@ -204,6 +225,8 @@ void FluidStreams::release_worker() {
 }
 
 void FluidStreams::refresh_rates() {
+  EDDY_DCHECK(left_ns_.size() == working_.size() && demands_.size() == working_.size())
+      << working_.size() << " streams at work";
   if (are_rates_fresh_) return;
   rates_.resize(working_.size());
   fluid_rates(machine_.num_units, demands_, rates_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/simulate/blame.h"
 
 namespace eddy {
@@ -53,12 +54,17 @@ struct FullSimulation<Time>::Tasks {
   template <bool kIsLittle>
   [[gnu::always_inline]] void release(uint32_t slot, Time end) const {
     TaskTimes<Time>& task = times[slot];
+    EDDY_DCHECK(task.position > 0 && task.position != kNoSlot)
+        << "slot " << slot << " is released more often than it waits";
     task.ready = std::max(task.ready, end);
     if (--task.position == 0) put<kIsLittle>(slot);
   }
 
   template <bool kIsBounded, bool kIsLittle = false>
   [[gnu::always_inline]] bool take(uint32_t slot) {
+    EDDY_DCHECK(tasks[slot].is_live() && times[slot].position == 0)
+        << "slot " << slot << " waits for " << times[slot].position << " tasks";
+    EDDY_DCHECK(num_done < graph->num_tasks()) << "slot " << slot << " is taken twice";
     const auto& task = tasks[slot];
     TaskTimes<Time>& own = times[slot];
     Device& device = devices[task.device];
@@ -144,6 +150,11 @@ template <TimeValue Time>
 SimulationResult FullSimulation<Time>::run(const TaskGraph<Time>& graph, Timeline<Time>& timeline,
                                            const FullOptions<Time>& options) {
   constexpr double kRounding = 1e-9;  // sums of work may be wrong by as much
+  EDDY_CHECK(options.num_kept == 0 || options.old_or_null != nullptr) << "no times to keep";
+  EDDY_CHECK(options.num_kept <= graph.num_tasks() &&
+             (options.num_kept == 0 || options.num_kept <= options.old_or_null->order.size()))
+      << options.num_kept << " tasks are kept of " << graph.num_tasks();
+  EDDY_CHECK(options.old_or_null != &timeline) << "a timeline is read while it is written";
   timeline.tasks.resize(graph.num_slots());
   timeline.order.resize(graph.num_tasks());
   devices_.assign(graph.num_devices(), {});

@@ -16,6 +16,8 @@
 #include <limits>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class ReadyCalendar {
@@ -32,11 +34,13 @@ class ReadyCalendar {
     double behind;  // the bucket without an end
 
     uint32_t bucket_of(double ready) const {
+      EDDY_DCHECK(ready >= 0) << "ready at " << ready;
       const double place = ready * buckets_per_time;
       return static_cast<uint32_t>(static_cast<int32_t>(place < behind ? place : behind));
     }
     void put(uint32_t entry, uint32_t slot, double ready) const {
       const uint32_t bucket = bucket_of(ready);
+      EDDY_DCHECK(entry != kNone) << "the end of a list is no entry";
       next[slot] = heads[bucket];
       heads[bucket] = entry;
       is_used[bucket / 64] |= uint64_t{1} << (bucket % 64);
@@ -45,6 +49,7 @@ class ReadyCalendar {
 
   // Empty buckets for so many tasks in slots below `num_slots`.
   Buckets open(uint32_t num_tasks, uint32_t num_slots, double horizon) {
+    EDDY_CHECK(num_tasks <= (1u << 31)) << num_tasks << " tasks have no power of two above";
     constexpr uint32_t kMinBuckets = 64;
     constexpr uint32_t kMaxBuckets = 1u << 20;
     const bool has_horizon = horizon > 0 && horizon < std::numeric_limits<double>::infinity();

@@ -33,6 +33,7 @@ class ReadyQueue {
 
   void put(ReadyKey key) {
     if (has_hole_) {
+      EDDY_DCHECK(!entries_.empty()) << "a hole in nothing";
       has_hole_ = false;
       sift_down(key);
       return;
@@ -50,10 +51,12 @@ class ReadyQueue {
 
   // The smallest; the queue is not empty.
   ReadyKey top() {
+    EDDY_DCHECK(!is_empty()) << "nothing is ready";
     fill_hole();
     return entries_[0];
   }
   ReadyKey take() {
+    EDDY_DCHECK(!is_empty()) << "nothing is left to take";
     fill_hole();
     has_hole_ = true;
     return entries_[0];

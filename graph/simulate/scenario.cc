@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/base/fingerprint.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/full_simulation.h"
@@ -73,6 +74,7 @@ class Record {
   size_t num_runs() const { return num_runs_; }
   // By control: the place in its trace.
   std::vector<uint32_t> start(size_t run) const {
+    EDDY_CHECK(run < num_runs_) << "run " << run << " of " << num_runs_;
     std::vector<uint32_t> next(num_controls_);
     const size_t first = run * traced_.size();
     for (size_t t = 0; t < traced_.size(); ++t) next[traced_[t]] = starts_[first + t];
@@ -165,6 +167,8 @@ class Evaluation {
     return [&, next = record_.start(run)](uint32_t control, int64_t& value) mutable {
       const auto& about = program_.controls()[control];
       if (about.likely.empty()) {
+        EDDY_DCHECK(next[control] < about.entry->decision.trace.size())
+            << "the record of '" << about.entry->name << "' is at its end";
         value = about.entry->decision.trace[next[control]++];
       } else {
         const size_t pick = tree.pick(about.likely.size());
@@ -183,6 +187,8 @@ class Evaluation {
                uint32_t control, int64_t& value) mutable {
       const auto& about = program_.controls()[control];
       if (about.likely.empty()) {
+        EDDY_DCHECK(next[control] < about.entry->decision.trace.size())
+            << "no run of the record goes on in '" << about.entry->name << "'";
         value = about.entry->decision.trace[next[control]++];
         return true;
       }
@@ -242,12 +248,15 @@ class Evaluation {
     expansion_.edges.clear();
     EDDY_RETURN_IF_ERROR(program_.expand(
         [&choices, next = size_t{0}](uint32_t, int64_t& value) mutable {
+          EDDY_DCHECK(next < choices.size()) << "a walk asks more than the one before";
           value = choices[next++];
           return true;
         },
         options_.max_tasks, expansion_));
     graph_.assign(expansion_.specs, expansion_.edges);
-    if (simulation_.run(graph_, timeline_).end == SimulationEnd::kOverflow) {
+    const SimulationEnd end = simulation_.run(graph_, timeline_).end;
+    EDDY_CHECK(end != SimulationEnd::kCycle) << "entries were put in order, and their tasks wait";
+    if (end == SimulationEnd::kOverflow) {
       return invalid_argument("the times of a scenario add up to more than a number holds");
     }
     return makespans_[key] = timeline_.makespan;
@@ -282,6 +291,9 @@ Result<ExpandedScenario> expand_scenario(const ScenarioRegion& root,
   ScenarioProgram::Expansion expansion;
   expansion.wants_names = true;
   EDDY_RETURN_IF_ERROR(Evaluation(program, options).expand_first(expansion));
+  EDDY_CHECK(expansion.names.size() == expansion.specs.size() &&
+             expansion.is_decision.size() == expansion.specs.size())
+      << expansion.names.size() << " names for " << expansion.specs.size() << " tasks";
   ExpandedScenario scenario;
   scenario.graph.assign(expansion.specs, expansion.edges);
   scenario.names = std::move(expansion.names);

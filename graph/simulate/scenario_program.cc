@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/simulate/decision_draw.h"
 
 namespace eddy {
@@ -219,6 +220,7 @@ Status ScenarioProgram::check_decision(const ScenarioEntry& entry, const std::st
 }
 
 void ScenarioProgram::prepare_control(Entry& entry) {
+  EDDY_CHECK(entry.control < controls_.size()) << "control " << entry.control;
   Control& control = controls_[entry.control];
   const ScenarioEntry& from = *entry.entry;
   control.entry = &from;
@@ -235,6 +237,7 @@ void ScenarioProgram::prepare_control(Entry& entry) {
   std::vector<int64_t> values = from.decision.trace;
   for (const Decision::Likely& likely : control.likely) values.push_back(likely.value);
   for (const Region& region : entry.regions) control.region_work.push_back(region.work);
+  EDDY_CHECK(!values.empty()) << "nothing decides '" << from.name << "'";
   control.extreme = from.kind == ScenarioEntry::Kind::kLoop
                         ? std::ranges::max(values)
                         : std::ranges::max(values, {}, [&control](int64_t value) {
@@ -326,6 +329,7 @@ struct ScenarioProgram::Walk {
 
   bool run(const Region& region, const std::string& prefix, Ends& ends) {
     if (region.entries.empty()) return true;
+    EDDY_DCHECK(region.order.size() == region.entries.size()) << "an entry has no place";
     std::vector<Ends> ends_of(region.entries.size());
     Ends exits;
     for (const uint32_t i : region.order) {
@@ -351,6 +355,8 @@ struct ScenarioProgram::Walk {
       case ScenarioEntry::Kind::kCase: {
         int64_t branch = kAsk;
         if (!decide(entry, name, ends, branch)) return false;
+        EDDY_DCHECK(branch >= 0 && static_cast<size_t>(branch) < entry.regions.size())
+            << "branch " << branch << " of '" << name << "'";
         last[entry.control] = {branch, num_steps};
         return run(entry.regions[static_cast<size_t>(branch)], name + "/", ends);
       }
@@ -373,6 +379,7 @@ struct ScenarioProgram::Walk {
       const std::string inside = iteration.empty() ? "" : iteration + "/";
       if (!run(entry.regions[0], inside, ends)) return false;
       if (!decide(entry, iteration, ends, trips)) return false;
+      EDDY_DCHECK(trips >= i) << name << " ran more than " << trips << " times";
       if (i == trips) return true;
       if (!run(entry.regions[1], inside, ends)) return false;
     }

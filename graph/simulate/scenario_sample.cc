@@ -5,9 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 bool ChoiceTree::advance() {
+  EDDY_DCHECK(sizes_.size() == picks_.size()) << "the walk ended before its choices did";
   while (!picks_.empty() && picks_.back() + 1 == sizes_.back()) {
     picks_.pop_back();
     sizes_.pop_back();

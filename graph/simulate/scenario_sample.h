@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/simulate/scenario_region.h"
 
@@ -20,9 +21,12 @@ class ChoiceTree {
  public:
   // The next choice of this walk, below num_options.
   size_t pick(size_t num_options) {
+    EDDY_DCHECK(num_options > 0) << "no option to pick";
     const size_t place = sizes_.size();
     if (place == picks_.size()) picks_.push_back(0);
     sizes_.push_back(num_options);
+    EDDY_DCHECK(place < picks_.size() && picks_[place] < num_options)
+        << "option " << picks_[place] << " of " << num_options << " in place " << place;
     return picks_[place];
   }
   // To the next walk. False: that was the last one.

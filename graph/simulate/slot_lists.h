@@ -29,6 +29,8 @@ struct ListRef {
 class SlotLists {
  public:
   std::span<const uint32_t> items(const ListRef& list) const {
+    EDDY_DCHECK(list.size <= list.capacity && size_t{list.begin} + list.size <= pool_.size())
+        << list.size << " items from " << list.begin << " of " << pool_.size();
     return {pool_.data() + list.begin, list.size};
   }
 
@@ -41,6 +43,7 @@ class SlotLists {
 
   void append(ListRef& list, uint32_t item) {
     if (list.size == list.capacity) grow(list);
+    EDDY_DCHECK(size_t{list.begin} + list.size < pool_.size()) << "a list of another pool";
     pool_[list.begin + list.size++] = item;
   }
 
@@ -70,6 +73,7 @@ class SlotLists {
 
   // The largest power of two that fits into a block: tight blocks lose their remainder.
   static uint32_t class_below(uint32_t capacity) {
+    EDDY_DCHECK(capacity > 0) << "a list without a block has no class";
     return static_cast<uint32_t>(std::bit_width(capacity)) - 1;
   }
 

@@ -15,6 +15,8 @@ using Json = nlohmann::json;
 constexpr int kMaxDepth = 100;
 constexpr const char* kEditNames[] = {"set_exe",    "set_device", "add_dep",
                                       "remove_dep", "add_task",   "remove_task"};
+static_assert(std::size(kEditNames) == static_cast<size_t>(FileEdit::Op::kRemoveTask) + 1,
+              "each edit has a name");
 
 class TaskFileReader {
  public:

@@ -1,5 +1,7 @@
 #include "graph/simulate/task_graph.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 template <TimeValue Time>
@@ -43,6 +45,7 @@ void TaskGraph<Time>::make_predecessors() {
     predecessors_[slot] = {.begin = begin, .size = 0, .capacity = count};
     begin += count;
   }
+  EDDY_CHECK(begin == num_edges_) << begin << " ends of " << num_edges_ << " edges";
   const std::span<uint32_t> pool = predecessor_lists_.assign(begin);
   for (uint32_t slot = 0; slot < num_slots(); ++slot) {
     for (const uint32_t to : successors(slot)) {
@@ -55,6 +58,7 @@ void TaskGraph<Time>::make_predecessors() {
 
 template <TimeValue Time>
 bool TaskGraph<Time>::has_dep(uint32_t from, uint32_t to) const {
+  EDDY_DCHECK(is_live(from) && is_live(to)) << "edge " << from << " -> " << to;
   const std::span<const uint32_t> forward = successors(from);
   if (has_predecessors_) {
     const std::span<const uint32_t> backward = predecessors(to);
@@ -104,6 +108,8 @@ uint32_t TaskGraph<Time>::add_task(const TaskSpec<Time>& spec) {
   if (!free_slots_.empty()) {
     const uint32_t slot = free_slots_.back();
     free_slots_.pop_back();
+    EDDY_DCHECK(!is_live(slot) && tasks_[slot].successors.size == 0)
+        << "slot " << slot << " is free and in use";
     const ListRef successors = tasks_[slot].successors;  // its block stays with the slot
     tasks_[slot] = task;
     tasks_[slot].successors = successors;

@@ -64,12 +64,16 @@ class TaskGraph {
   uint32_t num_tasks() const { return num_tasks_; }
   uint32_t num_devices() const { return num_devices_; }
   uint64_t num_edges() const { return num_edges_; }
-  const Task& task(uint32_t slot) const { return tasks_[slot]; }
+  const Task& task(uint32_t slot) const {
+    EDDY_DCHECK(slot < tasks_.size()) << "slot " << slot << " of " << tasks_.size();
+    return tasks_[slot];
+  }
   const Task* tasks() const { return tasks_.data(); }
   bool is_live(uint32_t slot) const { return slot < tasks_.size() && tasks_[slot].is_live(); }
 
   // In no particular order.
   std::span<const uint32_t> successors(uint32_t slot) const {
+    EDDY_DCHECK(slot < tasks_.size()) << "slot " << slot << " of " << tasks_.size();
     return successor_lists_.items(tasks_[slot].successors);
   }
   // make_predecessors() came first.
@@ -79,11 +83,17 @@ class TaskGraph {
   }
   bool has_dep(uint32_t from, uint32_t to) const;
 
-  void set_exe_time(uint32_t slot, Time exe_time) { tasks_[slot].exe_time = exe_time; }
+  void set_exe_time(uint32_t slot, Time exe_time) {
+    EDDY_DCHECK(is_live(slot) && is_valid_time(exe_time)) << "time " << exe_time << " of " << slot;
+    tasks_[slot].exe_time = exe_time;
+  }
   void set_device(uint32_t slot, uint32_t device);
   // Changes the order among equal ready times: a timeline made before stays right only where the
   // relative order of all ranks stays.
-  void set_rank(uint32_t slot, uint32_t rank) { tasks_[slot].rank = rank; }
+  void set_rank(uint32_t slot, uint32_t rank) {
+    EDDY_DCHECK(is_live(slot)) << "slot " << slot << " holds no task";
+    tasks_[slot].rank = rank;
+  }
   void add_dep(uint32_t from, uint32_t to);
   // False where there is none.
   bool remove_dep(uint32_t from, uint32_t to);
@@ -94,7 +104,10 @@ class TaskGraph {
   // revive() brings the task back.
   void remove_task(uint32_t slot);
   void revive_task(uint32_t slot, const TaskSpec<Time>& spec);
-  void recycle(uint32_t slot) { free_slots_.push_back(slot); }
+  void recycle(uint32_t slot) {
+    EDDY_DCHECK(slot < num_slots() && !is_live(slot)) << "slot " << slot << " is in use";
+    free_slots_.push_back(slot);
+  }
 
   // Predecessor lists, kept up to date by every edit from then on. O(tasks + edges) once.
   void make_predecessors();

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -144,6 +146,7 @@ void TaskSession<Time>::apply_reverse(const Reverse& change) {
       simulation_.remove_dep(slot, slots_.at(change.to));
       return;
     default:
+      EDDY_CHECK(change.op == Op::kRemoveTask) << edit_name(change.op) << " has no reverse";
       simulation_.remove_task(slot);
       slots_.erase(change.id);
   }
@@ -198,6 +201,7 @@ Status TaskSession<Time>::add_task(const FileTask& task) {
 
 template <TimeValue Time>
 void TaskSession<Time>::insert_task(int64_t id, Time time, uint32_t device) {
+  EDDY_DCHECK(!slots_.contains(id)) << "task " << id << " is there";
   const uint32_t slot = simulation_.add_task({time, device, rank_for(id)});
   slots_[id] = slot;
   if (slot >= ids_.size()) ids_.resize(slot + size_t{1});
@@ -213,6 +217,7 @@ void TaskSession<Time>::connect(uint32_t from, uint32_t to) {
 template <TimeValue Time>
 void TaskSession<Time>::remove_task(uint32_t slot) {
   const int64_t id = ids_[slot];
+  EDDY_DCHECK(slots_.at(id) == slot) << "task " << id << " is not in slot " << slot;
   const auto& graph = simulation_.graph();
   for (const uint32_t to : graph.successors(slot)) {
     reverses_.push_back({.op = FileEdit::Op::kAddDep, .id = id, .to = ids_[to]});
@@ -305,6 +310,7 @@ void TaskSession<Time>::spread_ranks() {
   const uint64_t gap = (uint64_t{kMaxRank} + 1) / (slots_.size() + 1);
   uint64_t rank = 0;
   for (const auto& [id, slot] : slots_) {
+    EDDY_DCHECK(rank + gap <= kMaxRank) << "ranks end before " << slots_.size() << " tasks";
     simulation_.set_rank(slot, static_cast<uint32_t>(rank += gap));
   }
 }
@@ -330,6 +336,7 @@ Status TaskSession<Time>::describe(const SimulationResult& result) const {
 // "1 -> 2 -> 1" from the smallest id on, the middle of a long one left out.
 template <TimeValue Time>
 std::string TaskSession<Time>::name_cycle(const std::vector<uint32_t>& slots) const {
+  EDDY_CHECK(!slots.empty()) << "a cycle of nobody";
   constexpr size_t kShown = 12;
   const auto id_of = [this](uint32_t slot) { return ids_[slot]; };
   std::vector<uint32_t> cycle = slots;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 template <typename T>
@@ -34,6 +36,7 @@ Time normalized_time(Time time) {
 
 template <TimeValue Time>
 uint64_t time_key(Time time) {
+  EDDY_DCHECK(std::bit_cast<int64_t>(time) >= 0) << time << " orders behind all times";
   return std::bit_cast<uint64_t>(time);
 }
 

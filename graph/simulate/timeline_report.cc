@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -77,6 +78,7 @@ void append_timeline_json(const TimelineView<Time>& view, std::string& json) {
   fmt::format_to(out, "{{\"makespan\":{},\"times\":{{", view.timeline.makespan);
   bool is_first = true;
   for (const uint32_t slot : view.slots) {
+    EDDY_DCHECK(slot < view.timeline.tasks.size()) << "slot " << slot << " has no times";
     const TaskTimes<Time>& times = view.timeline.tasks[slot];
     if (!is_first) json += ',';
     is_first = false;
@@ -108,6 +110,9 @@ std::string timeline_text(const TimelineView<Time>& view, const std::string& tit
 
 template <TimeValue Time>
 std::vector<uint32_t> critical_path(const TaskGraph<Time>& graph, const Timeline<Time>& timeline) {
+  EDDY_CHECK(timeline.order.size() == graph.num_tasks() &&
+             timeline.tasks.size() == graph.num_slots())
+      << "the timeline is of another graph";
   std::vector<uint32_t> before(graph.num_slots(), kNoSlot);  // on the same device
   std::vector<uint32_t> last(graph.num_devices(), kNoSlot);
   uint32_t slot = kNoSlot;
@@ -120,6 +125,7 @@ std::vector<uint32_t> critical_path(const TaskGraph<Time>& graph, const Timeline
   std::vector<uint32_t> path;
   while (slot != kNoSlot) {
     path.push_back(slot);
+    EDDY_DCHECK(path.size() <= graph.num_tasks()) << "slot " << slot << " makes a circle";
     const TaskTimes<Time>& own = timeline.tasks[slot];
     const auto released = std::ranges::find_if(graph.predecessors(slot), [&](uint32_t from) {
       return timeline.tasks[from].end == own.start;

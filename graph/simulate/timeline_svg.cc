@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/base/xml_text.h"
 
 namespace eddy {
@@ -162,6 +163,9 @@ class TimelineSvg {
 
   // Around the lanes between its first and its last, as far as they are drawn.
   void add_frame(const typename TimelineView<Time>::Frame& frame) {
+    EDDY_CHECK(frame.first_device <= frame.last_device && frame.last_device < row_of_device_.size())
+        << "'" << frame.label << "' holds devices " << frame.first_device << " to "
+        << frame.last_device;
     uint32_t first = kHidden;
     uint32_t last = 0;
     for (uint32_t device = frame.first_device; device <= frame.last_device; ++device) {
@@ -178,6 +182,8 @@ class TimelineSvg {
   }
 
   void add_arrow(const typename TimelineView<Time>::Arrow& arrow) {
+    EDDY_CHECK(view_.graph.is_live(arrow.from) && view_.graph.is_live(arrow.to))
+        << "'" << arrow.label << "' leads from " << arrow.from << " to " << arrow.to;
     const uint32_t from = row_of_device_[view_.graph.task(arrow.from).device];
     const uint32_t to = row_of_device_[view_.graph.task(arrow.to).device];
     if (from == kHidden || to == kHidden) return;

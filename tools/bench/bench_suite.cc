@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "tools/command/compare.h"
 
 namespace eddy {
@@ -45,6 +46,8 @@ Status BenchSuite::open_rival() {
 
 Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path,
                                                          EddyRun& run) const {
+  EDDY_CHECK(ort_ != nullptr && run.feed().size() == run.session().inputs().size())
+      << "a feed of " << run.feed().size() << " values for no rival";
   std::vector<std::pair<std::string, const HostValue*>> inputs;
   std::vector<std::string> outputs;
   for (size_t i = 0; i < run.feed().size(); ++i) {
@@ -65,6 +68,8 @@ Result<std::vector<Samples>> BenchSuite::measure(const std::vector<Contender>& c
 void BenchSuite::compare(const std::string& name, const std::string& other,
                          const std::vector<HostValue>& found,
                          const std::vector<HostValue>& expected) {
+  EDDY_CHECK(found.size() >= expected.size())
+      << name << ": " << found.size() << " outputs, of " << other << " " << expected.size();
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto text = find_difference(found[i], expected[i], kTolerance);
     if (text) differs(fmt::format("{}: Eddy and {} differ: output {} {}", name, other, i, *text));

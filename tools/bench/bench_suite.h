@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/io/host_value.h"
 #include "tools/bench/loop_cases.h"
 #include "tools/bench/ort_rival.h"
@@ -36,7 +37,10 @@ class BenchSuite {
   Status open_rival();
   bool has_rival() const { return ort_ != nullptr; }
   // Needs a rival.
-  const OrtLibrary& rival() const { return *ort_; }
+  const OrtLibrary& rival() const {
+    EDDY_CHECK(ort_ != nullptr) << "there is no rival";
+    return *ort_;
+  }
   // Why there is none; empty where there is one.
   const std::string& rival_missing() const { return ort_missing_; }
   // The model of a file with the run's feed, on one thread. Needs a rival.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "graph/ir/builder.h"
 #include "tools/command/values.h"
@@ -15,6 +16,7 @@ constexpr double kBillion = 1e9;
 
 template <typename T>
 HostValue filled(const TensorType& type, T number) {
+  EDDY_CHECK(type.element == element_type_of<T>()) << element_type_name(type.element);
   HostValue value = HostValue::tensor(type.element, type.is_ranked ? type.dims : Dims());
   const TensorView view = value.view();
   for (int64_t i = 0; i < view.count(); ++i) view.mutable_as<T>()[i] = number;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "tools/command/cache_folder.h"
 
 namespace eddy {
@@ -113,6 +114,7 @@ Result<TensorView> OrtValue::view(Dims& dims) const {
   using GetRank = void* (*)(const void*, size_t*);
   using GetDims = void* (*)(const void*, int64_t*, size_t);
   using GetData = void* (*)(void*, void**);
+  EDDY_CHECK(library_ != nullptr && value_ != nullptr) << "a view of no value";
   const OrtLibrary& library = *library_;
   void* info = nullptr;
   EDDY_RETURN_IF_ERROR(library.check(library.at<GetInfo>(kGetTensorTypeAndShape)(value_, &info)));
@@ -190,6 +192,8 @@ Status OrtSession::run(std::span<const char* const> input_names,
                        std::span<const char* const> output_names, std::span<OrtValue> outputs) {
   using Run = void* (*)(void*, const void*, const char* const*, const void* const*, size_t,
                         const char* const*, size_t, void**);
+  EDDY_CHECK(input_names.size() == inputs.size() && output_names.size() == outputs.size())
+      << inputs.size() << " inputs and " << outputs.size() << " outputs";
   raw_inputs_.clear();
   for (const OrtValue* input : inputs) raw_inputs_.push_back(input->get());
   for (OrtValue& output : outputs) output = OrtValue();

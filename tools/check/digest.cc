@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "tools/check/hash_ops.h"
 
 namespace eddy::check {
@@ -14,6 +15,7 @@ uint64_t taken_in(uint64_t state, const TensorView& view) {
   state = mix(state,
               static_cast<uint64_t>(view.element) * (uint64_t{1} << 32) + uint64_t{shape.size()});
   for (int64_t dim : shape) state = mix(state, static_cast<uint64_t>(dim));
+  EDDY_DCHECK(view.data != nullptr || view.size_bytes() == 0) << "elements without memory";
   const size_t size_bytes = view.size_bytes();
   for (size_t at = 0; at < size_bytes; at += 8) {
     uint64_t word = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "tools/check/hash_ops.h"
 #include "tools/check/leak_on_purpose.h"
@@ -71,6 +72,7 @@ class Sweep {
   bool is_time_up() const { return options_.is_time_up && options_.is_time_up(); }
 
   bool try_faults(const std::vector<Fault>& faults) {
+    EDDY_CHECK(!faults.empty()) << "a point without a fault";
     ++report_.num_points;
     if (options_.before_point) options_.before_point(recipe_.seed, faults_text(faults));
     if (!check(faults, point_->run(faults))) return false;
@@ -125,6 +127,7 @@ GenerateOptions FaultOptions::fault_graphs() {
 
 bool FaultCampaign::meet(uint64_t seed) {
   if (report_.violations.size() >= options_.max_violations) return false;
+  EDDY_CHECK(options_.max_kth > 0) << "no fault is ever tried";
   const Recipe recipe = make_recipe(seed, options_.generate);
   ++report_.num_graphs;
   Sweep sweep(recipe, options_, report_);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "graph/base/check.h"
 #include "runtime/api/run_handle.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/execute/run_state.h"
@@ -72,6 +73,7 @@ std::optional<RunHandle> FaultPoint::watched() {
 
 Result<int64_t> FaultPoint::choose(std::span<const TensorView> inputs) {
   if (!plan_.should_fail(FaultKind::kHostFunction)) return choose_by_hash(inputs);
+  EDDY_CHECK(at_work_or_null_ != nullptr) << "a host function is called by no node";
   Status error = inject(at_work_or_null_->iteration_path(node_at_work_));
   if (num_points_ % 2 == 0) throw std::runtime_error(error.message());
   return error;
@@ -182,6 +184,7 @@ std::vector<RunHandle> FaultPoint::submit(const Flights& flights, Stream* stream
 
 // Once both have ended.
 std::string FaultPoint::check_flights(std::span<RunHandle> handles, const Flights& flights) {
+  EDDY_CHECK(handles.size() == flights->size()) << handles.size() << " runs are in flight";
   std::vector<Status> statuses;
   size_t num_failed = 0;
   for (size_t i = 0; i < flights->size(); ++i) {
@@ -281,6 +284,7 @@ std::string FaultPoint::run_call() {
 }
 
 std::string FaultPoint::check_next_run() {
+  EDDY_CHECK(!hangs()) << "a run hangs, so no other can end";
   if (max_stacks_ > 0) {  // it would lack them, too
     max_stacks_ = 0;
     if (std::string text = close(); !text.empty()) return text;
@@ -317,6 +321,7 @@ std::string FaultPoint::run(const std::vector<Fault>& faults) {
     if (std::string text = trial_->close(); !text.empty()) return text;
     if (std::string text = start_cold(); !text.empty()) return text;
   }
+  EDDY_CHECK(trial_ != nullptr) << "no session is there to fail";
   first_tick_ = trial_->device().now();
   plan_.arm(faults);
   const bool is_call =

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy::check {
 namespace {
 
@@ -89,6 +91,7 @@ std::string FaultRules::check_error(const Status& status) const {
 }
 
 std::string FaultRules::check_injection(size_t number, std::span<const Status> runs) const {
+  EDDY_CHECK(number >= 1 && number <= paths_.size()) << "failure " << number;
   const std::string& path = paths_[number - 1];
   size_t num_ended = 0;
   for (const Status& status : runs) {

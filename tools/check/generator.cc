@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 
 namespace eddy::check {
@@ -12,6 +13,7 @@ namespace {
 // At most two; no memory of its own.
 struct Kinds {
   Kinds(std::initializer_list<Kind> list) : size(list.size()) {
+    EDDY_CHECK(list.size() <= std::size(kinds)) << list.size() << " kinds";
     std::copy(list.begin(), list.end(), kinds);
   }
   const Kind* begin() const { return kinds; }
@@ -113,6 +115,7 @@ class Maker {
   bool one_in(uint64_t n) { return below(n) == 0; }
   Kind some_kind() { return kinds_[below(kinds_.size())]; }
   std::vector<Kind> some_kinds(uint64_t min, uint64_t max) {
+    EDDY_CHECK(min <= max) << min << " to " << max << " kinds";
     std::vector<Kind> kinds(min + below(max - min + 1));
     for (Kind& kind : kinds) kind = some_kind();
     return kinds;
@@ -130,6 +133,7 @@ class Maker {
     for (Var var : visible_) {
       if (kind_of(var) == kind) fitting.push_back(var);
     }
+    EDDY_CHECK(!fitting.empty()) << "no variable of kind " << static_cast<int>(kind);
     const size_t window = one_in(2) ? std::min<size_t>(2, fitting.size()) : fitting.size();
     return fitting[fitting.size() - 1 - below(window)];
   }
@@ -183,6 +187,7 @@ class Maker {
     const Formula& formula = formulas_[below(formulas_.size())];
     Step step{.form = formula.form, .id = random_.next() >> 1};
     step.reads = pick_all(formula.reads);
+    EDDY_CHECK(!formula.is_variadic || formula.reads.size > 0) << "nothing to read several times";
     while (formula.is_variadic && one_in(3)) step.reads.push_back(pick(*(formula.reads.end() - 1)));
     for (Kind kind : formula.makes) step.makes.push_back(fresh(kind));
     if (step.form == Form::kTrips || step.form == Form::kHas)
@@ -204,6 +209,7 @@ class Maker {
   int inner_steps() { return static_cast<int>(below(6)); }  // 0: an empty body
 
   Step loop(int depth, int64_t repeats) {
+    EDDY_CHECK(repeats > 0) << "a loop in what never runs";
     Step step{.form = Form::kWhile, .id = random_.next() >> 1};
     step.choices = trip_choices(std::max<int64_t>(1, options_.max_repeats / repeats));
     const int64_t most = *std::max_element(step.choices.begin(), step.choices.end());
@@ -235,6 +241,7 @@ class Maker {
 
   // The last steps of `after` make the rows to stack, of what its results are.
   void add_rows(Step& loop) {
+    EDDY_CHECK(loop.blocks.size() == 2 && !loop.blocks[1].parameters.empty()) << "half a loop";
     Block& after = loop.blocks[1];
     for (uint32_t s = 0; s < loop.num_scans; ++s) {
       Step row{.form = Form::kRow, .id = random_.next() >> 1};

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy::check {
 namespace {
 
@@ -17,7 +19,10 @@ struct MixState : KernelState {
   int64_t range = 1;
 };
 
-const MixState& state_of(const KernelState* state) { return static_cast<const MixState&>(*state); }
+const MixState& state_of(const KernelState* state) {
+  EDDY_DCHECK(state != nullptr) << "a kernel that was not bound";
+  return static_cast<const MixState&>(*state);
+}
 
 // Element type, shape and every byte, in order.
 uint64_t absorb(uint64_t state, const TensorView& view) {
@@ -63,6 +68,7 @@ bool run_words(const KernelArgs& args) {
 
 bool run_floats(const KernelArgs& args) {
   const uint64_t state = absorb_from(args, 0);
+  EDDY_DCHECK(args.outputs[0].count() == 4) << args.outputs[0].count() << " floats";
   float* y = args.outputs[0].mutable_as<float>();
   for (uint64_t i = 0; i < 4; ++i) {
     y[i] = static_cast<float>(static_cast<int64_t>(mix(state, i)) >> 40) * 0x1.0p-23f;
@@ -71,6 +77,7 @@ bool run_floats(const KernelArgs& args) {
 }
 
 int64_t choice(const MixState& state, uint64_t bits) {
+  EDDY_DCHECK(!state.choices.empty()) << "nothing to choose from";
   return state.choices[bits % state.choices.size()];
 }
 
@@ -92,6 +99,7 @@ bool run_go(const KernelArgs& args) {
 bool run_pick(const KernelArgs& args) {
   const MixState& state = state_of(args.state);
   const uint64_t bits = absorb_from(args, 0);
+  EDDY_DCHECK(state.range > 0) << "a choice of " << state.range;
   const int64_t picked =
       state.low + static_cast<int64_t>(bits % static_cast<uint64_t>(state.range));
   const TensorView& output = args.outputs[0];

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "tools/check/oracle_values.h"
 
@@ -27,6 +28,7 @@ class Interpreter {
       at(input) = given->second;
     }
     EDDY_RETURN_IF_ERROR(run_region(Graph::kRoot));
+    EDDY_CHECK(iterations_.empty()) << iterations_.size() << " loops were not left";
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       result_.outputs.emplace_back(graph_.output_names()[i], at(graph_.outputs()[i]));
     }
@@ -34,7 +36,10 @@ class Interpreter {
   }
 
  private:
-  Tensor& at(ValueId value) { return values_[value.index()]; }
+  Tensor& at(ValueId value) {
+    EDDY_DCHECK(value.index() < values_.size()) << "value " << value.index();
+    return values_[value.index()];
+  }
 
   std::vector<Tensor> read(std::span<const ValueId> ids) {
     std::vector<Tensor> values;
@@ -45,6 +50,7 @@ class Interpreter {
 
   // Parallel assignment: all of `values` were read before the first is written.
   void assign(std::span<const ValueId> ids, std::span<Tensor> values) {
+    EDDY_CHECK(values.size() >= ids.size()) << values.size() << " tensors for " << ids.size();
     for (size_t i = 0; i < ids.size(); ++i) at(ids[i]) = std::move(values[i]);
   }
   void assign(std::span<const ValueId> ids, std::vector<Tensor>&& values) {
@@ -144,11 +150,14 @@ class Interpreter {
       EDDY_RETURN_IF_ERROR(run_region(view.after_id()));
       std::vector<Tensor> rows = read(view.rows());
       assign(view.carried(), read(view.next()));
+      EDDY_CHECK(rows.size() == loop.rows.size()) << rows.size() << " rows of a round";
       for (size_t s = 0; s < rows.size(); ++s) loop.rows[s].push_back(std::move(rows[s]));
     }
   }
 
   Status finish_while(const Node& node, const Loop& loop) {
+    EDDY_CHECK(node.outputs.size() == loop.view.num_forwarded() + loop.rows.size())
+        << node.name << " has " << node.outputs.size() << " outputs";
     std::vector<Tensor> outputs = read(loop.view.forwarded());
     for (size_t s = 0; s < loop.rows.size(); ++s) {
       const ValueId row = loop.view.rows()[s];
@@ -244,6 +253,7 @@ std::string difference(const Tensor& expected, const Tensor& found) {
   const size_t size = expected.view().size_bytes();
   if (size == 0 || std::memcmp(a, b, size) == 0) return {};
   const size_t step = element_size_bytes(expected.element_type());
+  EDDY_CHECK(step > 0 && size % step == 0) << size << " bytes of elements of " << step;
   size_t i = 0;
   while (std::memcmp(a + i, b + i, step) == 0) i += step;
   return "(" + type_text(expected) + ") has " + hex(b + i, step) + " at " +

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "graph/base/check.h"
 #include "tools/check/digest.h"
 #include "tools/check/hash_ops.h"
 
@@ -166,6 +167,8 @@ class TensorContext : public ValueContext {
 
 Result<std::vector<Tensor>> evaluate_dense(const Node& node, const BoundKernel& kernel,
                                            std::span<const Tensor> inputs) {
+  EDDY_CHECK(inputs.size() == node.inputs.size())
+      << inputs.size() << " inputs for the " << node.inputs.size() << " of " << node.name;
   std::vector<TensorView> views(inputs.size());
   std::vector<ValueType> input_types(inputs.size());
   std::vector<const ValueType*> types(inputs.size(), nullptr);

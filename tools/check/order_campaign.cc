@@ -1,5 +1,6 @@
 #include "tools/check/order_campaign.h"
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "runtime/api/shared_threads.h"
 #include "tools/check/trial.h"
@@ -12,7 +13,10 @@ constexpr uint64_t kMaxOrders = 2000;  // of one graph, explored
 // The chooser of the explorer's next run.
 class SwitchedChooser : public Chooser {
  public:
-  size_t choose(std::span<const LaneNumber> ready) override { return now->choose(ready); }
+  size_t choose(std::span<const LaneNumber> ready) override {
+    EDDY_CHECK(now != nullptr) << "a lane is chosen before the first run";
+    return now->choose(ready);
+  }
   ReplayChooser* now = nullptr;
 };
 

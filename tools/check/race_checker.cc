@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
@@ -167,6 +168,7 @@ void RaceChecker::forget(uintptr_t key) { shadow(key).clear(); }
 void RaceChecker::touch(What what, uintptr_t key, const Access& now, ValueId value) {
   ++num_accesses_;
   Shadow& shadow = this->shadow(key);
+  EDDY_DCHECK(now.lane < clocks_.size() && now.time > 0) << "lane " << now.lane << " has no clock";
   const Clock& known = clocks_[now.lane];  // begun by toucher()
   if (shadow.write.time != 0 && !is_before(shadow.write, known)) {
     report(shadow.write, now, true, what, value);
@@ -189,6 +191,7 @@ void RaceChecker::touch(What what, uintptr_t key, const Access& now, ValueId val
 
 void RaceChecker::report(const Access& first, const Access& now, bool first_writes, What what,
                          ValueId value) {
+  EDDY_CHECK(first.state != nullptr && now.state != nullptr) << "a race with nobody";
   const std::pair<uint32_t, uint32_t> pair = {first.step.node.index(), now.step.node.index()};
   const bool is_known = std::find(reported_.begin(), reported_.end(), pair) != reported_.end();
   if (is_known || races_.size() >= kMaxRaces) return;
@@ -287,6 +290,7 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       for (ValueId value : loop().before().parameters) touch.slot(What::kWrite, value);
       break;
     case StepKind::kRow: {
+      EDDY_DCHECK(step.branch < loop().after().results.size()) << "row " << step.branch;
       const ValueId row = loop().after().results[step.branch];
       touch.slot(What::kRead, row);
       touch.memory(What::kRead, row);
@@ -316,6 +320,7 @@ void RaceChecker::touch_before(const Toucher& touch, const ::eddy::Step& step) {
       touch.memory(What::kRead, node.inputs[0]);
       break;
     case StepKind::kFinishBranch:
+      EDDY_DCHECK(step.branch < node.regions.size()) << "branch " << step.branch;
       touch.copies(node.outputs, graph.region(node.regions[step.branch]).results,
                    Program::Moment::kWithin, step.node);
       for (ValueId value : graph.region(node.regions[step.branch]).results) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "graph/ir/builder.h"
 #include "tools/check/hash_ops.h"
@@ -33,6 +34,8 @@ class Emitter {
   Emitter(GraphBuilder& builder, size_t num_vars) : b(builder), values_(num_vars) {}
 
   std::vector<Value> emit(const Block& block, ValueSpan arguments) {
+    EDDY_CHECK(arguments.size() <= block.parameters.size())
+        << arguments.size() << " arguments for " << block.parameters.size() << " parameters";
     for (size_t i = 0; i < arguments.size(); ++i) values_[block.parameters[i]] = arguments[i];
     for (const Step& step : block.steps) {
       const std::vector<Value> made = emit(step);
@@ -47,7 +50,10 @@ class Emitter {
  private:
   std::vector<Value> read(const std::vector<Var>& vars) const {
     std::vector<Value> values;
-    for (Var var : vars) values.push_back(values_[var]);
+    for (Var var : vars) {
+      EDDY_CHECK(var < values_.size()) << "variable " << var << " of " << values_.size();
+      values.push_back(values_[var]);
+    }
     return values;
   }
 
@@ -166,6 +172,7 @@ class Emitter {
   }
 
   std::vector<Value> loop(const Step& step) {
+    EDDY_CHECK(step.blocks.size() == 2 && !step.choices.empty()) << "half a loop";
     WhileOptions options{.initial = read(step.reads), .num_scan_outputs = step.num_scans};
     if (!step.limit.empty()) options.trip_limit = values_[step.limit[0]];
     const auto run = [&](size_t block, Value iteration, ValueSpan given) {
@@ -185,6 +192,7 @@ class Emitter {
         },
         [&](Value iteration, ValueSpan forwarded) { return run(1, iteration, forwarded); });
     // Stacked rows are [trips, 3]; words have rank 1.
+    EDDY_CHECK(made.size() >= step.num_scans) << "fewer results than rows";
     for (size_t s = made.size() - step.num_scans; s < made.size(); ++s) {
       made[s] = b.op("Reshape", {made[s], b.int64s({-1})});
     }
@@ -192,6 +200,9 @@ class Emitter {
   }
 
   std::vector<Value> branch(const Step& step) {
+    EDDY_CHECK(!step.blocks.empty() && step.range > 0) << "a case without branches";
+    EDDY_CHECK(step.default_region < static_cast<int32_t>(step.blocks.size()))
+        << "branch " << step.default_region << " of " << step.blocks.size();
     const Value selector = hash_op_of("Pick", step, read(step.go_reads),
                                       {{"low", step.low},
                                        {"count", step.range},
@@ -243,6 +254,7 @@ Result<Graph> build(const Recipe& recipe, const Library& library) {
   GraphBuilder b(library.ops(), "seed " + std::to_string(recipe.seed));
   std::vector<Value> inputs;
   for (size_t i = 0; i < recipe.root.parameters.size(); ++i) {
+    EDDY_CHECK(recipe.root.parameters[i] < recipe.kinds.size()) << "an input of no kind";
     const Kind kind = recipe.kinds[recipe.root.parameters[i]];
     inputs.push_back(b.input("in" + std::to_string(i), type_of(kind)));
   }

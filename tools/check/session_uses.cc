@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 
 namespace eddy::check {
@@ -64,6 +65,7 @@ Flight start(Session& session, Subject& subject, uint64_t variant, const RunOpti
 
 // Waits. `may_end`: the run may have been cancelled or too late.
 std::string land(Flight& flight, Subject& subject, bool may_end = false) {
+  EDDY_CHECK(flight.outputs != nullptr) << "a flight that never started";
   const Status status = flight.handle.wait();
   if (status.to_string() != flight.outputs->status().to_string()) {
     return "handle and callback differ: " + status.to_string() + ", " +
@@ -128,12 +130,17 @@ class OutputBlock {
         continue;
       }
       TensorView view = tensor.view();
+      EDDY_CHECK(offsets_[i] % element_size_bytes(view.element) == 0)
+          << like[i].first << " would lie at " << offsets_[i];
       view.data = bytes() + offsets_[i];
       views_.push_back(view);
       view_bytes_.push_back({offsets_[i], view.size_bytes()});
     }
   }
-  const TensorView& view(size_t i) const { return views_[i]; }
+  const TensorView& view(size_t i) const {
+    EDDY_CHECK(i < views_.size()) << "output " << i << " of " << views_.size();
+    return views_[i];
+  }
   // Whether nothing was written beside the outputs.
   bool is_intact() const {
     size_t at = 0;
@@ -171,6 +178,8 @@ Status bind_inputs(Call& call, const NamedTensors& inputs) {
 std::string run_bound(Call& call, const NamedTensors& inputs, const NamedTensors& should,
                       const OutputBlock& block, const OutputBlock* spares_or_null,
                       const std::vector<bool>& is_bound) {
+  EDDY_CHECK(is_bound.size() == should.size())
+      << is_bound.size() << " of " << should.size() << " outputs were drawn";
   if (const Status status = bind_inputs(call, inputs); !status.is_ok()) {
     return "bound inputs: " + status.to_string();
   }
@@ -355,6 +364,7 @@ NamedTensors fed_back(NamedTensors inputs, const NamedTensors& outputs) {
 
 std::vector<std::pair<std::string, Dims>> shapes_of(const Recipe& recipe,
                                                     const NamedTensors& inputs) {
+  EDDY_CHECK(inputs.size() <= recipe.root.parameters.size()) << inputs.size() << " inputs";
   std::vector<std::pair<std::string, Dims>> shapes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Kind kind = recipe.kinds[recipe.root.parameters[i]];

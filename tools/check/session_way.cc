@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "graph/io/export.h"
 #include "graph/io/import.h"
@@ -98,10 +99,12 @@ CheckThreads::CheckThreads() {
 }
 
 const CheckThreads::Pool& CheckThreads::with(int num_workers) const {
+  EDDY_CHECK(num_workers > 0) << num_workers << " workers";
   return pools_[num_workers >= 4 ? 2 : num_workers / 2];
 }
 
 SessionWay SessionWay::draw(uint64_t seed, SessionUse use) {
+  EDDY_CHECK(static_cast<size_t>(use) < kNumSessionUses) << "use " << static_cast<int>(use);
   Random random(seed * kNumSessionUses + static_cast<uint64_t>(use) + 0x5e551011);
   const auto one_in = [&](uint64_t n) { return random.below(n) == 0; };
   SessionWay way;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/print.h"
 
 namespace eddy::check {
@@ -128,6 +129,11 @@ class Editor {
     Step loop = block.steps[i];
     Block& before = loop.blocks[0];
     Block& after = loop.blocks[1];
+    EDDY_CHECK(loop.makes.size() == before.results.size() + loop.num_scans &&
+               after.parameters.size() == before.results.size() + 1 &&
+               after.results.size() == loop.reads.size() + loop.num_scans &&
+               before.parameters.size() == loop.reads.size() + 1)
+        << "a loop of " << loop.reads.size() << " values does not fit its blocks";
     const auto iteration = other_of_kind(Kind::kCount);
     if (!iteration) return Outcome::kNoUse;
     Replacements replacements;
@@ -155,6 +161,8 @@ class Editor {
 
   Outcome inline_branch(Block& block, size_t i, size_t b) {
     Step branch = block.steps[i];
+    EDDY_CHECK(b < branch.blocks.size() && branch.blocks[b].results.size() == branch.makes.size())
+        << "branch " << b << " does not make what its case does";
     Replacements replacements;
     for (size_t m = 0; m < branch.makes.size(); ++m) {
       replacements.add(branch.makes[m], branch.blocks[b].results[m]);
@@ -165,10 +173,12 @@ class Editor {
 
   template <typename T>
   static void erase_at(std::vector<T>& from, size_t i) {
+    EDDY_CHECK(i < from.size()) << "place " << i << " of " << from.size();
     from.erase(from.begin() + static_cast<ptrdiff_t>(i));
   }
 
   Outcome loop_edits(Step& loop) {
+    EDDY_CHECK(loop.blocks.size() == 2) << "half a loop";
     Block& before = loop.blocks[0];
     Block& after = loop.blocks[1];
     Replacements replacements;

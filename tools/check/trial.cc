@@ -4,6 +4,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "graph/base/check.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "tools/check/leak_on_purpose.h"
@@ -66,6 +67,7 @@ SessionOptions Trial::session_options() {
 }
 
 Status Trial::start() {
+  EDDY_CHECK(session_ == nullptr) << "a trial starts once";
   VirtualDeviceOptions device;
   device.engine.order = options_.order;
   device.engine.chooser_or_null = options_.chooser_or_null;
@@ -84,8 +86,10 @@ Status Trial::start() {
 
 std::string Trial::findings() {
   const std::vector<std::string> violations = device_->violations();
+  EDDY_CHECK(violations.size() >= num_violations_seen_) << "a violation was taken back";
   if (violations.size() > num_violations_seen_) return violations[num_violations_seen_++];
   const std::vector<std::string> races = races_.races();
+  EDDY_CHECK(races.size() >= num_races_seen_) << "a race was taken back";
   if (races.size() > num_races_seen_) return "race: " + races[num_races_seen_++];
   return {};
 }
@@ -114,6 +118,7 @@ Result<NamedTensors> Trial::run_watched(uint64_t variant) {
 }
 
 std::string Trial::run(uint64_t variant) {
+  EDDY_CHECK(session_ != nullptr && !hangs_) << "a run of a trial that is over";
   const OracleResult& should = oracle(variant);
   digests_.clear();
   const auto outputs =

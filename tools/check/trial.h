@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "graph/base/check.h"
 #include "runtime/api/session.h"
 #include "runtime/virtual/virtual_device.h"
 #include "tools/check/race_checker.h"
@@ -55,7 +56,10 @@ class Trial {
   static Result<std::unique_ptr<Trial>> make(Subject& subject, const TrialOptions& options);
   ~Trial();
 
-  Session& session() { return *session_; }
+  Session& session() {
+    EDDY_CHECK(session_ != nullptr) << "the trial is closed";
+    return *session_;
+  }
   VirtualDevice& device() { return *device_; }
   const VirtualDevice& device() const { return *device_; }
   const NamedTensors& inputs(uint64_t variant) { return subject_.expected(variant).inputs; }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 
 namespace eddy::check {
@@ -43,6 +44,7 @@ struct Kernels {
 }  // namespace
 
 HasKernel all_but(double share, uint64_t seed) {
+  EDDY_CHECK(share >= 0 && share <= 1) << "all but " << share;
   return [share, seed](std::string_view name) {
     uint64_t hash = seed;
     for (const char c : name) hash = Random(hash ^ static_cast<unsigned char>(c)).next();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
 #include "ops/reference/number.h"
 #include "tools/command/values.h"
 
@@ -76,6 +77,7 @@ double distance(const TensorView& found, const TensorView& expected, int64_t i,
 std::string place(const TensorView& view, int64_t i) {
   std::vector<int64_t> index(static_cast<size_t>(view.rank));
   for (int32_t axis = view.rank - 1; axis >= 0; --axis) {
+    EDDY_DCHECK(view.dims[axis] > 0) << "no element has a place in nothing";
     index[static_cast<size_t>(axis)] = i % view.dims[axis];
     i /= view.dims[axis];
   }
@@ -104,6 +106,8 @@ std::optional<std::string> sequence_difference(const HostValue& found, const Hos
 
 std::optional<std::string> find_difference(const TensorView& found, const TensorView& expected,
                                            const Tolerance& tolerance) {
+  EDDY_DCHECK(found.element == expected.element && found.count() == expected.count())
+      << found.count() << " elements are held against " << expected.count();
   const int64_t count = expected.count();
   int64_t first = -1;
   int64_t num_different = 0;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "ops/reference/number.h"
 #include "tools/command/inputs.h"
 #include "tools/command/machine_memory.h"
@@ -53,6 +54,7 @@ std::optional<T> parse_whole(const std::string& text) {
 
 // The range of an integer type, as its bits allow.
 bool fits(ElementType type, const Number& number) {
+  EDDY_CHECK(kIntTypes.contains(type)) << element_type_name(type) << " has no range of integers";
   const int bits = static_cast<int>(element_size_bytes(type)) * 8;
   if (kUnsignedIntTypes.contains(type)) {
     return number.kind == Number::Kind::kUnsigned &&

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
 #include "graph/io/tensor_file.h"
 #include "tools/command/model.h"
 #include "tools/command/values.h"
@@ -63,6 +64,7 @@ Status read_numbered(const fs::path& folder, const char* stem,
 
 // Refuses a second value for the input that was given one already by the same option.
 Status mark_given(std::vector<bool>& given, size_t i, const std::string& name, const char* option) {
+  EDDY_CHECK(i < given.size()) << "input " << i << " of " << given.size();
   if (given[i]) {
     return invalid_argument(
         fmt::format("{} {}: this input is given twice; leave one out", option, name));
@@ -154,6 +156,8 @@ Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
 Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
                                            const DataSet* data_set_or_null) {
   const std::vector<ValueDescription>& inputs = session.inputs();
+  EDDY_CHECK(data_set_or_null == nullptr || data_set_or_null->inputs.size() == inputs.size())
+      << "the folder was read for another model";
   std::vector<std::optional<HostValue>> values(inputs.size());
   EDDY_RETURN_IF_ERROR(give_files(arguments, session, values));
   EDDY_RETURN_IF_ERROR(give_values(arguments, session, values));
@@ -202,6 +206,7 @@ std::string open_inputs_text(const InputArguments& arguments, const Session& ses
 }
 
 NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values) {
+  EDDY_CHECK(values.size() <= session.inputs().size()) << values.size() << " values";
   NamedTensors tensors;
   for (size_t i = 0; i < values.size(); ++i) {
     tensors.emplace_back(session.inputs()[i].name, borrow_value(values[i]));

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "graph/base/check.h"
 #include "tools/command/outcome.h"
 
 namespace eddy {
@@ -23,6 +24,7 @@ sigset_t watched_signals() {
 }  // namespace
 
 Interrupts::Interrupts(std::function<void()> abandon) : abandon_(std::move(abandon)) {
+  EDDY_CHECK(abandon_) << "nobody ends what a signal interrupts";
   const sigset_t signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A reader that closes the pipe ends nothing by itself: the command's exit code stands.

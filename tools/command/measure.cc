@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/compile/simplify.h"
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
@@ -159,6 +160,7 @@ class Measuring {
         measure_runs({{"operator", [&call] { return call.run(); }},
                       {"nothing", [this] { return nothing_->call->run(); }}},
                      1, options_, [this] { return interrupts_.is_interrupted(); }));
+    EDDY_CHECK(samples.size() == 2) << samples.size() << " contenders took part";
     const double dispatch = samples[1].median();
     const auto without = [dispatch](double ns) { return std::max(ns - dispatch, 0.0); };
     if (table_.dispatch_ns == 0 || dispatch < table_.dispatch_ns) table_.dispatch_ns = dispatch;
@@ -251,6 +253,7 @@ class WholeCosts {
   };
   // Equal ones as one; of many the first.
   static std::vector<int64_t> kept_decisions(const std::vector<int64_t>& seen) {
+    EDDY_CHECK(!seen.empty()) << "what was never decided has no record";
     constexpr size_t kMost = 10'000;
     const bool is_constant =
         std::ranges::all_of(seen, [&](int64_t value) { return value == seen[0]; });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/base/check.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -11,6 +12,7 @@ namespace {
 Result<double> time_batch(const Contender& contender, int64_t batch) {
   const int64_t start_ns = now_ns();
   for (int64_t i = 0; i < batch; ++i) EDDY_RETURN_IF_ERROR(contender.run());
+  EDDY_CHECK(batch > 0) << "a batch of no runs takes no time";
   return static_cast<double>(now_ns() - start_ns) / static_cast<double>(batch);
 }
 
@@ -19,6 +21,7 @@ Result<double> time_batch(const Contender& contender, int64_t batch) {
 Result<std::vector<Samples>> measure_runs(const std::vector<Contender>& contenders, double units,
                                           const MeasureOptions& options,
                                           const std::function<bool()>& should_stop) {
+  EDDY_CHECK(units > 0 && should_stop) << "a run of " << units << " units";
   std::vector<Samples> samples;
   std::vector<int64_t> batches;
   for (const Contender& contender : contenders) {

@@ -13,6 +13,7 @@
 
 #include <string>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -42,7 +43,10 @@ class Outcome {
   const Status& status() const { return status_; }
 
  private:
-  Outcome(ExitCode exit_code, Status status) : exit_code_(exit_code), status_(std::move(status)) {}
+  Outcome(ExitCode exit_code, Status status) : exit_code_(exit_code), status_(std::move(status)) {
+    EDDY_CHECK((exit_code_ == ExitCode::kSuccess) == status_.is_ok())
+        << "exit code " << static_cast<int>(exit_code_) << ": " << status_.to_string();
+  }
 
   ExitCode exit_code_;
   Status status_;

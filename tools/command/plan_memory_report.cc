@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/base/check.h"
 #include "graph/schedule/plan/value_text.h"
 #include "tools/command/counted.h"
 
@@ -107,6 +108,8 @@ Json arena_json(const MemoryArena& arena) {
 }
 
 Json value_json(const Graph& graph, const MemoryPlan& memory, ValueId id) {
+  EDDY_CHECK(id.index() < memory.values.size() && id.index() < graph.num_values())
+      << "value " << id.index() << " was not planned";
   const ValueMemory& value = memory.values[id.index()];
   Json json = {{"value", value_text(graph, id)},
                {"region", region_text(graph, graph.value(id).region)}};
@@ -118,6 +121,7 @@ Json value_json(const Graph& graph, const MemoryPlan& memory, ValueId id) {
       json["no_block"] = reason_text(value.reason);
       break;
     case MemoryPlace::kBlock: {
+      EDDY_CHECK(value.arena < memory.arenas.size()) << "arena " << value.arena;
       json["arena"] = value.arena;
       json["size_bytes"] = value.size_bytes;
       json["offsets_bytes"] = value.offsets_bytes;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "graph/compile/plan_timeline.h"
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/fluid_scenarios.h"
@@ -119,6 +120,8 @@ std::string prediction_text(const Prediction& prediction) {
   const ScenarioReport& report = *prediction.scenarios;
   text += fmt::format("; over {} scenarios{} {} expected", report.num_scenarios,
                       report.is_exact ? "" : " sampled", duration_text(report.expectation));
+  EDDY_CHECK(report.quantiles.size() == ScenarioOptions().quantiles.size())
+      << report.quantiles.size() << " quantiles";
   const std::vector<double> quantiles = ScenarioOptions().quantiles;
   for (size_t i = 0; i < quantiles.size(); ++i) {
     text +=
@@ -141,6 +144,7 @@ Json prediction_json(const Prediction& prediction) {
 
 std::string prediction_svg(const Session& session, const Prediction& prediction,
                            const std::string& title) {
+  EDDY_CHECK(prediction.drawn.has_value()) << "a picture was not asked for";
   return plan_timeline_svg(session.graph(), session.plan(), *prediction.drawn,
                            fmt::format("{} on {} (ns; at most {} rounds of a loop)", title,
                                        prediction.machine, prediction.drawn_rounds));

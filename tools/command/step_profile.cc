@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -51,6 +52,7 @@ uint64_t StepProfile::num_steps(bool is_exec) const {
 }
 
 Status StepProfile::before(RunState&, const Step& step) {
+  EDDY_DCHECK(step.node.index() < started_.size()) << "begin() was of another graph";
   started_[step.node.index()] = __rdtsc();
   return Status::ok();
 }
@@ -58,6 +60,7 @@ Status StepProfile::before(RunState&, const Step& step) {
 void StepProfile::after(RunState&, const Step& step, int32_t decision) {
   const size_t node = step.node.index();
   const uint64_t ticks = __rdtsc() - started_[node];
+  EDDY_DCHECK(static_cast<size_t>(step.kind) < kNumKinds) << "a step of no kind";
   Cell& cell = cells_[node][static_cast<size_t>(step.kind)];
   cell.ticks += ticks;
   ++cell.count;
@@ -80,6 +83,8 @@ double StepProfile::mean_ns(NodeId node, StepKind kind, double looking_ns) const
 
 NodeWork StepProfile::work(const Graph& graph, const LookingCosts& looking) const {
   NodeWork work;
+  EDDY_CHECK(cells_.size() == graph.num_nodes() && decisions_.size() == graph.num_nodes())
+      << cells_.size() << " nodes were seen of " << graph.num_nodes();
   work.nodes.resize(graph.num_nodes());
   work.controls.resize(graph.num_nodes());
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
 #include "ops/reference/number.h"
 
 namespace eddy {
@@ -68,6 +69,7 @@ HostValue copy_value(const Tensor& tensor) {
 }
 
 Json element_json(const TensorView& view, int64_t i) {
+  EDDY_DCHECK(i >= 0 && i < view.count()) << "element " << i << " of " << view.count();
   switch (view.element) {
     case ElementType::kString:
       return view.as<std::string>()[i];
@@ -124,6 +126,7 @@ std::string data_text(const Tensor& tensor, int64_t max_elements) {
   const TensorView view = tensor.view();
   const int64_t count = view.count();
   const int64_t row = view.rank == 0 || count == 0 ? 1 : view.dims[view.rank - 1];
+  EDDY_CHECK(row > 0) << "elements in rows of " << row;
   std::string text;
   for (int64_t i = 0; i < std::min(count, max_elements); ++i) {
     text += i % row == 0 ? "  " : " ";

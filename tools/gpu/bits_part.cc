@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "tools/gpu/control_cases.h"
 
 namespace eddy {
@@ -13,6 +14,7 @@ constexpr int kNumRuns = 3;
 
 // Empty when every bit is the same.
 std::string bit_difference(const NamedTensors& expected, const NamedTensors& found) {
+  EDDY_CHECK(found.size() == expected.size()) << found.size() << " outputs of one graph";
   for (size_t i = 0; i < expected.size(); ++i) {
     const TensorView a = expected[i].second.view(), b = found.at(i).second.view();
     const bool is_like = a.element == b.element && a.shape().size() == b.shape().size() &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/reference/number.h"
 #include "tools/command/compare.h"
 
@@ -40,6 +41,8 @@ void fill(const ConformanceInput& input, const TensorView& view, Random& random)
     case ConformanceInput::Of::kLengths:
       return each([&](int64_t) { return 1 + random.below(limit); });
     case ConformanceInput::Of::kGiven:
+      EDDY_CHECK(view.count() <= static_cast<int64_t>(input.given.size()))
+          << input.given.size() << " values are given for " << view.count();
       return each([&](int64_t i) { return input.given[static_cast<size_t>(i)]; });
     default:
       fill_numbers(view, random);

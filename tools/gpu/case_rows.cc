@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -87,6 +89,7 @@ class CaseRows {
       const std::string difference = host_difference(expected_, outputs, tolerance);
       if (!difference.empty()) return run_failed(difference + " by " + one_.made_by);
     }
+    EDDY_CHECK(!times_ms.empty()) << "no run of " << one_.name << " is timed";
     std::ranges::sort(times_ms);
     return times_ms;
   }
@@ -101,6 +104,7 @@ class CaseRows {
   }
 
   void add_times(const std::vector<double>& times_ms, Json& row) const {
+    EDDY_DCHECK(std::ranges::is_sorted(times_ms)) << "a median of what is not sorted";
     const double median_ms = times_ms[times_ms.size() / 2];
     row["ms"] = median_ms;
     row["ms_fastest"] = times_ms.front();
@@ -136,6 +140,7 @@ SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what) {
 void report_cases(PartReport& report, const Library& library,
                   std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
                   const SessionsUnderReport& what) {
+  EDDY_CHECK(!ways.empty()) << "no way to run them";
   for (const std::function<GpuCase()>& make : cases) {
     GpuCase one = make();
     const std::string name = one.name;

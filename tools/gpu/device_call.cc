@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/contract/evaluate.h"
 #include "ops/contract/fault_status.h"
 #include "runtime/cuda/cuda_graph_capture.h"
@@ -47,6 +48,8 @@ struct DeviceCall::Issue {
     return issue.error.is_ok();
   }
   Status issue() {
+    EDDY_CHECK(staged.size() == device_inputs.size() + device_outputs.size())
+        << staged.size() << " buffers are staged";
     for (size_t i = 0; i < device_inputs.size(); ++i) {
       if (!staged[i]) continue;
       EDDY_RETURN_IF_ERROR(
@@ -84,6 +87,8 @@ struct DeviceCall::Issue {
 };
 
 bool DeviceCall::fits() const {
+  EDDY_CHECK(inputs_.size() == call_.inputs.size() && (inputs_.empty() || !op_.inputs.empty()))
+      << op_.name << " is called with " << inputs_.size() << " inputs";
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (is_omitted(i)) continue;
     const FormalInput& formal = op_.inputs[std::min(i, op_.inputs.size() - 1)];
@@ -112,6 +117,7 @@ Result<std::vector<ValueType>> DeviceCall::infer_outputs(
   std::vector<TensorView> views;
   for (const OwnedTensor& input : inputs_) views.push_back(input.view());
   std::vector<const TensorView*> values;
+  EDDY_CHECK(inputs.size() == inputs_.size()) << inputs.size() << " types";
   for (size_t i = 0; i < inputs.size(); ++i) {
     types.push_back(is_omitted(i) ? nullptr : &inputs[i]);
     values.push_back(is_omitted(i) ? nullptr : &views[i]);

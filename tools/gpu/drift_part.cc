@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "graph/base/check.h"
 #include "tools/gpu/control_cases.h"
 
 namespace eddy {
@@ -87,6 +88,7 @@ class Drift {
  private:
   Status open(const Kind& kind) {
     SessionOptions options = options_of(kind.way, what_);
+    EDDY_CHECK(options.make_devices.size() == 1) << "memory is read of one device";
     options.make_devices = {[&, make = options.make_devices[0]]() -> Result<ExecutionDevice> {
       EDDY_ASSIGN_OR_RETURN(ExecutionDevice made, make());
       device_ = made.device;
@@ -112,6 +114,7 @@ class Drift {
   }
   Result<Meters> read() const {
     Meters meters;
+    EDDY_CHECK(device_ != nullptr) << "no session has made a device";
     EDDY_ASSIGN_OR_RETURN(meters.device_bytes, used_bytes_(*device_));
     meters.own_bytes = held_bytes(device_->allocator().statistics()) +
                        held_bytes(device_->staging_or_null()->staging().statistics());

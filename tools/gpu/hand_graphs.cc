@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -103,6 +105,7 @@ void HandGraph::play(const char* op, std::vector<TensorView> inputs, TensorView 
 }
 
 void HandGraph::copy(const TensorView& to, const TensorView& from) {
+  EDDY_CHECK(to.size_bytes() == from.size_bytes()) << "a copy of " << from.size_bytes() << " bytes";
   if (error_.is_ok()) keep(capture_->copy(to.data, from.data, to.size_bytes()));
 }
 
@@ -131,6 +134,7 @@ bool HandGraph::launch(void* self) {
 
 Status HandGraph::start() {
   EDDY_RETURN_IF_ERROR(error_);
+  EDDY_CHECK(recording_ != nullptr) << "start() follows finish()";
   if (!stream_->launch({&HandGraph::launch, this, false})) return device_.device->health();
   return error_;
 }

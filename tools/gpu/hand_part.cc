@@ -2,6 +2,7 @@
 #include <chrono>
 #include <memory>
 
+#include "graph/base/check.h"
 #include "tools/gpu/raw_graphs.h"
 
 namespace eddy {
@@ -84,6 +85,7 @@ using Graphs = std::vector<std::unique_ptr<RawGraph>>;
 
 // Launches each graph equally often, again as soon as its end is observed.
 Status run(Graphs& graphs, int64_t num_launches) {
+  EDDY_CHECK(num_launches > 0 && !graphs.empty()) << "nothing to launch";
   std::vector<int64_t> left(graphs.size(), num_launches);
   for (bool is_running = true; is_running;) {
     is_running = false;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 #include "tools/gpu/counted_launches.h"
@@ -156,6 +157,7 @@ class Comparison {
                  const std::string& way, Json& row) {
     Random random(kSeed);
     const OpDef* const op = ops_.find_or_null("", call.op, call.opset);
+    EDDY_CHECK(op != nullptr) << "there is no operator " << call.op;
     DeviceCall one(gpu_, *op, call, element, random);
     if (way == "tf32") one.allow_tf32();
     EDDY_ASSIGN_OR_RETURN(const std::vector<double> times_us,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "tools/gpu/report_part.h"
 
@@ -13,6 +14,7 @@ using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kNumRuns = 5;
+static_assert(kNumRuns % 2 == 1, "one of them is the median");
 
 // One loop: x = x + 1, as often as the host decides.
 class Loop {
@@ -66,6 +68,7 @@ class Loop {
 // Microseconds for a round: one iteration of every loop.
 double run_once(const GpuUnderReport& gpu, std::vector<std::unique_ptr<Loop>>& loops,
                 int num_iterations) {
+  EDDY_CHECK(num_iterations > 0) << "a round of nothing";
   for (auto& loop : loops) loop->restart();
   const Clock::time_point start = Clock::now();
   for (bool is_running = true; is_running;) {

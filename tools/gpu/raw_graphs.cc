@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -76,6 +78,7 @@ int64_t* RawGraph::word() {
 
 void RawGraph::add_node(Level level, CuGraphNodeParams& params) {
   if (!error_.is_ok()) return;
+  EDDY_CHECK(level < places_.size()) << "level " << level << " of " << places_.size();
   const CudaContext::Use use(context_);
   Place& place = places_[level];
   CuGraphNode node = nullptr;
@@ -99,6 +102,7 @@ void RawGraph::add_kernel(Level level, const cuda::RivalParams& params) {
 RawGraph::Decided RawGraph::add_conditional(Level level, CuConditionalType type,
                                             unsigned num_bodies, unsigned default_value) {
   Decided made;
+  EDDY_CHECK(num_bodies > 0) << "a conditional node without a body";
   made.bodies.assign(num_bodies, level);  // of a graph that has failed
   if (!error_.is_ok()) return made;
   {
@@ -142,6 +146,7 @@ Status RawGraph::look_at_stream() {
 
 Status RawGraph::start() {
   EDDY_RETURN_IF_ERROR(error_);
+  EDDY_CHECK(executable_ != nullptr) << "start() follows finish()";
   ++num_launches_;
   const CudaContext::Use use(context_);
   keep(check(api_.graph_launch(executable_, stream_), "cuGraphLaunch"));

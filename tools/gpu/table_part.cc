@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "tools/gpu/run_results.h"
 
 namespace eddy {
@@ -109,6 +110,7 @@ Json judge(const TableLine& line, const RunResults& results) {
 
 // How many models are much faster than their best peer.
 Json judge_much_faster(const Json& rows) {
+  EDDY_CHECK(rows.size() >= table_lines().size()) << rows.size() << " lines are judged";
   int found = 0, missing = 0;
   for (size_t i = 0; i < table_lines().size(); ++i) {
     if (!table_lines()[i].is_model) continue;

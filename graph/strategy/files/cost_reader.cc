@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "graph/strategy/files/entry_order.h"
 #include "graph/strategy/scenarios/graph_reads.h"
@@ -54,8 +55,12 @@ Result<std::vector<uint32_t>> weight_owners(const std::vector<const FileOperator
 // `place`: by operator of the file's list, where it is in the graph.
 Status set_weight_groups(const std::vector<uint32_t>& owners, const std::vector<uint32_t>& place,
                          OperatorGraph& graph) {
+  EDDY_CHECK(place.size() == owners.size() && place.size() == graph.operators.size())
+      << owners.size() << " owners of " << graph.operators.size() << " operators";
   std::vector<uint32_t> group(owners.size(), kNone);
   for (uint32_t i = 0; i < owners.size(); ++i) {
+    EDDY_CHECK(owners[i] < owners.size() && owners[owners[i]] == owners[i])
+        << "the owner of operator " << i << " owns nothing";
     Operator& op = graph.operators[place[i]];
     const Operator& owning = graph.operators[place[owners[i]]];
     if (op.weight_elements != owning.weight_elements) {
@@ -130,6 +135,8 @@ Dims CostReader::shape_of(ValueId source) {
 
 Dims CostReader::carried_shape(ValueId parameter) {
   const ValueInfo& info = graph_.value(parameter);
+  EDDY_CHECK(info.origin == ValueOrigin::kParameter && info.index > 0)
+      << "'" << info.name << "' is not carried";
   const LoopView loop(graph_, graph_.region(info.region).owner);
   const ValueId next = source_of(graph_, loop.next()[info.index - 1]);
   const bool is_own = is_carried(graph_, next) && graph_.value(next).region == info.region;
@@ -146,6 +153,7 @@ Dims CostReader::result_shape(const Node& control) {
     if (found == control.regions.end()) return {};
     result = *found;
   }
+  EDDY_CHECK(reads_or_null_ != nullptr) << "reads are found before shapes";
   NodeId only;
   for (const NodeId node : graph_.region(result).nodes) {
     if (reads_or_null_->is_read(node)) continue;
@@ -178,6 +186,7 @@ Status CostReader::add_operator(const FileOperator& entry, NodeId node, bool gue
 
 // `guesses`: the shapes of what loops and branches make are believed.
 Status CostReader::add_operators(const FileNodes& list, bool guesses) {
+  EDDY_CHECK(!list.empty()) << "a list of nothing has no region";
   std::vector<const FileOperator*> operators;
   std::vector<NodeId> nodes;
   std::unordered_map<ValueId, uint32_t> number;

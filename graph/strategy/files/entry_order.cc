@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -14,6 +16,7 @@ Status cycle_error(const std::vector<std::pair<uint32_t, size_t>>& path, uint32_
   constexpr std::ptrdiff_t kMostNamed = 4;
   std::string text = fmt::format("'{}' depends on itself", name(entry));
   const auto begin = std::ranges::find(path, entry, &std::pair<uint32_t, size_t>::first);
+  EDDY_CHECK(begin != path.end()) << "entry " << entry << " is on no path";
   if (path.end() - begin == 1) return invalid_argument(text);
   const char* link = ": it waits for ";
   for (auto at = begin + 1; at != path.end(); ++at) {
@@ -48,6 +51,7 @@ Result<std::vector<uint32_t>> entry_order(const EntryEdges& edges, const EntryNa
         continue;
       }
       const uint32_t input = edges[at][next++];
+      EDDY_CHECK(input < edges.size()) << "entry " << at << " waits for entry " << input;
       if (state[input] == kNew) {
         state[input] = kOpen;
         stack.emplace_back(input, 0);
@@ -56,6 +60,7 @@ Result<std::vector<uint32_t>> entry_order(const EntryEdges& edges, const EntryNa
       }
     }
   }
+  EDDY_CHECK(order.size() == edges.size()) << order.size() << " entries have a place";
   return order;
 }
 

@@ -182,6 +182,8 @@ void ListReader::show(const Json& list, bool is_visible) {
 }
 
 void ListReader::bind(const Json& list, ValueSpan values) {
+  EDDY_CHECK(values.size() >= list.size())
+      << values.size() << " values, " << list.size() << " names";
   for (size_t i = 0; i < list.size(); ++i) symbols_.at(list[i]["name"]).value = values[i];
   show(list, true);
 }
@@ -214,6 +216,7 @@ void ListReader::build(const Json& list) {
   if (!status_.is_ok()) return;
   auto order = order_of(list);
   if (!keep(order.status())) return;
+  EDDY_CHECK(order->size() == list.size()) << "an entry of the list has no place";
   show(list, true);
   FileNodes nodes(list.size());
   for (const uint32_t place : *order) {
@@ -345,6 +348,7 @@ Result<FileGraph> read_graph(const Json& list, const Topology* topology_or_null,
   ListReader reader(ops, topology_or_null);
   EDDY_ASSIGN_OR_RETURN(Graph graph, reader.read(list));
   EDDY_ASSIGN_OR_RETURN(GraphCosts costs, read_costs(graph, reader.lists(), ops_or_null));
+  EDDY_CHECK(costs.regions.size() == graph.num_regions()) << "a region without costs";
   return FileGraph{std::move(ops), std::move(graph), std::move(costs)};
 }
 

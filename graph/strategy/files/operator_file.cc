@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/json_document.h"
 #include "graph/simulate/json_fields.h"
 #include "graph/strategy/files/file_entries.h"
@@ -315,6 +316,7 @@ std::string strategy_json(const OperatorGraph& graph, const Topology& topology,
                           const Strategy& strategy) {
   nlohmann::ordered_json document = nlohmann::ordered_json::object();
   for (size_t i = 0; i < graph.operators.size(); ++i) {
+    EDDY_CHECK(i < strategy.size()) << graph.operators[i].name << " has no configuration";
     const OperatorConfig& config = strategy[i];
     auto& entry = document[graph.operators[i].name];
     entry["degree"] = config.degree.span();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/strategy/operators/weight_slices.h"
 
 namespace eddy {
@@ -17,6 +18,8 @@ MemoryMeter::MemoryMeter(const OperatorGraph& graph, const Topology& topology)
 void MemoryMeter::reset(const Strategy& strategy) {
   if (!is_limited_) return;
   strategy_ = strategy;
+  EDDY_CHECK(strategy.size() == graph_.operators.size())
+      << strategy.size() << " configurations for " << graph_.operators.size() << " operators";
   const std::vector<int64_t> used = memory_use(graph_, topology_, strategy);
   bytes_.assign(used.begin(), used.end());
   weight_bytes_.assign(groups_.size(), {});
@@ -26,7 +29,10 @@ void MemoryMeter::count_tiles(uint32_t op, const OperatorConfig& config, int64_t
   const Operator& changed = graph_.operators[op];
   const Bytes elements = *tile_of(changed, config).count();
   const Bytes tile_bytes = elements * graph_.bytes_per_element * sign;
-  for (const uint32_t device : config.devices) tried_[device] += tile_bytes;
+  for (const uint32_t device : config.devices) {
+    EDDY_DCHECK(device < tried_.size()) << changed.name << " is on device " << device;
+    tried_[device] += tile_bytes;
+  }
 }
 
 // By device, under the strategy as it is.
@@ -43,6 +49,8 @@ std::vector<MemoryMeter::Bytes> MemoryMeter::weight_bytes(uint32_t group) const 
 
 bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorConfig& config) {
   if (!is_limited_) return true;
+  EDDY_CHECK(!ops.empty() && bytes_.size() == topology_.num_nodes())
+      << ops.size() << " operators change, after reset()";
   ops_ = ops;
   config_ = config;
   tried_ = bytes_;
@@ -51,6 +59,9 @@ bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorCon
   const bool has_weights = graph_.operators[ops[0]].weight_elements > 0;
   if (has_weights && weight_bytes_[group].empty()) weight_bytes_[group] = weight_bytes(group);
   std::vector<OperatorConfig> old;
+  EDDY_DCHECK(std::ranges::all_of(ops, [&](uint32_t op) {
+    return !has_weights || graph_.operators[op].weight_group == group;
+  })) << "operators of several groups change at once";
   for (const uint32_t op : ops) {
     count_tiles(op, strategy_[op], -1);
     count_tiles(op, config, 1);
@@ -69,6 +80,7 @@ bool MemoryMeter::try_change(const std::vector<uint32_t>& ops, const OperatorCon
 
 void MemoryMeter::keep() {
   if (!is_limited_) return;
+  EDDY_CHECK(!ops_.empty() && tried_.size() == bytes_.size()) << "keep() follows try_change()";
   for (const uint32_t op : ops_) strategy_[op] = config_;
   bytes_.swap(tried_);
   if (!tried_weights_.empty()) {

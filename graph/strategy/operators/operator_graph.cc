@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/strategy/operators/weight_slices.h"
 
 namespace eddy {
@@ -26,11 +27,18 @@ std::string tile_name(const Dims& tile) {
 
 Dims tile_of(const Operator& op, const OperatorConfig& config) {
   Dims tile = op.shape;
-  for (int d = 0; d < tile.rank(); ++d) tile[d] /= config.degree[d];
+  EDDY_DCHECK(config.degree.rank() == tile.rank()) << op.name << " of " << to_string(tile);
+  for (int d = 0; d < tile.rank(); ++d) {
+    EDDY_DCHECK(config.degree[d] > 0 && tile[d] % config.degree[d] == 0)
+        << "dimension " << d << " of " << op.name << " in " << config.degree[d] << " parts";
+    tile[d] /= config.degree[d];
+  }
   return tile;
 }
 
 Interval part_interval(const Operator& op, const OperatorConfig& config, int64_t part, int d) {
+  EDDY_DCHECK(d <= op.shape.rank() && part < config.num_parts())
+      << "dimension " << d << " of part " << part << " of " << op.name;
   int64_t inner = config.reduce;
   if (d == op.shape.rank()) {
     const int64_t share = op.reduction / config.reduce;
@@ -100,6 +108,7 @@ OperatorConfig single_config(const Operator& op, uint32_t device) {
 Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topology) {
   Strategy strategy;
   for (const Operator& op : graph.operators) {
+    EDDY_DCHECK(!topology.devices().empty()) << "no device for " << op.name;
     strategy.push_back(single_config(op, topology.devices()[0]));
   }
   return strategy;
@@ -112,6 +121,8 @@ void add_bytes(int64_t& to, int64_t bytes) {
 
 void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
                       std::vector<int64_t>& bytes) {
+  EDDY_CHECK(strategy.size() == graph.operators.size())
+      << strategy.size() << " configurations for " << graph.operators.size() << " operators";
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     int64_t tile_bytes = graph.bytes_per_element;
     for (const int64_t dim : tile_of(graph.operators[i], strategy[i])) tile_bytes *= dim;
@@ -140,6 +151,7 @@ std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topo
 }
 
 Status check_capacity(const std::vector<int64_t>& bytes, const Topology& topology) {
+  EDDY_CHECK(bytes.size() >= topology.num_nodes()) << "bytes of " << bytes.size() << " devices";
   for (uint32_t i = 0; i < topology.num_nodes(); ++i) {
     const DeviceSpec& device = topology.node(i);
     if (device.memory_bytes == 0 || bytes[i] <= device.memory_bytes) continue;

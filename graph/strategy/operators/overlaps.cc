@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 void Overlaps::set(const Operator& producer, const OperatorConfig& producer_config,
                    const Operator& consumer, const OperatorConfig& consumer_config, size_t input) {
+  EDDY_CHECK(input < consumer.inputs.size()) << "input " << input << " of " << consumer.name;
+  EDDY_DCHECK(static_cast<int64_t>(consumer_config.devices.size()) == consumer_config.num_parts())
+      << consumer_config.devices.size() << " devices for the parts of " << consumer.name;
   runs_.clear();
   lengths_.clear();
   num_tables_ = 0;
@@ -23,6 +28,8 @@ void Overlaps::set(const Operator& producer, const OperatorConfig& producer_conf
   int64_t tile_step = 1;
   for (int k = producer.shape.rank() - 1; k >= 0; --k) {
     const InputDim& dim = consumer.inputs[input].dims[static_cast<size_t>(k)];
+    EDDY_DCHECK(dim.axis >= InputDim::kAll && dim.axis <= consumer_rank)
+        << consumer.name << " has no axis " << dim.axis;
     const int64_t extent = producer.shape[k];
     const int64_t degree = producer_config.degree[k];
     const int64_t tile = extent / degree;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/strategy/operators/operator_graph.h"
 
 namespace eddy {
@@ -74,6 +75,8 @@ template <typename Visit>
 void Overlaps::visit_tiles(const std::array<uint32_t, kMaxRank>& runs, int table, int64_t tile,
                            int64_t elements, uint32_t part, const Visit& visit) const {
   if (table == num_tables_) {
+    EDDY_DCHECK(static_cast<uint64_t>(tile) < num_tiles_ && elements > 0)
+        << elements << " elements of tile " << tile << " of " << num_tiles_;
     visit(part, static_cast<uint32_t>(tile), elements);
     return;
   }

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -35,6 +37,7 @@ PartCost::PartCost(const OperatorGraph& graph, const Topology& topology) : graph
 
 Result<PartCost::Work> PartCost::work(uint32_t index, const OperatorConfig& config) const {
   const Operator& op = graph_->operators[index];
+  EDDY_DCHECK(config.num_parts() > 0) << op.name << " has no parts";
   const double parts = static_cast<double>(config.num_parts());
   Work work;
   work.backward_factor = op.weight_elements > 0 ? 2 : 1;

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/strategy/operators/operator_graph.h"
 #include "graph/strategy/operators/topology.h"
@@ -50,6 +51,7 @@ class PartCost {
   Result<Work> work(uint32_t op, const OperatorConfig& config) const;
   double time(const Work& work, uint32_t device) const {
     if (work.fixed >= 0) return work.fixed;
+    EDDY_DCHECK(device < rates_.size()) << "device " << device << " of " << rates_.size();
     const Rates& rates = rates_[device];
     return rates.launch + std::max(work.flops * rates.per_flop, work.bytes * rates.per_byte);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -381,6 +383,16 @@ Status set_regions(Operator& op, const OperatorAttributes& attributes,
   if (op.flops > kMaxFlops) {
     return invalid_argument("operator '" + op.name + "': its work is too large to count");
   }
+  EDDY_DCHECK(
+      std::ranges::all_of(op.inputs,
+                          [&](const OperatorInput& input) {
+                            return std::ranges::all_of(input.dims, [&](const InputDim& dim) {
+                              return dim.axis >= InputDim::kAll && dim.axis <= op.shape.rank();
+                            });
+                          }))
+      << op.name << " reads along an axis that it does not have";
+  EDDY_CHECK(op.reduction >= 1 && op.weight_elements >= 0)
+      << op.name << " sums over " << op.reduction << " and has " << op.weight_elements;
   return Status::ok();
 }
 

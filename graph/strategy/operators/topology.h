@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -58,6 +59,7 @@ struct Link {
   uint32_t channel = 0;  // a simulated device
 
   double time(int64_t size_bytes) const {
+    EDDY_DCHECK(size_bytes >= 0 && bandwidth > 0) << size_bytes << " bytes at " << bandwidth;
     return latency + static_cast<double>(size_bytes) / bandwidth;
   }
 };
@@ -78,7 +80,10 @@ class Topology {
 
   // Devices and switches.
   uint32_t num_nodes() const { return static_cast<uint32_t>(nodes_.size()); }
-  const DeviceSpec& node(uint32_t i) const { return nodes_[i]; }
+  const DeviceSpec& node(uint32_t i) const {
+    EDDY_DCHECK(i < nodes_.size()) << "node " << i << " of " << nodes_.size();
+    return nodes_[i];
+  }
   // Nodes that compute, in the order given.
   const std::vector<uint32_t>& devices() const { return devices_; }
   // The node's number, or UINT32_MAX.
@@ -88,14 +93,19 @@ class Topology {
   uint32_t num_simulated() const { return num_nodes() + static_cast<uint32_t>(channels_.size()); }
   // "gpu0", or "link:gpu0>gpu1".
   const std::string& simulated_name(uint32_t i) const {
+    EDDY_DCHECK(i < num_simulated()) << "device " << i << " of " << num_simulated();
     return i < num_nodes() ? nodes_[i].name : channels_[i - num_nodes()];
   }
 
   const std::vector<Link>& links() const { return links_; }
-  const Link& link(uint32_t i) const { return links_[i]; }
+  const Link& link(uint32_t i) const {
+    EDDY_DCHECK(i < links_.size()) << "link " << i << " of " << links_.size();
+    return links_[i];
+  }
   // The first link of the route to another node; UINT32_MAX where there is no way. The next one
   // is next_link(link(...).to, to), and so on until `to` is reached.
   uint32_t next_link(uint32_t from, uint32_t to) const {
+    EDDY_DCHECK(from < nodes_.size() && to < nodes_.size()) << from << " to " << to;
     return next_link_[static_cast<size_t>(from) * nodes_.size() + to];
   }
   bool has_route(uint32_t from, uint32_t to) const {

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/strategy/operators/operator_graph.h"
 
 namespace eddy {
@@ -162,10 +163,13 @@ void add_parts(const Strategy& strategy, const Needs& needs, uint32_t num_device
   needs.for_each([&](const PartOfOperator& part, std::span<const uint32_t> slices) {
     const uint32_t device = strategy[part.op].devices[part.part];
     for (const uint32_t slice : slices) {
+      EDDY_DCHECK(slice < joined.place_of.size()) << "slice " << slice << " does not exist";
       const uint32_t place = joined.place_of[slice];
       if (last[place].op == part.op && last[place].part == part.part) continue;
       last[place] = part;
-      parts_on[size_t{place} * num_devices + device]->push_back(part);
+      std::vector<PartOfOperator>* const parts = parts_on[size_t{place} * num_devices + device];
+      EDDY_DCHECK(parts != nullptr) << "device " << device << " does not hold slice " << slice;
+      parts->push_back(part);
     }
   });
 }
@@ -186,10 +190,12 @@ std::vector<WeightSlice> weight_slices(const OperatorGraph& graph, const Strateg
   if (group.empty()) return {};
   const Cuts cuts = common_cuts(graph, strategy, group);
   const int64_t count = product(cuts);
+  EDDY_CHECK(count >= 1 && count <= kMaxSlices) << count << " slices";
   const int64_t elements = (graph.operators[group[0]].weight_elements + count - 1) / count;
   const uint32_t num_devices = num_devices_of(strategy, group);
   const Needs needs(graph, strategy, group, cuts);
   Joined joined = join_equal(strategy, needs, static_cast<size_t>(count), num_devices);
+  EDDY_CHECK(joined.place_of.size() == static_cast<size_t>(count)) << "a slice went nowhere";
   for (const uint32_t place : joined.place_of) joined.slices[place].elements += elements;
   add_parts(strategy, needs, num_devices, joined);
   return std::move(joined.slices);

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
 #include "graph/strategy/scenarios/graph_reads.h"
@@ -31,7 +32,11 @@ class GraphExpansion {
         topology_(topology),
         reads_(graph, costs),
         expanded_(graph.num_regions()),
-        transfers_(topology) {}
+        transfers_(topology) {
+    EDDY_CHECK(costs.regions.size() == graph.num_regions() &&
+               costs.numbers.size() == graph.num_nodes())
+        << "the costs are of another graph";
+  }
 
   Status expand(RegionId id, ScenarioRegion& region);
 
@@ -85,6 +90,7 @@ Status GraphExpansion::add_operators(RegionId id, ScenarioRegion& region) {
   std::vector<TaskLabel> labels;
   EDDY_RETURN_IF_ERROR(TaskGraphBuilder(graph, topology_).build(costs(id).strategy, tasks, labels));
   tasks.make_predecessors();
+  EDDY_CHECK(labels.size() == tasks.num_slots()) << labels.size() << " labels";
   std::vector<uint32_t> order(tasks.num_slots());
   for (uint32_t slot = 0; slot < order.size(); ++slot) order[slot] = slot;
   std::ranges::sort(order, {}, [&](uint32_t slot) { return tasks.task(slot).rank; });
@@ -112,6 +118,8 @@ void GraphExpansion::wait_for(ValueId source, RegionId id, ScenarioEntry& entry)
   if (info.region != id || info.producer.is_none()) return;
   if (!is_operator(info.producer)) return entry.deps.push_back(entry_of(info.producer));
   const ExpandedRegion& made = expanded_[id.index()];
+  EDDY_CHECK(number(info.producer) < made.parts.size() && made.parts.size() == made.tiles.size())
+      << "operator " << number(info.producer) << " of " << made.parts.size();
   const std::vector<uint32_t>& parts = made.parts[number(info.producer)];
   const std::vector<uint32_t>& tiles = made.tiles[number(info.producer)];
   entry.deps.insert(entry.deps.end(), parts.begin(), parts.end());
@@ -146,6 +154,7 @@ Status GraphExpansion::add_control(NodeId id, ScenarioRegion& region) {
     add_devices(entry, devices);
     entry.decision.device = devices.size() == 1 ? *devices.begin() : topology_.devices()[0];
   }
+  EDDY_CHECK(entry_of(id) < region.entries.size()) << entry.name << " has no place";
   region.entries[entry_of(id)] = std::move(entry);
   return Status::ok();
 }
@@ -221,7 +230,10 @@ Status GraphExpansion::send(const RegionSend& send, RegionId id, ScenarioRegion&
   // Follows, each of which all of the reader's parts wait for.
   const auto last = static_cast<uint32_t>(region.entries.size());
   for (uint32_t follow = first; follow < last; ++follow) {
-    for (const uint32_t target : read.targets) region.entries[target].deps.push_back(follow);
+    for (const uint32_t target : read.targets) {
+      EDDY_CHECK(target < first) << "entry " << target << " waits for one that it comes after";
+      region.entries[target].deps.push_back(follow);
+    }
   }
   return transfers_.send(sources, costs_.name(graph_, source.producer), read, region);
 }

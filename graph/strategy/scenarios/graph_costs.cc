@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/strategy/operators/part_cost.h"
@@ -22,12 +23,15 @@ void GraphCosts::add_operator(const Graph& graph, NodeId node, Operator op,
   const auto number = static_cast<uint32_t>(region.nodes.size());
   numbers[node.index()] = number;
   region.nodes.push_back(node);
+  EDDY_CHECK(sources.size() == shapes.size() && sources.size() == op.inputs.size())
+      << op.name << " reads " << sources.size() << " tensors of " << shapes.size() << " shapes";
   std::vector<OperatorInput> inner;
   for (size_t i = 0; i < sources.size(); ++i) {
     const ValueInfo& source = graph.value(sources[i]);
     const bool is_inner = source.region == id && source.origin == ValueOrigin::kNodeOutput &&
                           graph.node(source.producer).kind == NodeKind::kExec;
     if (is_inner) {
+      EDDY_CHECK(numbers[source.producer.index()] < number) << op.name << " reads a later one";
       inner.push_back({numbers[source.producer.index()], op.inputs[i].dims});
     } else {
       region.outer_inputs.push_back({number, sources[i], shapes[i], op.inputs[i].dims});
@@ -41,7 +45,8 @@ void GraphCosts::add_control(const Graph& graph, NodeId node, ControlCosts costs
   std::vector<NodeId>& list = regions[graph.node(node).region.index()].controls;
   numbers[node.index()] = static_cast<uint32_t>(list.size());
   list.push_back(node);
-  controls.emplace(node, std::move(costs));
+  const bool is_new = controls.emplace(node, std::move(costs)).second;
+  EDDY_CHECK(is_new) << graph.node(node).name << " has its costs";
 }
 
 ValueId source_of(const Graph& graph, ValueId value) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/region_tree.h"
 
 namespace eddy {
@@ -36,6 +37,7 @@ void GraphReads::add_origins(const LoopView& loop) {
       const size_t index = graph_.value(at).index - 1;
       at = is_settled[index] && is_own(next[index]) ? ValueId() : next[index];  // a circle
       if (is_settled[index]) break;
+      EDDY_DCHECK(index < count) << "carried value " << index << " of " << count;
       is_settled[index] = true;
       path.push_back(index);
     }
@@ -128,6 +130,7 @@ void GraphReads::send_outwards(RegionSend send, RegionId region) {
       return sends_[region.index()].push_back(send);
     }
     const NodeId owner = graph_.region(region).owner;
+    EDDY_CHECK(!owner.is_none()) << "'" << source.name << "' is made in no region around";
     region = graph_.node(owner).region;
     if (graph_.node(owner).kind == NodeKind::kCaseOf) continue;
     for (const ValueId origin : origins(owner, send.source)) {
@@ -159,6 +162,7 @@ void GraphReads::send_carried(NodeId loop) {
 
 // False where an equal one is known.
 bool GraphReads::add_known(RegionId region, const RegionSend& send) {
+  EDDY_DCHECK(!send.source.is_none() && !send.reader.is_none()) << "nothing is sent to nobody";
   std::vector<const OuterInput*>& alike = known_[region.index()][{send.source, send.reader}];
   const OuterInput* const input = send.input_or_null;
   const auto is_equal = [&](const OuterInput* other) {

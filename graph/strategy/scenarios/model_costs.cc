@@ -57,6 +57,7 @@ class ModelReader {
     Operator op;
     op.name = unique_name(graph_.path(id));
     op.type = node.op->name;
+    EDDY_CHECK(!node.outputs.empty()) << op.name << " makes nothing";
     op.shape = value_shape(node.outputs[0]);
     std::vector<Dims> shapes;
     for (const ValueId value : node.inputs) {

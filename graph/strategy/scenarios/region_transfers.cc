@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -14,6 +16,8 @@ const Operator& producer_of(const TransferSource& source) {
 
 // The tiles of an operator, the reduction left out.
 OperatorConfig tiles_of(const OperatorConfig& config) {
+  EDDY_CHECK(config.reduce > 0 && config.devices.size() % static_cast<size_t>(config.reduce) == 0)
+      << config.devices.size() << " parts, " << config.reduce << " a tile";
   OperatorConfig tiles{.degree = config.degree, .reduce = 1, .devices = {}};
   for (size_t part = 0; part < config.devices.size(); part += static_cast<size_t>(config.reduce)) {
     tiles.devices.push_back(config.devices[part]);
@@ -47,6 +51,10 @@ Status RegionTransfers::send_one(const TransferSource& source, const std::string
                                  const OuterRead& read, ScenarioRegion& region) {
   const Operator& producer = producer_of(source);
   const OperatorConfig& config = source.costs->strategy[source.op];
+  EDDY_CHECK(read.op.inputs.size() == 1 && source.region != nullptr)
+      << read.op.name << " reads one tensor";
+  EDDY_CHECK(read.targets.size() <= 1 || read.targets.size() == read.config.devices.size())
+      << read.targets.size() << " entries for " << read.config.devices.size() << " parts";
   const OperatorConfig tiles = tiles_of(config);
   Operator consumer = read.op;
   if (producer.shape != read.shape) consumer.inputs[0].dims = {};
@@ -73,7 +81,10 @@ Status RegionTransfers::send_tile(const TransferSource& source, uint32_t tile,
   const uint32_t from = config.devices[tile * static_cast<size_t>(config.reduce)];
   const uint32_t to = read.config.devices[part];
   std::vector<uint32_t> deps;
-  if (!source.deps.empty()) deps.push_back(source.deps[tile]);
+  if (!source.deps.empty()) {
+    EDDY_DCHECK(tile < source.deps.size()) << "tile " << tile << " of " << source.deps.size();
+    deps.push_back(source.deps[tile]);
+  }
   for (uint32_t at = from; at != to;) {
     const uint32_t number = topology_.next_link(at, to);
     if (number == UINT32_MAX) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
 int64_t largest_divisor(int64_t extent, int64_t at_most) {
+  EDDY_CHECK(extent > 0 && at_most > 0) << "no divisor of " << extent << " up to " << at_most;
   for (int64_t d = std::min(extent, at_most); d > 1; --d) {
     if (extent % d == 0) return d;
   }
@@ -42,6 +45,7 @@ Strategy by_layer(const OperatorGraph& graph, const Topology& topology) {
   const std::vector<std::vector<uint32_t>> nodes = find_nodes(topology);
   size_t per_node = nodes[0].size();
   for (const auto& node : nodes) per_node = std::min(per_node, node.size());
+  EDDY_CHECK(per_node > 0) << "a node without devices";
   std::map<uint32_t, size_t> layer_of_group;
   std::vector<size_t> layer(graph.operators.size(), 0);
   Strategy strategy;
@@ -144,6 +148,8 @@ OperatorConfig ConfigSpace::draw(uint32_t op, Random& random) const {
   OperatorConfig config{.degree = cut.degree, .reduce = cut.reduce, .devices = {}};
   const std::vector<uint32_t>& devices = topology_.devices();
   const auto parts = static_cast<uint64_t>(config.num_parts());
+  EDDY_DCHECK(parts > 0 && parts <= devices.size())
+      << parts << " parts on " << devices.size() << " devices";
   const uint64_t way = random.below(16);
   const uint64_t first = random.below(devices.size());
   const uint64_t step = way < 8 ? 1 : std::max<uint64_t>(devices.size() / parts, 1);

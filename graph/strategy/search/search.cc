@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/strategy/operators/memory_meter.h"
@@ -185,6 +186,7 @@ std::vector<uint32_t> Search::draw_operators() {
 // Whether the strategy changed. The numbers drawn do not depend on how steps are evaluated.
 bool Search::step(SearchChain& chain, double temperature) {
   const std::vector<uint32_t> ops = draw_operators();
+  EDDY_DCHECK(evaluator_.strategy().size() == graph_.operators.size()) << "a step of no chain";
   const OperatorConfig config = space_.draw(ops[0], random_);
   const double threshold = evaluator_.makespan() - temperature * std::log(1 - random_.uniform());
   ++chain.steps;
@@ -237,6 +239,8 @@ Status Search::run_chain(const Start& start, const Budget& budget) {
     if (seconds - best_seconds > budget.seconds / 2) break;
   }
   say(chain);
+  EDDY_CHECK(chain.best <= chain.initial && chain.accepted <= chain.steps)
+      << chain.name << " accepted " << chain.accepted << " of " << chain.steps << " steps";
   result_.seconds += seconds_since(begin);
   result_.steps += chain.steps;
   if (!has_result_ || chain.best < result_.makespan) {
@@ -281,6 +285,8 @@ Result<SearchResult> Search::run() {
     const double seconds_before = result_.seconds;
     Status status = run_chain(starts[i], budget);
     if (!status.is_ok()) return status.prepend_message("strategy '" + starts[i].name + "'");
+    EDDY_CHECK(result_.steps - steps_before <= budget.steps)
+        << starts[i].name << " took " << result_.steps - steps_before << " steps";
     steps_left -= result_.steps - steps_before;
     seconds_left -= result_.seconds - seconds_before;
   }

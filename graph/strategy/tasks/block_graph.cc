@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/strategy/tasks/load_sink.h"
+#include "graph/base/check.h"
 
 namespace eddy {
 
@@ -19,6 +19,9 @@ struct BlockGraph::Sink {
     return slot;
   }
   void dep(uint32_t from, uint32_t to) {
+    EDDY_DCHECK(from < graph.num_slots() && to < graph.num_slots() &&
+                graph.tasks_[from].next == kNoSlot)
+        << "slots " << from << " and " << to;
     graph.tasks_[from].next = to;
     ++graph.in_counts_[to];
   }
@@ -34,6 +37,8 @@ struct BlockGraph::Sink {
   }
   void ring_hop(const WeightSlice& slice, size_t h, uint32_t hop, const std::vector<PartSlots>&) {
     if (h == 0) add_shards(slice);
+    EDDY_DCHECK(h < slice.shards.size() && slice.shards.size() <= graph.shards_.size())
+        << "hop " << h << " of " << slice.shards.size();
     RingShard* const first = &graph.shards_.back() + 1 - slice.shards.size();
     first[h].out = hop;
     first[(h + 1) % slice.shards.size()].in = hop;
@@ -139,6 +144,8 @@ void BlockGraph::mark_ends() {
 
 Status BlockGraph::reset(Strategy strategy) {
   strategy_ = std::move(strategy);
+  EDDY_CHECK(strategy_.size() == graph_.operators.size())
+      << strategy_.size() << " configurations for " << graph_.operators.size() << " operators";
   emitter_.clear_status();
   tasks_.clear();
   num_predecessors_.clear();
@@ -229,6 +236,9 @@ void BlockGraph::join_parts(uint32_t op) {
     }
   };
   const size_t num_parts = strategy_[op].devices.size();
+  EDDY_DCHECK(slots.forward.size() >= num_parts) << "operator " << op << " lacks parts";
+  EDDY_DCHECK(!graph_.is_training || slots.backward.size() == slots.forward.size())
+      << "operator " << op << " has no twin of each part";
   const std::span<const uint32_t> forward(slots.forward);
   join(forward.first(num_parts), list_of(op, is_summed ? kToSums : kForward));
   join(forward.subspan(num_parts), list_of(op, kForward));
@@ -285,6 +295,11 @@ void BlockGraph::lay_out(uint32_t index) {
 // Transfers come by ascending rank, or by descending.
 void BlockGraph::lay_out(const Direction& direction, bool is_reversed, BlockRow* rows,
                          uint32_t num_rows) {
+  EDDY_DCHECK(!keeps_labels_ || direction.labels.size() == direction.transfers.size())
+      << direction.labels.size() << " labels";
+  EDDY_DCHECK(std::ranges::all_of(direction.transfers, [&](const BlockTransfer& transfer) {
+    return transfer.row < num_rows;
+  })) << "a transfer starts from no row";
   for (const BlockTransfer& transfer : direction.transfers) ++rows[transfer.row].num_transfers;
   for (const LocalDep& local_dep : direction.local_deps) ++rows[local_dep.row].num_local_deps;
   auto first_transfer = num_transfers();
@@ -361,134 +376,10 @@ void BlockGraph::note_first_rows(uint32_t index) {
   if (!graph_.is_training) return;
   uint32_t row = block.first_row;
   for (const uint32_t op : emitter_.weight_groups()[name.op]) {
+    EDDY_DCHECK(ring_places_[op] != kNoSlot) << "operator " << op << " has no rings";
     row_bases_[ring_places_[op]] = row;
     row += static_cast<uint32_t>(strategy_[op].devices.size());
   }
-}
-
-// The parts first, since the others read where they are; transfers last, since they are many.
-void BlockGraph::find_blocks(std::span<const uint32_t> ops) {
-  found_.clear();
-  const auto find = [this](uint32_t index) {
-    if (!is_found_[index]) found_.push_back(index);
-    is_found_[index] = true;
-  };
-  for (const uint32_t op : ops) find(parts_block(op));
-  for (const uint32_t op : ops) {
-    const Operator& changed = graph_.operators[op];
-    if (changed.weight_elements > 0) find(ring_block(changed.weight_group));
-  }
-  for (const uint32_t op : ops) {
-    const auto num_inputs = static_cast<uint32_t>(graph_.operators[op].inputs.size());
-    for (uint32_t input = 0; input < num_inputs; ++input) find(input_block(op, input));
-    for (const uint32_t reader : readers_[op]) find(reader);
-  }
-  for (const uint32_t index : found_) is_found_[index] = false;
-}
-
-// The block is dead from here on: no place leads to it once its successor is noted.
-void BlockGraph::remove(uint32_t index) {
-  Block& block = blocks_[index];
-  if (!is_changed_[index]) {
-    is_changed_[index] = true;
-    changed_.push_back(index);
-    originals_.push_back(block);
-  }
-  for (const Incoming& in : ins(block)) num_predecessors_[in.slot] -= in.count;
-  for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
-    loads_[tasks_[slot].device] -= tasks_[slot].exe_time;
-  }
-  const BlockTransfer* transfer = transfers_.data() + block.first_transfer;
-  for (const BlockTransfer* const last = transfer + block.num_transfers; transfer != last;
-       ++transfer) {
-    loads_[transfer->device] -= transfer->exe_time;
-  }
-  num_dead_ += block.count + block.num_transfers;
-  block = {};
-}
-
-// False as soon as a device is busy for too long. Transfers are many: with a limit they are counted
-// before they are emitted.
-bool BlockGraph::emit_blocks(double limit) {
-  const bool is_limited = limit < std::numeric_limits<double>::max();
-  peak_ = *std::max_element(loads_.begin(), loads_.end());
-  const auto is_input = [this](uint32_t index) { return names_[index].kind == Kind::kInput; };
-  const auto first_input = std::find_if(found_.begin(), found_.end(), is_input);
-  for (auto index = found_.begin(); index != first_input; ++index) {
-    emit(*index, true);
-    if (!status().is_ok()) return true;
-    if (!is_within(limit)) return false;
-  }
-  for (auto index = first_input; is_limited && index != found_.end(); ++index) {
-    const LoadSink sink{loads_, peak_};
-    emitter_.emit_input(names_[*index].op, names_[*index].input, strategy_, sink);
-    if (!status().is_ok()) return true;
-    if (!is_within(limit)) return false;
-  }
-  for (auto index = first_input; index != found_.end(); ++index) emit(*index, !is_limited);
-  return true;
-}
-
-bool BlockGraph::change(std::span<const uint32_t> ops, const OperatorConfig& config, double limit) {
-  if (changed_.empty()) {
-    saved_loads_ = loads_;
-    saved_num_dead_ = num_dead_;
-  }
-  find_blocks(ops);
-  for (const uint32_t index : found_) remove(index);
-  for (const uint32_t op : ops) {
-    saved_slots_.emplace_back(op, emitter_.slots()[op]);
-    saved_configs_.emplace_back(op, std::exchange(strategy_[op], config));
-  }
-  return emit_blocks(limit);
-}
-
-void BlockGraph::commit() {
-  EDDY_DCHECK(status().is_ok()) << "commit() after an error";
-  forget();
-}
-
-void BlockGraph::rollback() {
-  for (size_t i = saved_slots_.size(); i-- > 0;) {
-    emitter_.slots()[saved_slots_[i].first] = std::move(saved_slots_[i].second);
-    strategy_[saved_configs_[i].first] = std::move(saved_configs_[i].second);
-  }
-  for (size_t i = changed_.size(); i-- > 0;) {
-    for (const Incoming& in : ins(blocks_[changed_[i]])) num_predecessors_[in.slot] -= in.count;
-    blocks_[changed_[i]] = originals_[i];
-  }
-  for (size_t i = 0; i < changed_.size(); ++i) {
-    for (const Incoming& in : ins(originals_[i])) num_predecessors_[in.slot] += in.count;
-    note_first_rows(changed_[i]);
-  }
-  tasks_.resize(marks_.tasks);
-  num_predecessors_.resize(marks_.tasks);
-  in_counts_.resize(marks_.tasks);
-  transfers_.resize(marks_.transfers);
-  if (keeps_labels_) {
-    labels_.resize(marks_.tasks);
-    transfer_labels_.resize(marks_.transfers);
-  }
-  rows_.resize(marks_.rows);
-  local_deps_.resize(marks_.local_deps);
-  shards_.resize(marks_.shards);
-  ins_.resize(marks_.ins);
-  if (!changed_.empty()) {
-    loads_.swap(saved_loads_);
-    num_dead_ = saved_num_dead_;
-  }
-  if (!status().is_ok()) std::fill(in_counts_.begin(), in_counts_.end(), 0);
-  emitter_.clear_status();
-  forget();
-}
-
-void BlockGraph::forget() {
-  for (const uint32_t index : changed_) is_changed_[index] = false;
-  changed_.clear();
-  originals_.clear();
-  saved_configs_.clear();
-  saved_slots_.clear();
-  mark_ends();
 }
 
 }  // namespace eddy

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/simulate/event_loop.h"
 #include "graph/strategy/tasks/block_timeline.h"
 
@@ -62,6 +63,7 @@ struct BlockTimeline::Tasks {
   // What the task of a slot waits for has ended then.
   void release(uint32_t slot, double end) const {
     Task& task = state[slot];
+    EDDY_DCHECK(task.num_predecessors > 0) << "slot " << slot << " waits for nobody";
     const double ready = std::max(task.ready, end);
     task.ready = ready;
     if (--task.num_predecessors == 0) put_task(slot, ready);
@@ -72,6 +74,7 @@ struct BlockTimeline::Tasks {
     if (to < kShard) [[likely]]
       return release(to, end);
     Shard& shard = shards[to - kShard];
+    EDDY_DCHECK(shard.num_parts > 0) << "shard " << to - kShard << " has all its parts";
     shard.ready = std::max(shard.ready, end);
     if (--shard.num_parts != 0) return;
     release(ring_shards[to - kShard].out, shard.ready);
@@ -135,6 +138,8 @@ struct BlockTimeline::Tasks {
 
   template <bool kIsBounded>
   [[gnu::always_inline]] bool take(uint32_t slot) const {
+    EDDY_DCHECK(state[slot].num_predecessors == 0) << "slot " << slot << " is taken too early";
+    EDDY_DCHECK(tasks[slot].device < num_devices) << "slot " << slot << " is on no device";
     const BlockTask& task = tasks[slot];
     Task& own = state[slot];
     bool is_within = true;
@@ -149,6 +154,7 @@ struct BlockTimeline::Tasks {
   }
   template <bool kIsBounded>
   [[gnu::always_inline]] bool take_transfer(uint32_t number, double ready) const {
+    EDDY_DCHECK(transfers[number].device < num_devices) << "transfer " << number;
     const BlockTransfer& transfer = transfers[number];
     bool is_within = true;
     const double start =

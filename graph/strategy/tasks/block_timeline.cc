@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/strategy/tasks/block_tasks.h"
 
 namespace eddy {
@@ -33,6 +34,9 @@ bool BlockTimeline::reset(const BlockGraph& graph) {
 
 void BlockTimeline::commit(const BlockGraph& graph) {
   EDDY_DCHECK(is_simulated_) << "commit() follows a simulate() that is done";
+  EDDY_CHECK(new_.tasks.size() == graph.num_slots() &&
+             new_.transfer_starts.size() == graph.num_transfers())
+      << "the timeline is of another graph";
   std::swap(old_, new_);
   is_simulated_ = false;
   first_ready_.clear();
@@ -64,6 +68,7 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
   earliest_.assign(num_new + graph.num_shards(), kNever);
   for (size_t place = 0; place < graph.changed_blocks().size(); ++place) {
     const uint32_t index = graph.changed_blocks()[place];
+    EDDY_DCHECK(graph.blocks()[index].first >= first_new) << "block " << index << " is not new";
     const BlockGraph::Block& block = graph.blocks()[index];
     bound_by(block);
     graph.for_each_source(place, [&](uint32_t slot, const BlockRow& before, const BlockRow& row) {
@@ -81,6 +86,7 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
     }
     for (uint32_t i = block.first_shard; i < block.first_shard + block.num_shards; ++i) {
       for (const uint32_t hop : {graph.shards()[i].out, graph.shards()[i].in}) {
+        EDDY_DCHECK(hop >= first_new && hop < graph.num_slots()) << "hop " << hop << " is old";
         double& earliest = earliest_[hop - first_new];
         const double end = earliest_[num_new + i];
         if (end != kNever) earliest = earliest == kNever ? end : std::max(earliest, end);
@@ -166,6 +172,9 @@ void BlockTimeline::find_roots(const BlockGraph& graph) {
 
 SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold) {
   EDDY_DCHECK(!is_simulated_) << "simulate() twice without commit() or rollback()";
+  EDDY_CHECK(old_.tasks.size() >= graph.first_new_slot() &&
+             first_ready_.size() == graph.blocks().size())
+      << "the graph was made anew after its timeline";
   const bool is_bounded = threshold != std::numeric_limits<double>::max();
   const double instant = first_instant(graph);
   prepare(graph, is_bounded ? threshold : 1.25 * std::max(old_.makespan, busiest(graph)));

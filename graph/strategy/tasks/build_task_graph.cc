@@ -1,5 +1,7 @@
 #include "graph/strategy/tasks/build_task_graph.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -35,6 +37,8 @@ struct ArraySink {
 
 template <typename Sink>
 Status TaskGraphBuilder::emit_all(const Strategy& strategy, Sink& sink) {
+  EDDY_CHECK(strategy.size() == graph_.operators.size())
+      << strategy.size() << " configurations for " << graph_.operators.size() << " operators";
   emitter_.clear_status();
   for (uint32_t op = 0; op < strategy.size(); ++op) {
     emitter_.emit_parts(op, strategy[op], sink);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/simulate/task_graph.h"
 #include "graph/strategy/tasks/task_label.h"
 
@@ -30,6 +31,7 @@ struct LoadSink {
 
  private:
   void add(const TaskSpec<double>& spec) const {
+    EDDY_DCHECK(spec.device < loads.size()) << "device " << spec.device << " is not simulated";
     peak = std::max(peak, loads[spec.device] += spec.exe_time);
   }
 };

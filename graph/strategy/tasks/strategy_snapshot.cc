@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/simulate/full_simulation.h"
 
 namespace eddy {
@@ -14,6 +15,8 @@ class Snapshot {
     for (const BlockGraph::Block& block : blocks.blocks()) {
       for (uint32_t i = 0; i < block.count; ++i) add_task(block.first + i);
     }
+    EDDY_CHECK(items_.size() == blocks.num_tasks())
+        << items_.size() << " of " << blocks.num_tasks() << " tasks were found";
     std::ranges::sort(items_, {}, [](const Item& item) { return item.spec.rank; });
   }
 

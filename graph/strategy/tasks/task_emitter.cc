@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 TaskEmitter::TaskEmitter(const OperatorGraph& graph, const Topology& topology)
@@ -15,6 +17,7 @@ TaskEmitter::TaskEmitter(const OperatorGraph& graph, const Topology& topology)
     num_blocks_ += static_cast<uint32_t>(op.inputs.size()) + 1;
   }
   const uint64_t blocks = uint64_t{2} * num_blocks_ + groups_.size() + 1;
+  EDDY_CHECK(blocks <= UINT32_MAX) << blocks << " blocks share 2^32 ranks";
   ranks_per_block_ =
       static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX / blocks, kMaxTasksPerBlock));
 }

@@ -35,6 +35,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/simulate/task_graph.h"
 #include "graph/strategy/operators/operator_graph.h"
@@ -138,6 +139,7 @@ class TaskEmitter {
 };
 
 inline TaskEmitter::Ranks TaskEmitter::ranks_of(uint32_t block) const {
+  EDDY_DCHECK(block < num_blocks_) << "block " << block << " of " << num_blocks_;
   return {.forward = block * ranks_per_block_,
           .backward = (2 * num_blocks_ - block) * ranks_per_block_ - 1,
           .left = ranks_per_block_,
@@ -157,6 +159,9 @@ inline TaskEmitter::End TaskEmitter::tile_end(uint32_t op, const OperatorConfig&
                                               uint32_t tile) const {
   const PartSlots& slots = slots_[op];
   const size_t at = config.reduce > 1 ? config.devices.size() + tile : tile;
+  EDDY_DCHECK(at < slots.forward.size()) << "tile " << tile << " of operator " << op;
+  EDDY_DCHECK(!graph_.is_training || slots.backward.size() == slots.forward.size())
+      << "operator " << op << " has no twin of each part";
   return {slots.forward[at], graph_.is_training ? slots.backward[at] : 0,
           config.devices[tile * static_cast<size_t>(config.reduce)]};
 }
@@ -194,6 +199,7 @@ void TaskEmitter::emit_sums(uint32_t op, const OperatorConfig& config, const Par
   PartSlots& slots = slots_[op];
   const auto reduce = static_cast<uint32_t>(config.reduce);
   const auto parts = static_cast<uint32_t>(config.devices.size());
+  EDDY_DCHECK(reduce > 1 && parts % reduce == 0) << parts << " parts, " << reduce << " a sum";
   const Dims tile = tile_of(graph_.operators[op], config);
   const int64_t size_bytes = *tile.count() * graph_.bytes_per_element;
   for (uint32_t t = 0; t < parts / reduce; ++t) {

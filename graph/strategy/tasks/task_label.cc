@@ -1,9 +1,13 @@
 #include "graph/strategy/tasks/task_label.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 std::string task_name(const TaskLabel& label, const OperatorGraph& graph,
                       const Topology& topology) {
+  EDDY_CHECK(label.op < graph.operators.size() && label.to_op < graph.operators.size())
+      << "a task of operator " << label.op;
   const std::string& op = graph.operators[label.op].name;
   const auto link_name = [&] {
     const Link& link = topology.link(label.link);

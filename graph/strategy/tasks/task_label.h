@@ -9,7 +9,7 @@
 //   B.1.grad->A.0.grad the gradient of A.0->B.1, sent back
 //   A.sync0.2:x>y      hop 2 of the ring that sums slice 0 of the gradients of A's weights
 //
-// A label is 24 bytes of numbers; names are made on demand.
+// A label is 28 bytes of numbers; names are made on demand.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct TaskLabel {
   uint16_t input = 0;      // kTransfer: the consumer's input, where its name needs it
   uint32_t link = 0;       // kTransfer, kPartial, kSync
 };
+static_assert(sizeof(TaskLabel) == 28, "there is one for each task");
 
 std::string task_name(const TaskLabel& label, const OperatorGraph& graph, const Topology& topology);
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
@@ -12,6 +14,9 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
   drawn.is_ranked_by_costs = !plan.cost_ranks.empty();
   drawn.num_streams = plan.streams.num_streams;
   drawn.num_records = static_cast<uint32_t>(plan.syncs.records.size());
+  EDDY_CHECK(plan.issue_order.size() == file.num_nodes &&
+             plan.streams.stream_of_node.size() == file.num_nodes)
+      << "the plan is of another graph";
   std::vector<uint32_t> place(file.num_nodes);
   for (const uint32_t id : plan.issue_order) {
     place[id] = static_cast<uint32_t>(drawn.nodes.size());
@@ -30,6 +35,7 @@ DrawnRegion draw_dag_plan(const DagFile& file, const DagPlan& plan) {
     }
   }
   for (const SyncPlan::Wait& wait : plan.syncs.waits) {
+    EDDY_CHECK(wait.event < plan.syncs.records.size()) << "event " << wait.event;
     const Edge served = plan.syncs.served_edge(wait);
     drawn.waits.push_back({wait.event, place[served.from], place[served.to]});
   }

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -19,6 +21,7 @@ class Names {
     if (is_new) names_.push_back(name);
     return place->second;
   }
+  size_t size() const { return names_.size(); }
   std::vector<std::string> take() { return std::move(names_); }
   // The string "0" beside the integer 0 keeps its quotes.
   std::vector<std::string> take_distinct() {
@@ -185,6 +188,7 @@ bool DagReader::start_object(size_t) {
 }
 
 bool DagReader::end_object() {
+  EDDY_CHECK(depth_ > 0) << "an object ends that never began";
   --depth_;
   return true;
 }
@@ -197,6 +201,7 @@ bool DagReader::start_array(size_t) {
 }
 
 bool DagReader::end_array() {
+  EDDY_CHECK(depth_ > 0) << "a list ends that never began";
   if (depth_ == 3 && field_ == Field::kEdges) {
     if (items_ != 2) return misshapen();
     if (file_.edges.size() >= limits_.max_edges) {
@@ -306,6 +311,8 @@ bool DagReader::read_device(const Scalar& value) {
   if (depth_ == 3) ++items_;
   if (is_first) file_.devices.push_back(device);
   const uint32_t node = static_cast<uint32_t>(file_.devices.size()) - 1;
+  EDDY_CHECK(device <= latest_node_on_.size() && !file_.devices.empty())
+      << "device " << device << " was not numbered in turn";
   if (device == latest_node_on_.size()) latest_node_on_.push_back(UINT32_MAX);
   const bool is_repeated = std::exchange(latest_node_on_[device], node) == node;
   if (is_repeated) return fail(place() + ": lists device " + name + " twice");
@@ -334,6 +341,7 @@ Result<DagFile> DagReader::finish() {
   EDDY_RETURN_IF_ERROR(check_length("commands", Field::kCommands, file_.commands.size()));
   EDDY_RETURN_IF_ERROR(check_length("costs", Field::kCosts, file_.costs.size()));
   EDDY_RETURN_IF_ERROR(check_length("devices", Field::kDevices, file_.devices.size()));
+  EDDY_CHECK(device_names_.size() == latest_node_on_.size()) << "a device on no node";
   file_.listed_devices = file_.further_devices;
   std::sort(file_.further_devices.begin(), file_.further_devices.end());
   file_.command_names = command_names_.take();

@@ -8,6 +8,7 @@
 #include "graph/analysis/rank.h"
 #include "graph/analysis/topological_order.h"
 #include "graph/analysis/transitive_reduction.h"
+#include "graph/base/check.h"
 #include "graph/schedule/streams/command_list.h"
 #include "graph/schedule/streams/issue_order.h"
 #include "graph/schedule/streams/matching_assignment.h"
@@ -68,6 +69,7 @@ class DagPlanner {
   Status rank() {
     const std::vector<uint32_t> order = topological_order(dag_);
     plan_.unit_ranks = unit_ranks(dag_, order);
+    EDDY_CHECK(plan_.unit_ranks.size() == file_.num_nodes) << "a node without a rank";
     if (options_.rank_by_costs) plan_.cost_ranks = cost_ranks(dag_, order, file_.costs);
     for (double rank : plan_.cost_ranks) {
       if (!std::isfinite(rank)) return invalid_argument("the costs of a chain add up to infinity");
@@ -76,11 +78,14 @@ class DagPlanner {
   }
   Status reduce() {
     reduced_ = transitive_reduction(dag_);
+    EDDY_CHECK(reduced_.num_nodes() == dag_.num_nodes() && reduced_.num_edges() <= dag_.num_edges())
+        << "a reduction to " << reduced_.num_edges() << " edges";
     plan_.reduced_edges = reduced_.num_edges();
     return Status::ok();
   }
   Status order() {
     plan_.issue_order = issue_order(plan_.unit_ranks, plan_.cost_ranks);
+    EDDY_DCHECK(is_topological(dag_, plan_.issue_order)) << "a node is issued before a parent";
     return Status::ok();
   }
   Status assign();
@@ -125,6 +130,9 @@ Status DagPlanner::assign() {
 // Puts each node's streams into the order in which the file lists its devices.
 void DagPlanner::list_streams_by_device() {
   std::vector<NodeStream>& further = plan_.streams.further;
+  EDDY_CHECK(further.size() == file_.listed_devices.size() &&
+             plan_.streams.stream_of_node.size() == file_.num_nodes)
+      << further.size() << " further streams for " << file_.listed_devices.size() << " devices";
   std::vector<uint32_t> stream_on(file_.device_names.size());  // of the node at hand, by device
   for (size_t first = 0, end = 0; first < further.size(); first = end) {
     for (; end < further.size() && further[end].node == further[first].node; ++end) {
@@ -132,6 +140,7 @@ void DagPlanner::list_streams_by_device() {
     }
     // Both lists go by node and have one entry for each of its further devices.
     for (size_t i = first; i < end; ++i) {
+      EDDY_DCHECK(further[i].node == file_.listed_devices[i].node) << "node " << further[i].node;
       further[i].stream = stream_on[file_.listed_devices[i].device];
     }
   }

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "tools/command/dag/dag_plan.h"
 
 namespace eddy {
@@ -78,6 +79,9 @@ void print_proof(Printer& out, const Proof& proof) {
 }  // namespace
 
 std::string to_json(const DagPlan& plan) {
+  EDDY_CHECK(plan.unit_ranks.size() == plan.issue_order.size() &&
+             plan.streams.stream_of_node.size() == plan.issue_order.size())
+      << "a plan of " << plan.issue_order.size() << " nodes is not whole";
   Printer out;
   const auto number = [&](auto value) { out.number(value); };
   out.text("{");
