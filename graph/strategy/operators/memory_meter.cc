@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/operators/weight_slices.h"
 
 namespace eddy {
