@@ -18,7 +18,6 @@
 #include <span>
 
 #include "graph/simulate/event_loop.h"
-#include "graph/simulate/timeline.h"
 #include "graph/strategy/tasks/block_graph.h"
 
 namespace eddy {
