@@ -33,6 +33,7 @@
 #include "graph/schedule/plan/plan.h"
 #include "runtime/api/call.h"
 #include "runtime/api/library.h"
+#include "runtime/api/run_handle.h"
 #include "runtime/api/session_options.h"
 #include "runtime/api/session_report.h"
 #include "runtime/api/tensor.h"
