@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/api/run.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 

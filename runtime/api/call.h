@@ -7,7 +7,8 @@
 //   call->submit_on(*stream, {}, on_end);    // in the order of a caller's stream
 //
 // A run ends once, however it was submitted: with its outputs, or with a status that names the
-// reason. RunHandle is the same of a run that Session::run_async() or run_on() has made.
+// reason. RunHandle (run_handle.h) is the same of a run that Session::run_async() or run_on() has
+// made.
 //
 // Bound memory: an output must have exactly the shape the run produces, and is made in the memory
 // bound for it, whatever makes it: a node of the root or of any branch, or a loop. Where data
@@ -19,71 +20,22 @@
 //
 // Errors: kInvalidArgument for misuse, and the errors of runs in session.h; after a failure bound
 // outputs are unspecified. Threads: a Call is used by one thread at a time, but for cancel() and
-// is_done(), which any may call; a RunHandle by any.
+// is_done(), which any may call.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "graph/base/status.h"
-#include "runtime/api/output_stream.h"
+#include "runtime/api/run_options.h"
 #include "runtime/api/tensor.h"
 #include "runtime/device/device.h"
 
 namespace eddy {
 
-class SessionRuns;
 class TraceRecorder;
-enum class StopReason : uint32_t;
 struct SessionCore;
-
-// The rows of an output go to the stream, too (output_stream.h).
-struct StreamedOutput {
-  std::string output;
-  std::shared_ptr<OutputStream> stream;
-};
-
-struct RunOptions {
-  // From the call on, turns and streams waited for included. A run that ends later fails with
-  // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
-  std::optional<std::chrono::nanoseconds> timeout = {};
-  // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
-  // giving the recorder to prepare().
-  TraceRecorder* trace_or_null = nullptr;
-  // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
-  // loops.
-  std::vector<StreamedOutput> streams = {};
-};
-
-// A run in progress. Copies refer to the same run.
-class RunHandle {
- public:
-  // Blocks until the run has ended and its callback has returned; the run's result.
-  Status wait();
-  // Blocks for so long at most. True: wait() has its result at once. Where wait() would be refused,
-  // it returns at once.
-  bool wait_for(std::chrono::nanoseconds timeout);
-  bool is_done() const;
-  void cancel();  // no effect once the run has ended; one that still waits ends at once
-
- private:
-  friend class Session;
-  friend void stop_run(const RunHandle& run, StopReason reason);
-  struct State;
-  explicit RunHandle(std::shared_ptr<State> state);
-  static RunHandle submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
-                          std::function<void(Result<NamedTensors>)> callback,
-                          const RunOptions& options);
-
-  std::shared_ptr<State> state_;
-};
-
-using RunCallback = std::function<void(Result<NamedTensors>)>;
 
 // Must go before its session.
 class Call {

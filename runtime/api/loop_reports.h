@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/api/session.h"
+#include "runtime/api/session_report.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {

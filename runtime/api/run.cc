@@ -1,5 +1,6 @@
 #include "runtime/api/run.h"
 
+#include <deque>
 #include <new>
 #include <utility>
 
@@ -99,7 +100,7 @@ Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_nu
   if (!ready.is_ok()) return refuse(options, std::move(ready));
   followers_->on_end = std::move(on_end);
   if (stream_or_null != nullptr) {
-    ready = StreamPlace::enter(core_, *stream_or_null, *this);
+    ready = enter(*stream_or_null);
     return ready.is_ok() ? ready : refuse(options, std::move(ready));
   }
   const SessionRuns::Admission admission = runs_->enter(*this, ready);
@@ -108,8 +109,42 @@ Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_nu
   return Status::ok();
 }
 
+Status Run::enter(Stream& stream) {
+  Device& device = core_.stream_device();
+  EDDY_ASSIGN_OR_RETURN(followers_->gate, device.create_gate());
+  return StreamPlace::enter(device, stream, followers_->gate, *runs_, *this, &Run::arrive);
+}
+
+void Run::arrive(const SessionRuns::Arrival& arrival) {
+  Run& run = static_cast<Run&>(*arrival.run_or_null);
+  if (arrival.admission == SessionRuns::Admission::kTurn) run.start();
+  if (arrival.admission == SessionRuns::Admission::kRefused) run.end(arrival.why);
+}
+
 void Run::stop(StopReason reason) {
   if (runs_->stop(*this, reason)) end(stop_status(*this));
+}
+
+void Run::stop_all(SessionCore& core, bool is_closing) {
+  RunList ended = core.runs->stop_all(is_closing);
+  while (RunEntry* const run = ended.pop_front()) static_cast<Run*>(run)->end(stop_status(*run));
+  core.runs->let_go();
+}
+
+void Run::start() {
+  if (is_waited_for) return signal_.set();
+  if (values_.has_state() || core_.executable->has_free_state()) return launch_in_a_row();
+  core_.call_on_worker([this] { launch_in_a_row(); });
+}
+
+// Runs that end as they start start the next: behind each other, not inside each other.
+void Run::launch_in_a_row() {
+  thread_local std::deque<Run*>* row_or_null = nullptr;
+  if (row_or_null != nullptr) return row_or_null->push_back(this);
+  std::deque<Run*> row = {this};
+  row_or_null = &row;
+  for (; !row.empty(); row.pop_front()) row.front()->launch();
+  row_or_null = nullptr;
 }
 
 bool Run::launch() noexcept {
@@ -196,7 +231,7 @@ void Run::leave(Followers* followers_or_null) {
       on_end(std::move(status));
     });
   }
-  if (next != nullptr) core.start(static_cast<Run&>(*next));
+  if (next != nullptr) static_cast<Run*>(next)->start();
   if (keeper != nullptr) {
     keeper = nullptr;
     core.runs->let_go();

@@ -54,6 +54,9 @@ class Run : private RunEntry {
   bool wait(const Deadline& deadline = {}) { return runs_->wait(signal_, false, deadline); }
   // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
+  // Stops the session's runs in flight, and ends those that wait for their turn or stream; closing:
+  // refuses new ones.
+  static void stop_all(SessionCore& core, bool is_closing);
   // True: the run is under way, and takes its owner, which goes as soon as it has ended.
   bool leave_to(std::shared_ptr<void>& owner) { return runs_->keep(*this, owner); }
 
@@ -62,9 +65,6 @@ class Run : private RunEntry {
   Result<NamedTensors> take_outputs() { return std::move(outputs_); }
 
  private:
-  friend struct SessionCore;
-  friend class StreamPlace;
-
   // What follows the end of a run that no thread waits for.
   struct Followers {
     OnEnd on_end;
@@ -74,7 +74,13 @@ class Run : private RunEntry {
   Status begin(const RunOptions& options, bool calls_back);
   Status begin_with_threads(const RunOptions& options, bool calls_back);
   Status refuse(const RunOptions& options, Status why);
-  void hold_stream(std::shared_ptr<Gate> gate) { followers_->gate = std::move(gate); }
+  Status enter(Stream& stream);
+  // Its stream has come to it.
+  static void arrive(const SessionRuns::Arrival& arrival);
+  // It has its turn: its thread goes on or, where none waits, it is launched: here where a run
+  // state is at hand, else on a worker, because to build one takes its time.
+  void start();
+  void launch_in_a_row();
   bool is_launched_here() const;
   // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
   bool launch() noexcept;

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "runtime/api/run.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 

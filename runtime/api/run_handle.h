@@ -1,13 +1,47 @@
-// What tests of runs need of a handle besides its public face. Internal to runtime/api and
-// tools/check.
+// RunHandle: a run that Session::run_async() or run_on() has made. Copies refer to the same run.
+//
+// Errors: those of runs in session.h. Threads: any. May outlive its session.
 #pragma once
 
-#include "runtime/api/call.h"
-#include "runtime/device/strand_runner.h"
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "graph/base/status.h"
+#include "runtime/api/run_options.h"
+#include "runtime/api/tensor.h"
 
 namespace eddy {
 
-// As the run's deadline does, at a moment of the caller's.
+class Stream;
+enum class StopReason : uint32_t;
+struct SessionCore;
+
+using RunCallback = std::function<void(Result<NamedTensors>)>;
+
+class RunHandle {
+ public:
+  // Blocks until the run has ended and its callback has returned; the run's result.
+  Status wait();
+  // Blocks for so long at most. True: wait() has its result at once. Where wait() would be refused,
+  // it returns at once.
+  bool wait_for(std::chrono::nanoseconds timeout);
+  bool is_done() const;
+  void cancel();  // no effect once the run has ended; one that still waits ends at once
+
+ private:
+  friend class Session;
+  friend void stop_run(const RunHandle& run, StopReason reason);
+  struct State;
+  explicit RunHandle(std::shared_ptr<State> state);
+  static RunHandle submit(SessionCore& core, Stream* stream_or_null, NamedTensors inputs,
+                          RunCallback callback, const RunOptions& options);
+
+  std::shared_ptr<State> state_;
+};
+
+// For tests: stops the run as its deadline does, at a moment of the caller's.
 void stop_run(const RunHandle& run, StopReason reason);
 
 }  // namespace eddy

@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/api/call.h"
+#include "runtime/api/run_options.h"
+#include "runtime/api/tensor.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {

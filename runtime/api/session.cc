@@ -6,6 +6,7 @@
 
 #include "graph/io/import.h"
 #include "runtime/api/make_session_core.h"
+#include "runtime/api/run.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/device/no_thread.h"
@@ -156,12 +157,12 @@ Result<std::unique_ptr<Stream>> Session::adopt_stream(void* native_stream) {
 }
 
 void Session::cancel_all() {
-  if (!core_->is_in_child()) core_->cancel_all(false);
+  if (!core_->is_in_child()) Run::stop_all(*core_, false);
 }
 
 void Session::close() {
   if (core_->is_in_child()) return;
-  core_->cancel_all(true);
+  Run::stop_all(*core_, true);
   // The run that calls this could never end.
   if (SessionScope::may_not_wait_for(core_.get(), core_->threads.get())) return;
   core_->runs->wait_until_idle();

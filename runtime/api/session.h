@@ -24,11 +24,7 @@
 // fork(): see fork_guard.h. Destruction waits for runs in flight, and cancels nothing.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -37,101 +33,14 @@
 #include "graph/schedule/plan/plan.h"
 #include "runtime/api/call.h"
 #include "runtime/api/library.h"
-#include "runtime/api/shared_threads.h"
+#include "runtime/api/run_handle.h"
+#include "runtime/api/session_options.h"
+#include "runtime/api/session_report.h"
 #include "runtime/api/tensor.h"
-#include "runtime/device/execution_device.h"
-#include "runtime/execute/loop_choice.h"
 
 namespace eddy {
 
-enum class Loops { kAuto, kHost, kDevice };
-enum class Assignment { kAuto, kRank, kMatching, kSerial };
-
-class CostTable;
-class StepObserver;
-struct FluidMachine;
-
-struct SessionOptions {
-  int num_threads = 0;  // CPU workers; 0: one for each processor
-  // Scheduler and workers together with other sessions (num_threads stays 0); null: its own.
-  std::shared_ptr<SharedThreads> threads = {};
-  size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
-  uint32_t max_runs_in_flight = 64;  // further runs wait, in order, for their turn; 0: no limit
-  // Runs that wait: for their turn, behind their stream, and with their outputs for their callback.
-  // Further ones are refused at once, with kResourceExhausted. 0: no limit.
-  uint32_t max_runs_waiting = 65'536;
-  Loops loops = Loops::kAuto;  // who decides a loop's next iteration
-  // With loops auto: loops that a device beside the host's can drive are driven in each way a few
-  // times, then in the fastest. False: by the device.
-  bool measure_loops = true;
-  // Loops that a device drives are driven in this way alone where they can be, else as a captured
-  // graph: for measuring one way.
-  std::optional<LoopChoice::Way> only_loop_way = {};
-  // Loops beside each other become one where a device could drive but some of them at once
-  // (graph/compile/merge_loops.h).
-  bool merges_loops = true;
-  Assignment assignment = Assignment::kAuto;
-  uint32_t max_streams = 0;  // hard cap per device; 0: no cap
-  // What operators were measured to cost (`eddy measure`): decides whether streams pay and, where
-  // asked, what is issued first. Null, and what the table lacks: estimates.
-  std::shared_ptr<const CostTable> costs = {};
-  bool rank_by_costs = false;  // longest chain by cost, not by number of nodes
-  // What Assignment::kAuto simulates plans on, where costs are known or the machine has its
-  // throughput; null: this CPU. Where neither is, it takes one stream unless much work overlaps.
-  std::shared_ptr<const FluidMachine> plan_for = {};
-  // Memory of this size and more that holds a value of changing shape goes back to the pool after
-  // the value's last use; less stays for the next iteration or run.
-  size_t min_released_bytes = 4096;
-  // Constants that kernels have packed let go of their bytes; graph() then lacks them.
-  bool release_constants = true;
-  // Values of fixed shape live in an arena, where the plan has proved that they may; else each
-  // keeps memory of its own.
-  bool use_arenas = true;
-  bool simplify = true;  // fold constants, drop branches never taken and dead nodes
-  // Normalizations behind convolutions become part of their weights: faster, and other bits within
-  // rounding (graph/compile/fold_norms.h).
-  bool folds_norms = false;
-  // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
-  std::vector<std::pair<std::string, int64_t>> dims = {};
-  // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.
-  std::vector<std::pair<std::string, Dims>> input_dims = {};
-  // Asked again and again while the session is made, on that thread; a failure ends it and is what
-  // create() returns. What it throws, or what makes devices does, is one. Empty: it is not asked.
-  std::function<Status()> check = {};
-  // Warnings about a model file, steps of making the session with their times, exceptions of
-  // callbacks. Any thread, one line a call; must not throw.
-  std::function<void(std::string_view line)> log = {};
-  // Makes the device that the session runs on, or hands over one that it shares with others.
-  // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs
-  // polling, runs move while somebody waits for one, or while the host drives their loops.
-  std::function<Result<std::shared_ptr<Device>>()> make_device = {};
-  // Make devices beside it, with memory and kernels of their own (runtime/cuda/make_cuda_device.h):
-  // nodes run on the one that they name (Node::device: its kind, "cuda:1" for the second of a
-  // kind), others on the first that has a kernel for them, the rest on the CPU, with copies planned
-  // between (graph/compile/place.h). Loops that a device can decide by itself may be driven by it,
-  // others by the host. Two GPUs in one session are refused: neither reads the other's staging
-  // memory (kUnsupported).
-  std::vector<MakeDevice> make_devices = {};
-  // A run that a device's loss has ended names the nodes that it was at: their kernels have a small
-  // one each before and behind them, and no loop is one kernel. Without, it names the nearest that
-  // is known: where the host stood, or the loop with its iteration.
-  bool locate_faults = false;
-  // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
-  StepObserver* observer_or_null = nullptr;
-};
-
-struct ValueDescription {
-  std::string name;
-  ValueType type;
-  std::string text;  // "float[batch,576]": with the names of symbolic dimensions
-};
-
-struct LoopReport {
-  std::string path;        // "decode/attend"
-  int64_t iterations = 0;  // of the last time it ran
-  std::string driven;      // "device" or "host"
-  std::string reason;      // why that way
-};
+struct SessionCore;
 
 class Session {
  public:

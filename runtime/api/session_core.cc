@@ -1,6 +1,5 @@
 #include "runtime/api/session_core.h"
 
-#include <deque>
 #include <exception>
 #include <system_error>
 
@@ -35,12 +34,6 @@ Status SessionCore::prepare_threads(const Needs& needs) {
   return Status::ok();
 }
 
-void SessionCore::cancel_all(bool is_closing) {
-  RunList ended = runs->stop_all(is_closing);
-  while (RunEntry* const run = ended.pop_front()) static_cast<Run*>(run)->end(stop_status(*run));
-  runs->let_go();
-}
-
 void SessionCore::call_user(const std::function<void()>& function) const try {
   function();
 } catch (const std::exception& error) {
@@ -52,28 +45,6 @@ void SessionCore::call_user(const std::function<void()>& function) const try {
 void SessionCore::note_refusal(const Status& why) {
   if (!loop_reports.note_refusal(why.message()) || !options.log) return;
   options.log("issued node by node, not recorded: " + why.message());
-}
-
-namespace {
-
-// Runs that end as they start start the next: behind each other, not inside each other.
-template <typename Launch>
-void launch_in_a_row(Run& run, const Launch& launch) {
-  thread_local std::deque<Run*>* row_or_null = nullptr;
-  if (row_or_null != nullptr) return row_or_null->push_back(&run);
-  std::deque<Run*> row = {&run};
-  row_or_null = &row;
-  for (; !row.empty(); row.pop_front()) launch(*row.front());
-  row_or_null = nullptr;
-}
-
-}  // namespace
-
-void SessionCore::start(Run& run) {
-  if (run.is_waited_for) return run.signal_.set();
-  const auto launch = [](Run& next) { next.launch(); };
-  if (run.values_.has_state() || executable->has_free_state()) return launch_in_a_row(run, launch);
-  call_on_worker([&run, launch] { launch_in_a_row(run, launch); });
 }
 
 void SessionCore::call_on_worker(std::function<void()> function) {

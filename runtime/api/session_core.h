@@ -11,9 +11,10 @@
 
 #include "runtime/api/callback_thread.h"
 #include "runtime/api/fork_guard.h"
+#include "runtime/api/library.h"
 #include "runtime/api/loop_reports.h"
-#include "runtime/api/run.h"
-#include "runtime/api/session.h"
+#include "runtime/api/session_options.h"
+#include "runtime/api/session_report.h"
 #include "runtime/api/session_runs.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
@@ -69,12 +70,6 @@ struct SessionCore {
 
   // Which runs are under way; outlives the session where handles of runs do.
   const std::shared_ptr<SessionRuns> runs;
-  // Stops the runs in flight and ends those that wait for their turn or stream; closing: refuses
-  // new ones.
-  void cancel_all(bool is_closing);
-  // A run has got its turn: its thread goes on or, where none waits, it is launched: here where a
-  // run state is at hand, else on a worker, because to build one takes its time.
-  void start(Run& run);
   // On a worker, where the device has workers, which the run has prepared; else here. Afterwards
   // the session may be gone.
   void call_on_worker(std::function<void()> function);

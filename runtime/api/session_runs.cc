@@ -6,7 +6,6 @@
 
 #include "graph/base/check.h"
 #include "runtime/api/session_scope.h"
-#include "runtime/api/stream_place.h"
 
 namespace eddy {
 
@@ -123,7 +122,7 @@ SessionRuns::Admission SessionRuns::enter(RunEntry& run, Status& why) {
   return admit(run, why);
 }
 
-Status SessionRuns::enter_stream(RunEntry& run, StreamPlace& place) {
+Status SessionRuns::enter_stream(RunEntry& run, StreamEntry& place) {
   std::lock_guard lock(mutex_);
   EDDY_RETURN_IF_ERROR(may_wait());
   EDDY_RETURN_IF_ERROR(may_enter(run, RunPhase::kBehindStream));
@@ -146,7 +145,7 @@ bool SessionRuns::undo_enter_stream(RunEntry& run) {
   return is_behind;
 }
 
-SessionRuns::Arrival SessionRuns::leave_stream(StreamPlace& place) {
+SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
   std::lock_guard lock(mutex_);
   --num_places_;
   ++num_holds_;

@@ -38,13 +38,18 @@
 
 namespace eddy {
 
-class StreamPlace;
+struct RunEntry;
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 // From now on; none where it is further than the clock counts.
 Deadline deadline_in(std::chrono::nanoseconds timeout);
 
 enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kRunning, kEnding };
+
+// The place of a run in a stream. Under the mutex; null: the run was stopped there.
+struct StreamEntry {
+  RunEntry* run_or_null = nullptr;
+};
 
 // What SessionRuns knows of a run. Under its mutex, but for what the run sets before it is
 // submitted and reads in its own thread.
@@ -59,7 +64,7 @@ struct RunEntry {
   StopReason stop = StopReason::kRunning;
   bool has_turn = false;
   uint32_t num_stopping = 0;             // threads that stop it right now; it ends after that
-  StreamPlace* place_or_null = nullptr;  // behind its stream
+  StreamEntry* place_or_null = nullptr;  // behind its stream
   std::shared_ptr<void> keeper;          // owns the run until it has ended
   RunEntry* previous_or_null = nullptr;
   RunEntry* next_or_null = nullptr;
@@ -131,7 +136,7 @@ class SessionRuns {
   // Of a run that has ended. Refused, with the reason: it is as it was. Queued: with a thread that
   // waits it has its turn, or has ended, once its signal is set; else it may be gone.
   Admission enter(RunEntry& run, Status& why);
-  Status enter_stream(RunEntry& run, StreamPlace& place);
+  Status enter_stream(RunEntry& run, StreamEntry& place);
   // The stream takes no commands. False: the run was stopped meanwhile, and is ended elsewhere.
   bool undo_enter_stream(RunEntry& run);
   // The run behind the place goes on; null: it was stopped there. Refused, it has to be ended.
@@ -141,7 +146,7 @@ class SessionRuns {
     Admission admission = Admission::kRefused;
     Status why;
   };
-  Arrival leave_stream(StreamPlace& place);
+  Arrival leave_stream(StreamEntry& place);
   // A run with a turn has its state, where stops reach it from now on.
   void reach(RunEntry& run, RunState& state);
   // No stop reaches the run any more; it still has its turn.

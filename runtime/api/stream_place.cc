@@ -1,19 +1,17 @@
 #include "runtime/api/stream_place.h"
 
-#include "runtime/api/session_core.h"
+#include <utility>
 
 namespace eddy {
 
-Status StreamPlace::enter(SessionCore& core, Stream& stream, Run& run) {
-  Device& device = core.stream_device();
-  std::unique_ptr<StreamPlace> place(new StreamPlace(core, run));
+Status StreamPlace::enter(Device& device, Stream& stream, std::shared_ptr<Gate> gate,
+                          SessionRuns& runs, RunEntry& run, GoOn go_on) {
+  std::unique_ptr<StreamPlace> place(new StreamPlace(runs, run, go_on));
   EDDY_ASSIGN_OR_RETURN(place->front_, device.create_event());
-  EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<Gate> gate, device.create_gate());
-  run.hold_stream(gate);
-  EDDY_RETURN_IF_ERROR(core.runs->enter_stream(run, *place));
+  EDDY_RETURN_IF_ERROR(runs.enter_stream(run, *place));
   Event& front = *place->front_;
-  if (!stream.record(front) || !stream.hold(gate)) {
-    if (!core.runs->undo_enter_stream(run)) return Status::ok();
+  if (!stream.record(front) || !stream.hold(std::move(gate))) {
+    if (!runs.undo_enter_stream(run)) return Status::ok();
     const Status health = device.health();
     return health.is_ok()
                ? run_failed("the stream takes no commands; if it captures, end that first")
@@ -26,15 +24,12 @@ Status StreamPlace::enter(SessionCore& core, Stream& stream, Run& run) {
 
 // The event is not touched by those that call its listener.
 void StreamPlace::on_complete() {
-  SessionCore& core = core_;
-  const SessionRuns::Arrival arrival = core.runs->leave_stream(*this);
+  SessionRuns& runs = runs_;
+  const GoOn go_on = go_on_;
+  const SessionRuns::Arrival arrival = runs.leave_stream(*this);
   delete this;
-  if (arrival.run_or_null != nullptr) {
-    Run& run = static_cast<Run&>(*arrival.run_or_null);
-    if (arrival.admission == SessionRuns::Admission::kTurn) core.start(run);
-    if (arrival.admission == SessionRuns::Admission::kRefused) run.end(arrival.why);
-  }
-  core.runs->let_go();
+  if (arrival.run_or_null != nullptr) go_on(arrival);
+  runs.let_go();
 }
 
 }  // namespace eddy

@@ -11,22 +11,27 @@
 
 #include <memory>
 
-#include "runtime/api/run.h"
+#include "runtime/api/session_runs.h"
 
 namespace eddy {
 
-class StreamPlace : private EventListener {
+class StreamPlace : private EventListener, private StreamEntry {
  public:
-  // The run goes on by itself from here. A failure leaves it as it was.
-  static Status enter(SessionCore& core, Stream& stream, Run& run);
+  // The run at the place goes on or, refused, ends.
+  using GoOn = void (*)(const SessionRuns::Arrival& arrival);
 
-  RunEntry* run_or_null = nullptr;  // under the mutex of SessionRuns; null: it was stopped
+  // The run goes on by itself from here, with the gate open at its end. A failure leaves it as it
+  // was.
+  static Status enter(Device& device, Stream& stream, std::shared_ptr<Gate> gate, SessionRuns& runs,
+                      RunEntry& run, GoOn go_on);
 
  private:
-  StreamPlace(SessionCore& core, Run& run) : run_or_null(&run), core_(core) {}
+  StreamPlace(SessionRuns& runs, RunEntry& run, GoOn go_on)
+      : StreamEntry{&run}, runs_(runs), go_on_(go_on) {}
   void on_complete() override;
 
-  SessionCore& core_;
+  SessionRuns& runs_;
+  const GoOn go_on_;
   std::unique_ptr<Event> front_;
 };
 

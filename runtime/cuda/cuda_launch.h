@@ -9,7 +9,7 @@
 // Only in captures, where the launches cost the host nothing, so the time between kernels counts;
 // launched one by one, kernels come further apart than that. Only kernels that wait: those of
 // ops/cuda; libraries launch their own.
-// Only where the context says so, and that is found out once: allow_programmatic_launch().
+// Only where the context says so, and that is found out once (programmatic_launch.h).
 //
 // Every launch is given its stream's guard (launch_guards.h), which kernels that compute look at
 // first (is_called_off, ops/cuda/device/grid_order_inl.h); null but in a body that holds several
@@ -22,16 +22,8 @@
 
 namespace eddy {
 
-struct CudaLoopKernels;
-
 // `params`: the kernel's first parameter, a struct; copied by the driver.
 Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_blocks,
                    uint32_t num_threads, const void* params, CuStream stream);
-
-// Lets kernels of the context be launched so, if the device can and the driver takes a graph with
-// such edges wherever a program's has them: in streams that part and meet, beside copies, in loops
-// and branches and behind them. Else all stays as it was, and the status says why. The graph is
-// made and dropped, not launched. Cost: an instantiation.
-Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels);
 
 }  // namespace eddy

@@ -67,7 +67,7 @@ struct CudaShared {
   bool has_memory_words = false;
 };
 
-class CudaStream : public Stream {
+class CudaStream : public Stream, public WatchedStream {
  public:
   static constexpr uint64_t kCredit = 512;    // positions in flight; the driver blocks near 1000
   static constexpr uint64_t kMarkEvery = 64;  // positions
@@ -90,22 +90,12 @@ class CudaStream : public Stream {
   bool listen_or_idle(EventListener& listener) override;
   void* native() const override { return stream_; }
 
-  // Both for CudaStreamList. poll() marks where that is wanted, and takes out the listeners when
-  // the stream is idle; issue_kept() hands on what was kept, as far as that may be. True when
-  // something moved.
-  struct Polled {
-    bool has_moved;
-    bool has_issuable;  // issue_kept() would move something
-  };
-  Polled poll(std::vector<EventListener*>& ready);
-  bool issue_kept();
-  // True where all of its work is known to have ended: then it is watched no more.
-  bool leave_watch();
-  // Also for it: marks what has been issued and takes note of earlier marks, even while a Work is
-  // issued.
-  void mark_now();
-  // Whether it has work that is not known to have ended; then the next poll() sees to it.
-  bool has_work() const {
+  // For CudaStreamList.
+  Polled poll(std::vector<EventListener*>& ready) override;
+  bool issue_kept() override;
+  bool leave_watch() override;
+  void mark_now() override;
+  bool has_work() const override {
     std::lock_guard lock(mutex_);
     return has_work_locked();
   }

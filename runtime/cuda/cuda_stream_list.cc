@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
-#include "runtime/cuda/cuda_stream.h"
 
 namespace eddy {
 
-void CudaStreamList::watch(CudaStream& stream) {
+void CudaStreamList::watch(WatchedStream& stream) {
   std::lock_guard lock(mutex_);
   EDDY_DCHECK(find_or_null(&stream) == nullptr) << "a stream is watched twice";
   entries_.push_back({&stream});
 }
 
-void CudaStreamList::remove(CudaStream& stream) {
+void CudaStreamList::remove(WatchedStream& stream) {
   std::unique_lock lock(mutex_);
   has_left_.wait(lock, [&] {
     const Entry* const entry = find_or_null(&stream);
@@ -29,17 +28,17 @@ size_t CudaStreamList::num_watched() {
 
 bool CudaStreamList::poll(std::vector<EventListener*>& ready) {
   bool has_moved = false;
-  std::vector<CudaStream*> keeping;
+  std::vector<WatchedStream*> keeping;
   {
     std::lock_guard lock(mutex_);
     std::erase_if(entries_, [&](const Entry& entry) {
-      const CudaStream::Polled polled = entry.stream->poll(ready);
+      const WatchedStream::Polled polled = entry.stream->poll(ready);
       has_moved |= polled.has_moved;
       if (polled.has_issuable) keeping.push_back(entry.stream);
       return entry.num_issuers == 0 && entry.stream->leave_watch();
     });
   }
-  for (CudaStream* stream : keeping) has_moved |= issue_kept(stream);
+  for (WatchedStream* stream : keeping) has_moved |= issue_kept(stream);
   return has_moved;
 }
 
@@ -55,13 +54,13 @@ bool CudaStreamList::has_work() {
   return has_work;
 }
 
-CudaStreamList::Entry* CudaStreamList::find_or_null(const CudaStream* stream) {
+CudaStreamList::Entry* CudaStreamList::find_or_null(const WatchedStream* stream) {
   const auto found = std::ranges::find(entries_, stream, &Entry::stream);
   return found == entries_.end() ? nullptr : &*found;
 }
 
 // It may have ended since it was seen; another one in its place is asked the same.
-bool CudaStreamList::issue_kept(CudaStream* stream) {
+bool CudaStreamList::issue_kept(WatchedStream* stream) {
   {
     std::lock_guard lock(mutex_);
     Entry* const entry = find_or_null(stream);

@@ -18,15 +18,36 @@
 
 namespace eddy {
 
-class CudaStream;
 class EventListener;
+
+// A stream of the list.
+class WatchedStream {
+ public:
+  struct Polled {
+    bool has_moved;
+    bool has_issuable;  // issue_kept() would move something
+  };
+  // Marks where that is wanted, and takes out the listeners when the stream is idle.
+  virtual Polled poll(std::vector<EventListener*>& ready) = 0;
+  // Hands on what was kept, as far as that may be. True when something moved.
+  virtual bool issue_kept() = 0;
+  // True where all of its work is known to have ended: then it is watched no more.
+  virtual bool leave_watch() = 0;
+  // Marks what has been issued and takes note of earlier marks, even while a Work is issued.
+  virtual void mark_now() = 0;
+  // Whether it has work that is not known to have ended; then the next poll() sees to it.
+  virtual bool has_work() const = 0;
+
+ protected:
+  ~WatchedStream() = default;
+};
 
 class CudaStreamList {
  public:
   // It has work; it is not watched.
-  void watch(CudaStream& stream);
+  void watch(WatchedStream& stream);
   // It ends, idle.
-  void remove(CudaStream& stream);
+  void remove(WatchedStream& stream);
   size_t num_watched();
   // Polls each stream and hands on what each keeps. True when something moved.
   bool poll(std::vector<EventListener*>& ready);
@@ -37,11 +58,11 @@ class CudaStreamList {
 
  private:
   struct Entry {
-    CudaStream* stream;
+    WatchedStream* stream;
     int num_issuers = 0;  // threads that hand on what it keeps
   };
-  Entry* find_or_null(const CudaStream* stream);
-  bool issue_kept(CudaStream* stream);
+  Entry* find_or_null(const WatchedStream* stream);
+  bool issue_kept(WatchedStream* stream);
 
   std::mutex mutex_;
   std::condition_variable has_left_;  // an issuer has

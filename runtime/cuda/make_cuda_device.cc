@@ -10,9 +10,9 @@
 #include "ops/cuda/images/image.h"
 #include "ops/cuda/text/persistent_text.h"
 #include "runtime/cuda/cuda_graph_capture.h"
-#include "runtime/cuda/cuda_launch.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_transfers.h"
+#include "runtime/cuda/programmatic_launch.h"
 
 namespace eddy {
 namespace {

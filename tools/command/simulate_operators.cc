@@ -9,6 +9,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/files/operator_file.h"
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/operators/part_cost.h"
 #include "graph/strategy/tasks/strategy_simulation.h"
 #include "graph/strategy/tasks/task_label.h"

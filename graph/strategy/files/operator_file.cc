@@ -10,6 +10,7 @@
 #include "graph/strategy/files/file_entries.h"
 #include "graph/strategy/files/graph_reader.h"
 #include "graph/strategy/operators/memory_meter.h"
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/operators/part_cost.h"
 #include "graph/strategy/scenarios/expand_graph.h"
 

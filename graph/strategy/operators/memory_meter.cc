@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/operators/weight_slices.h"
 
 namespace eddy {

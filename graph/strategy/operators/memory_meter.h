@@ -1,5 +1,5 @@
 // MemoryMeter: the bytes that each device holds under a strategy, kept up to date while single
-// operators change (operator_graph.h's memory_use() says the same from scratch).
+// operators change (memory_use() says the same from scratch).
 //
 // Where no device has a limit the meter does nothing and always fits. Sums are exact, whatever the
 // sizes: of a limited device, since it begins within its limit.

@@ -98,19 +98,4 @@ Status check_config(const Operator& op, const OperatorConfig& config, const Topo
 OperatorConfig single_config(const Operator& op, uint32_t device);
 Strategy single_device_strategy(const OperatorGraph& graph, const Topology& topology);
 
-// Bytes that each node of the topology holds under the strategy: outputs of its parts (all of
-// them: training keeps activations), and its weights, thrice in training (with their gradients
-// and one moment).
-std::vector<int64_t> memory_use(const OperatorGraph& graph, const Topology& topology,
-                                const Strategy& strategy);
-// What that is the sum of; it stays at the most that a number holds.
-void add_bytes(int64_t& to, int64_t bytes);
-void add_output_bytes(const OperatorGraph& graph, const Strategy& strategy,
-                      std::vector<int64_t>& bytes);
-void add_weight_bytes(const OperatorGraph& graph, const Strategy& strategy,
-                      std::vector<int64_t>& bytes);
-// Fails, naming the device, when one holds more than its capacity.
-Status check_capacity(const std::vector<int64_t>& bytes, const Topology& topology);
-Status check_memory(const OperatorGraph& graph, const Topology& topology, const Strategy& strategy);
-
 }  // namespace eddy

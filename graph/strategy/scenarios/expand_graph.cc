@@ -8,6 +8,7 @@
 #include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/scenarios/graph_reads.h"
 #include "graph/strategy/scenarios/region_transfers.h"
 #include "graph/strategy/tasks/build_task_graph.h"

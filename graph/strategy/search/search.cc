@@ -9,6 +9,7 @@
 #include "graph/base/random.h"
 #include "graph/simulate/full_simulation.h"
 #include "graph/strategy/operators/memory_meter.h"
+#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/search/baselines.h"
 #include "graph/strategy/tasks/build_task_graph.h"
 #include "graph/strategy/tasks/strategy_simulation.h"

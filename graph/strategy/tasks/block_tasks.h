@@ -1,4 +1,4 @@
-// BlockTimeline::Tasks: a BlockGraph, as EventLoop takes it.
+// BlockTasks: a BlockGraph, as EventLoop takes it, and the times of its tasks while that goes on.
 //
 // take() starts a task, notifies all that wait for it of its end, and puts those that wait
 // for nothing else into the calendar, and its transfers, as one entry: kFollowers + the task.
@@ -19,11 +19,29 @@
 
 #include "graph/base/check.h"
 #include "graph/simulate/event_loop.h"
-#include "graph/strategy/tasks/block_timeline.h"
+#include "graph/strategy/tasks/block_graph.h"
 
 namespace eddy {
 
-struct BlockTimeline::Tasks {
+struct BlockTasks {
+  // 16 bytes: what a task is until it is taken, and when it runs afterwards.
+  struct Task {
+    double ready;
+    union {
+      uint32_t num_predecessors;  // not yet taken
+      double start;
+    };
+  };
+  static_assert(sizeof(Task) == 16);
+  struct Shard {
+    double ready;
+    uint32_t num_parts;  // not yet taken
+  };
+  struct Device {
+    double end;    // of what it has done
+    double bound;  // that, and what it still has to do
+  };
+
   static constexpr uint32_t kFollowers = BlockGraph::kMaxSlots;
   static constexpr uint32_t kTransfer = BlockGraph::kMaxSlots;
   static constexpr uint32_t kShard = BlockGraph::kShard;

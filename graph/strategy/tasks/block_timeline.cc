@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "graph/base/check.h"
-#include "graph/strategy/tasks/block_tasks.h"
 
 namespace eddy {
 namespace {
@@ -76,8 +75,8 @@ double BlockTimeline::first_instant(const BlockGraph& graph) {
       if (before.num_transfers + row.num_transfers != 0) instant = std::min(instant, end);
       for (const uint32_t to : row.local_deps(graph.local_deps().data())) {
         if (to < first_new) continue;
-        double& earliest =
-            earliest_[to < Tasks::kShard ? to - first_new : num_new + (to - Tasks::kShard)];
+        double& earliest = earliest_[to < BlockTasks::kShard ? to - first_new
+                                                             : num_new + (to - BlockTasks::kShard)];
         earliest = earliest == kNever ? end : std::max(earliest, end);
       }
     });
@@ -119,7 +118,7 @@ void BlockTimeline::prepare(const BlockGraph& graph, double horizon) {
 // What was ready before the instant stays as it was.
 void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
   const uint32_t first_new = graph.first_new_slot();
-  const Tasks tasks = make_tasks(graph, 0);
+  const BlockTasks tasks = make_tasks(graph, 0);
   const auto is_kept = [&](uint32_t slot) {
     return slot < first_new && old_.tasks[slot].ready < instant;
   };
@@ -157,12 +156,12 @@ void BlockTimeline::keep_prefix(const BlockGraph& graph, double instant) {
       }
     }
   }
-  for (Device& device : devices_) device.bound += device.end;
+  for (BlockTasks::Device& device : devices_) device.bound += device.end;
 }
 
 // Only parts can wait for nothing.
 void BlockTimeline::find_roots(const BlockGraph& graph) {
-  const Tasks tasks = make_tasks(graph, 0);
+  const BlockTasks tasks = make_tasks(graph, 0);
   for (const BlockGraph::Block& block : graph.blocks()) {
     for (uint32_t slot = block.first; slot < block.first + block.count; ++slot) {
       if (graph.num_predecessors()[slot] == 0) tasks.put_task(slot, 0);
@@ -186,7 +185,7 @@ SimulationEnd BlockTimeline::simulate(const BlockGraph& graph, double threshold)
   return run<true>(graph, threshold);
 }
 
-BlockTimeline::Tasks BlockTimeline::make_tasks(const BlockGraph& graph, double limit) {
+BlockTasks BlockTimeline::make_tasks(const BlockGraph& graph, double limit) {
   return {graph.tasks().data(),
           graph.transfers().data(),
           graph.rows().data(),
@@ -205,7 +204,7 @@ BlockTimeline::Tasks BlockTimeline::make_tasks(const BlockGraph& graph, double l
 
 template <bool kIsBounded>
 SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
-  Tasks tasks = make_tasks(graph, limit_of(threshold));
+  BlockTasks tasks = make_tasks(graph, limit_of(threshold));
   if (!loop_.run<kIsBounded>(tasks)) return SimulationEnd::kExceeds;
   finish();
   if (may_be_overflow(new_.makespan)) return SimulationEnd::kOverflow;
@@ -216,7 +215,7 @@ SimulationEnd BlockTimeline::run(const BlockGraph& graph, double threshold) {
 
 void BlockTimeline::finish() {
   new_.makespan = 0;
-  for (const Device& device : devices_) new_.makespan = std::max(new_.makespan, device.end);
+  for (const auto& device : devices_) new_.makespan = std::max(new_.makespan, device.end);
 }
 
 }  // namespace eddy

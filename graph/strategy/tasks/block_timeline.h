@@ -27,6 +27,7 @@
 #include "graph/simulate/event_loop.h"
 #include "graph/simulate/timeline.h"
 #include "graph/strategy/tasks/block_graph.h"
+#include "graph/strategy/tasks/block_tasks.h"
 
 namespace eddy {
 
@@ -46,30 +47,11 @@ class BlockTimeline {
   double transfer_start(uint32_t transfer) const { return current().transfer_starts[transfer]; }
 
  private:
-  // 16 bytes: what a task is until it is taken, and when it runs afterwards.
-  struct Task {
-    double ready;
-    union {
-      uint32_t num_predecessors;  // not yet taken
-      double start;
-    };
-  };
-  static_assert(sizeof(Task) == 16);
   struct Times {
-    std::vector<Task> tasks;              // by slot
+    std::vector<BlockTasks::Task> tasks;  // by slot
     std::vector<double> transfer_starts;  // ready when the task ends that they wait for
     double makespan = 0;
   };
-  struct Shard {
-    double ready;
-    uint32_t num_parts;  // not yet taken
-  };
-  struct Device {
-    double end;    // of what it has done
-    double bound;  // that, and what it still has to do
-  };
-
-  struct Tasks;
 
   const Times& current() const { return is_simulated_ ? new_ : old_; }
   double first_instant(const BlockGraph& graph);
@@ -78,7 +60,7 @@ class BlockTimeline {
   void find_roots(const BlockGraph& graph);
   template <bool kIsBounded>
   SimulationEnd run(const BlockGraph& graph, double threshold);
-  Tasks make_tasks(const BlockGraph& graph, double limit);
+  BlockTasks make_tasks(const BlockGraph& graph, double limit);
   void finish();
 
   Times old_;
@@ -87,8 +69,8 @@ class BlockTimeline {
   bool is_simulated_ = false;
 
   // Of one simulation.
-  std::vector<Device> devices_;
-  std::vector<Shard> shards_;
+  std::vector<BlockTasks::Device> devices_;
+  std::vector<BlockTasks::Shard> shards_;
   std::vector<double> earliest_;  // by new slot or shard: when what it waits for ended, of old
 
   EventLoop loop_;  // keys have a slot, that may be kTransfer + a transfer

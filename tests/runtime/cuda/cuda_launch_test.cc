@@ -10,6 +10,7 @@
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_graph_capture.h"
+#include "runtime/cuda/programmatic_launch.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 

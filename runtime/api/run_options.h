@@ -1,0 +1,34 @@
+// RunOptions: what one run is asked for besides its values.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/output_stream.h"
+
+namespace eddy {
+
+class TraceRecorder;
+
+// The rows of an output go to the stream, too (output_stream.h).
+struct StreamedOutput {
+  std::string output;
+  std::shared_ptr<OutputStream> stream;
+};
+
+struct RunOptions {
+  // From the call on, turns and streams waited for included. A run that ends later fails with
+  // kDeadlineExceeded, also when its outputs were made; one that still waits ends at once.
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  // Spans of this run go there (runtime/trace); one traced run at a time. A Call is traced by
+  // giving the recorder to prepare().
+  TraceRecorder* trace_or_null = nullptr;
+  // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
+  // loops.
+  std::vector<StreamedOutput> streams = {};
+};
+
+}  // namespace eddy

@@ -1,0 +1,18 @@
+// allow_programmatic_launch: lets kernels of a context be launched programmatically
+// (cuda_launch.h), if the device can and the driver takes a graph with such edges wherever a
+// program's has them: in streams that part and meet, beside copies, in loops and branches and
+// behind them.
+//
+// The graph is made and dropped, not launched. Where it fails, all stays as it was, and the status
+// says why: kUnsupported where the device or its driver lacks what it needs.
+// Threads: that which makes the device. Cost: an instantiation.
+#pragma once
+
+#include "runtime/cuda/cuda_context.h"
+#include "runtime/cuda/cuda_graph_capture.h"
+
+namespace eddy {
+
+Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels);
+
+}  // namespace eddy
