@@ -473,7 +473,7 @@ Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log)
   bound_.push_back(&exec);
   if (log != nullptr) {
     for (const TensorView& input : exec.inputs) log->push_back(input.data);
-    for (const TensorView& output : exec.outputs) log->push_back(output.data);
+    for (const TensorView& output : exec.outputs()) log->push_back(output.data);
   }
   if (exec.enqueue(native, true)) return Status::ok();
   Status error = std::move(exec.error);

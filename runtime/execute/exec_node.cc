@@ -54,11 +54,11 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
 }
 
 bool same_shapes(const ExecNode& node) {
-  if (!node.shapes->are_known || node.has_host_values) return false;
+  if (!node.changing->are_types_known || node.has_host_values) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorView& view = node.inputs[i];
     if (view.is_omitted()) continue;
-    const Dims& last = node.shapes->input_types[i].tensor.dims;
+    const Dims& last = node.changing->input_types[i].tensor.dims;
     if (last.rank() != view.rank || !std::equal(last.begin(), last.end(), view.dims)) return false;
   }
   return true;
@@ -68,13 +68,14 @@ Status infer_outputs(ExecNode& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorView& view = node.inputs[i];
     if (!view.is_omitted())
-      node.shapes->input_types[i] = TensorType(view.element, Dims(view.shape()));
+      node.changing->input_types[i] = TensorType(view.element, Dims(view.shape()));
   }
-  std::fill(node.shapes->output_types.begin(), node.shapes->output_types.end(), ValueType());
-  InferContext context(node.node->attributes, node.shapes->input_type_pointers, node.shapes->values,
-                       node.shapes->output_types, node.node->opset_version);
+  std::fill(node.changing->output_types.begin(), node.changing->output_types.end(), ValueType());
+  InferContext context(node.node->attributes, node.changing->input_type_pointers,
+                       node.changing->values, node.changing->output_types,
+                       node.node->opset_version);
   EDDY_RETURN_IF_ERROR(node.node->op->infer(context));
-  for (const ValueType& type : node.shapes->output_types) {
+  for (const ValueType& type : node.changing->output_types) {
     if (!type.tensor.is_static()) {
       return internal_error("the shape rule of " + node.node->op->name +
                             " left an output shape open: " + to_string(type));
@@ -83,7 +84,7 @@ Status infer_outputs(ExecNode& node) {
     Result<size_t> bytes = tensor_size_bytes(type.tensor.element, type.tensor.dims.span());
     if (!bytes.is_ok()) return bytes.status();
   }
-  node.shapes->are_known = true;
+  node.changing->are_types_known = true;
   return Status::ok();
 }
 
@@ -102,7 +103,8 @@ bool read_inputs(ExecNode& node) {
 }
 
 void release_inputs(ExecNode& node) {
-  for (Slot* slot : node.release) slot->release(node.min_released_bytes);
+  if (node.changing == nullptr) return;
+  for (Slot* slot : node.changing->release) slot->release(node.changing->min_released_bytes);
 }
 
 bool refresh_shapes(ExecNode& node) {
@@ -144,14 +146,14 @@ bool charge_strings(ExecNode& node) {
   for (const TensorView& input : node.inputs) longest_made += longest(strings_of(input));
   const size_t bytes_each = heap_bytes(std::max(longest_made, kLongestNumber));
   for (size_t i = 0; i < node.out.size(); ++i) {
-    if (node.outputs[i].element != ElementType::kString) continue;
+    if (node.args.outputs[i].element != ElementType::kString) continue;
     Buffer* const buffer = node.out[i].slot->buffer.get();
     size_t bytes = 0;
-    const bool is_counted =
-        !__builtin_mul_overflow(bytes_each, static_cast<size_t>(node.outputs[i].count()), &bytes);
+    const bool is_counted = !__builtin_mul_overflow(
+        bytes_each, static_cast<size_t>(node.args.outputs[i].count()), &bytes);
     if (is_counted && (buffer == nullptr || buffer->owner->charge_strings(buffer, bytes))) continue;
     return fail(node,
-                resource_exhausted("no memory for " + std::to_string(node.outputs[i].count()) +
+                resource_exhausted("no memory for " + std::to_string(node.args.outputs[i].count()) +
                                    " strings of up to " + std::to_string(bytes_each) +
                                    " bytes each within the limit"));
   }
@@ -162,8 +164,8 @@ bool charge_strings(ExecNode& node) {
 void settle_strings(const ExecNode& node) {
   for (size_t i = 0; i < node.out.size(); ++i) {
     Buffer* const buffer = node.out[i].slot->buffer.get();
-    if (node.outputs[i].element != ElementType::kString || buffer == nullptr) continue;
-    buffer->owner->charge_strings(buffer, heap_bytes(strings_of(node.outputs[i])));
+    if (node.args.outputs[i].element != ElementType::kString || buffer == nullptr) continue;
+    buffer->owner->charge_strings(buffer, heap_bytes(strings_of(node.args.outputs[i])));
   }
 }
 
@@ -184,7 +186,7 @@ inline bool run_kernel(ExecNode& node) {
 
 Status call_value_kernel(const ExecNode& node, ValueContext& context) {
   try {
-    return node.run_value(context);
+    return node.kernel->run_value(context);
   } catch (const std::exception& error) {
     return run_failed(std::string("the kernel threw: ") + error.what());
   } catch (...) {
@@ -196,9 +198,9 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
 [[gnu::always_inline]] inline bool prepare_fixed(ExecNode& node) {
   node.ExecNode::reach();
   for (const ExecNode::Refresh& each : node.refresh) each.to->data = each.from->view.data;
-  for (const ExecNode::Output& output : node.moving) {
+  for (const ExecNode::Output& output : node.moving()) {
     Slot& slot = *output.slot;
-    if (output.planned_bytes > 0) {
+    if (output.is_planned) {
       output.view->data = slot.view.data;
       continue;
     }
@@ -221,11 +223,8 @@ Status call_value_kernel(const ExecNode& node, ValueContext& context) {
 bool ExecNode::prepare() { return prepare_fixed(*this); }
 
 void ExecNode::use(const BoundKernel& kernel) {
+  this->kernel = &kernel;
   run = kernel.run;
-  run_value = kernel.run_value;
-  start = kernel.start;
-  count_tiles = kernel.count_tiles;
-  run_tile = kernel.run_tile;
   args.state = kernel.state.get();
 }
 
@@ -244,7 +243,7 @@ bool ExecNode::is_recordable() const {
 
 void ExecNode::add_addresses(std::vector<const void*>& addresses) const {
   for (const Refresh& each : refresh) addresses.push_back(each.to->data);
-  for (const Output& output : moving) addresses.push_back(output.view->data);
+  for (const Output& output : moving()) addresses.push_back(output.view->data);
 }
 
 bool ExecNode::enqueue(NativeStream stream, bool is_recorded) {
@@ -270,24 +269,24 @@ bool prepare_dynamic(ExecNode& node) {
   if (!read_inputs(node) || !refresh_shapes(node)) return false;
   for (size_t i = 0; i < node.out.size(); ++i) {
     Slot& slot = *node.out[i].slot;
-    const TensorType& type = node.shapes->output_types[i].tensor;
+    const TensorType& type = node.changing->output_types[i].tensor;
     slot.set_tensor(type.element, type.dims.span());
     const auto bytes = tensor_size_bytes(type.element, type.dims.span());
     if (!bytes.is_ok()) return fail(node, bytes.status());
-    const size_t planned_bytes = node.out[i].planned_bytes;
+    const bool is_planned = node.out[i].is_planned;
     OutputTargets* const targets = node.out[i].targets_or_null;
-    if (*bytes > planned_bytes && planned_bytes > 0) {
+    if (is_planned && *bytes > node.out[i].size_bytes) {
       return fail(node, run_failed("output " + std::to_string(i) + " of " + node.node->op->name +
                                    " has shape " + to_string(type.dims) +
                                    ", more than was inferred for it"));
     }
-    if (planned_bytes > 0) {
+    if (is_planned) {
       // Its slot stands there.
     } else if (targets == nullptr || !targets->give_to(slot, *bytes)) {
       const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
       if (!appended && !make_writable(node, node.out[i])) return false;
     }
-    node.outputs[i] = slot.view;
+    node.args.outputs[i] = slot.view;
   }
   return true;
 }
@@ -322,7 +321,7 @@ bool run_view(void* exec_node) {
     return fail(node, std::move(status));
   }
   if (output.kind == ValueKind::kTensor) {
-    const TensorType& type = node.shapes->output_types[0].tensor;
+    const TensorType& type = node.changing->output_types[0].tensor;
     output.set_tensor(type.element, type.dims.span());
   }
   release_inputs(node);

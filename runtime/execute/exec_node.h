@@ -42,43 +42,43 @@ struct ExecNode : RecordableWork {
     TensorView* to;
     const Slot* from;
   };
-  std::vector<Refresh> refresh;
+  std::span<const Refresh> refresh;
   struct Output {
-    Slot* slot;
-    TensorView* view;
-    size_t size_bytes;                         // fixed only
-    size_t planned_bytes = 0;                  // its slot stands at a place of the plan
+    Slot* slot = nullptr;
+    TensorView* view = nullptr;
+    uint64_t size_bytes : 63 = 0;              // of fixed shape, or of its place
+    uint64_t is_planned : 1 = 0;               // its slot stands at a place of the plan
     OutputTargets* targets_or_null = nullptr;  // memory of the caller that is bound for it
   };
-  std::vector<Output> out;
-  std::span<const Output> moving;  // fixed: all of them where any one's memory may change
+  std::span<Output> out;
+  // fixed: all of them where any one's memory may change
+  std::span<const Output> moving() const {
+    return has_moving_outputs ? std::span<const Output>(out) : std::span<const Output>();
+  }
 
-  // Of calls that may answer later (exec_start.h), or fall apart into tiles.
-  StartFunction start = nullptr;
-  TileCountFunction count_tiles = nullptr;
-  TileFunction run_tile = nullptr;
+  std::span<Slot*> input_slots;  // null: omitted
+  std::span<TensorView> inputs;
+  std::span<TensorView> outputs() const { return {args.outputs, args.num_outputs}; }
 
-  std::vector<Slot*> input_slots;  // null: omitted
-  std::vector<TensorView> inputs;
-  std::vector<TensorView> outputs;
-
-  Allocator* memory = nullptr;  // its device's
-  // Outputs' memory, where it is not its device's (ToHost).
-  Allocator* output_memory = nullptr;
+  Allocator* output_memory = nullptr;  // its device's, or the host's (ToHost)
   RunState* state = nullptr;
   const Node* node = nullptr;
   NodeId id;
-  std::atomic<uint32_t>* current_node = nullptr;  // of its strand
-  Status error;
-  ValueKernelFunction run_value = nullptr;
-
+  bool has_moving_outputs = false;
   // fixed, on another device than the host's; else false. What a copy to the device reads where it
   // stands must be memory that the device reads when it runs, not what it is given when it is
   // issued.
   bool may_be_recorded = false;
+  bool may_append = false;  // dynamic, and input 0 is not used after this node
+  bool makes_strings = false;
+  bool has_host_values = false;                   // shapes depend on contents that are not constant
+  std::atomic<uint32_t>* current_node = nullptr;  // of its strand
+  Status error;
+  const BoundKernel* kernel = nullptr;
+
   const Staging* reads_staging_of_or_null = nullptr;  // input 0 must be its memory
   bool prepare() override;
-  bool may_move() const override { return !refresh.empty() || !moving.empty(); }
+  bool may_move() const override { return !refresh.empty() || has_moving_outputs; }
   void reach() override { current_node->store(id.index(), std::memory_order_relaxed); }
   bool is_recordable() const override;
   void add_addresses(std::vector<const void*>& addresses) const override;
@@ -95,29 +95,23 @@ struct ExecNode : RecordableWork {
   // All arguments are where their values are now.
   void bind();
 
-  // Slots whose last use this is (release_plan.h); never for `fixed`.
-  std::vector<Slot*> release;
-  size_t min_released_bytes = 0;
-
-  // dynamic
-  bool may_append = false;  // and input 0 is not used after this node
-  bool makes_strings = false;
-  bool has_host_values = false;  // shapes depend on contents that are not constant
-  // What the operator's shape rule reads and gives; of `dynamic` and `view` only, others do
-  // without.
-  struct Shapes {
-    Shapes(size_t num_inputs, size_t num_outputs)
+  // What all but `fixed` need: what the operator's shape rule reads and gives (not for `value`),
+  // and slots whose last use this is (release_plan.h).
+  struct Changing {
+    Changing(size_t num_inputs, size_t num_outputs)
         : input_types(num_inputs),
           output_types(num_outputs),
           input_type_pointers(num_inputs, nullptr),
           values(num_inputs, nullptr) {}
-    bool are_known = false;  // the types are of the last execution
+    bool are_types_known = false;  // they are of the last execution
     std::vector<ValueType> input_types;
     std::vector<ValueType> output_types;
     std::vector<const ValueType*> input_type_pointers;
     std::vector<const TensorView*> values;  // views of host-value inputs, else null
+    std::vector<Slot*> release;
+    size_t min_released_bytes = 0;
   };
-  std::unique_ptr<Shapes> shapes;
+  std::unique_ptr<Changing> changing;
 };
 
 bool run_fixed(void* exec_node);

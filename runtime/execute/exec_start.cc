@@ -100,7 +100,7 @@ CallOutcome start_pending(ExecNode& node, const Resume& resume) {
   control.add_listener(receiver);
   CallOutcome outcome = CallOutcome::kFailed;
   call_or_note(node.error,
-               [&] { return (outcome = node.start(node.args, call)) != CallOutcome::kFailed; });
+               [&] { return (outcome = node.kernel->start(node.args, call)) != CallOutcome::kFailed; });
   if (outcome == CallOutcome::kLater && !call.is_open()) return outcome;
   if (outcome == CallOutcome::kLater) {
     node.error = internal_error("the kernel of " + node.node->op->name +
@@ -115,7 +115,7 @@ CallOutcome start_pending(ExecNode& node, const Resume& resume) {
 
 CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
   Workers* const workers = node.state->executable().host().workers_or_null();
-  const uint32_t num_tiles = node.count_tiles(node.args);
+  const uint32_t num_tiles = node.kernel->count_tiles(node.args);
   const int num_workers = node.state->executable().host().num_workers();
   const int num_idle = workers == nullptr ? 0 : std::min(workers->num_idle(), num_workers - 1);
   if (num_tiles < 2 || num_idle < 1) {
@@ -152,7 +152,7 @@ bool TileTeam::work() {
       KernelArgs args = node_.args;
       args.scratch = nullptr;
       args.error = &error;
-      const bool is_ok = call_or_note(error, [&] { return node_.run_tile(args, tile); });
+      const bool is_ok = call_or_note(error, [&] { return node_.kernel->run_tile(args, tile); });
       if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
     }
     // The last one acquires what all others have written.
@@ -163,7 +163,7 @@ bool TileTeam::work() {
 CallOutcome start_node(void* exec_node, const Resume& resume) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   if (!node.begin()) return CallOutcome::kFailed;
-  return node.start != nullptr ? start_pending(node, resume) : run_tiles(node, resume);
+  return node.kernel->start != nullptr ? start_pending(node, resume) : run_tiles(node, resume);
 }
 
 }  // namespace eddy

@@ -110,6 +110,7 @@ RunState::RunState(const Executable& executable, Allocator& allocator)
   }
   for (uint32_t v = 0; v < graph.num_values(); ++v) put_back(ValueId(v));
   const std::vector<uint32_t> reads = count_reads(graph);
+  make_exec_lists();
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (loops_[n]) loops_[n]->connect();
     if (cases_[n]) cases_[n]->connect();
@@ -221,42 +222,65 @@ void RunState::set_tail(NodeId node, const LoopState::Tail& tail) {
   }
 }
 
+void RunState::make_exec_lists() {
+  size_t num_inputs = 0, num_outputs = 0, num_moving = 0;
+  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
+    const Node& node = graph().node(NodeId(n));
+    if (node.kind != NodeKind::kExec) continue;
+    num_inputs += node.inputs.size();
+    num_outputs += node.outputs.size();
+    for (const ValueId input : node.inputs) num_moving += may_move(NodeId(n), input) ? 1 : 0;
+  }
+  exec_lists_.views.reserve(num_inputs + num_outputs);
+  exec_lists_.input_slots.reserve(num_inputs);
+  exec_lists_.out.reserve(num_outputs);
+  exec_lists_.refresh.reserve(num_moving);
+}
+
+namespace {
+
+// The next `count` elements, which stay where they are.
+template <typename Element>
+std::span<Element> take(std::vector<Element>& list, size_t count) {
+  EDDY_CHECK(list.size() + count <= list.capacity()) << "exec nodes need longer lists";
+  list.resize(list.size() + count);
+  return std::span(list).last(count);
+}
+
+}  // namespace
+
 void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   const Graph& graph = executable_.graph();
   const Node& node = graph.node(id);
   const BoundKernel& kernel = executable_.kernel(id);
-  auto exec = std::make_unique<ExecNode>();
+  ExecNode* const exec = &exec_storage_.emplace_back();
   exec->id = id;
   exec->node = &node;
   exec->state = this;
-  exec->inputs.resize(node.inputs.size());
-  exec->outputs.resize(node.outputs.size());
+  exec->use(kernel);
+  exec->inputs = take(exec_lists_.views, node.inputs.size());
+  exec->input_slots = take(exec_lists_.input_slots, node.inputs.size());
+  exec->out = take(exec_lists_.out, node.outputs.size());
+  exec->args.inputs = exec->inputs.data();
+  exec->args.num_inputs = static_cast<uint32_t>(exec->inputs.size());
+  exec->args.outputs = take(exec_lists_.views, node.outputs.size()).data();
+  exec->args.num_outputs = static_cast<uint32_t>(node.outputs.size());
   const bool is_fixed = is_static_node(graph, node);
-  if (kernel.run_value == nullptr && (node.op->is_view || !is_fixed)) {
-    exec->shapes = std::make_unique<ExecNode::Shapes>(node.inputs.size(), node.outputs.size());
+  if (kernel.run_value != nullptr) {
+    exec->changing = std::make_unique<ExecNode::Changing>(0, 0);
+  } else if (node.op->is_view || !is_fixed) {
+    exec->changing = std::make_unique<ExecNode::Changing>(node.inputs.size(), node.outputs.size());
   }
   const uint32_t device = executable_.device_of(id);
   const bool is_host = device == 0;
-  exec->memory = is_host ? &allocator_ : &executable_.memory(device);
-  exec->output_memory = exec->memory;
+  exec->output_memory = is_host ? &allocator_ : &executable_.memory(device);
   if (!is_host && executable_.value_device(node.outputs[0]) == 0) {
     exec->output_memory = &allocator_;
   }
+  const size_t num_refreshed = exec_lists_.refresh.size();
   for (size_t i = 0; i < node.inputs.size(); ++i) bind_input(*exec, i, device);
-  for (size_t o = 0; o < node.outputs.size(); ++o) {
-    Slot& output = slot(node.outputs[o]);
-    exec->outputs[o] = output.view;
-    const ValueMemory* const place = place_or_null(node.outputs[o]);
-    exec->out.push_back({&output, &exec->outputs[o], is_fixed ? output.view.size_bytes() : 0,
-                         place == nullptr ? 0 : place->size_bytes});
-    exec->makes_strings |= output.view.element == ElementType::kString ||
-                           graph.value(node.outputs[o]).type.tensor.element == ElementType::kString;
-  }
-  exec->use(kernel);
-  exec->args.inputs = exec->inputs.data();
-  exec->args.outputs = exec->outputs.data();
-  exec->args.num_inputs = static_cast<uint32_t>(exec->inputs.size());
-  exec->args.num_outputs = static_cast<uint32_t>(exec->outputs.size());
+  exec->refresh = std::span(exec_lists_.refresh).subspan(num_refreshed);
+  for (size_t o = 0; o < node.outputs.size(); ++o) bind_output(*exec, o, is_fixed);
   exec->args.error = &exec->error;
   exec->may_append = node.op->may_append && is_host && may_take_input(graph, node, 0, reads) &&
                      !is_taken(id, node.inputs[0]);
@@ -282,20 +306,39 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     }
   }
   if (executable_.releases_by_itself(id)) {
-    for (ValueId value : executable_.releases(id)) exec->release.push_back(&slot(value));
-    exec->min_released_bytes = executable_.min_released_bytes();
+    for (ValueId value : executable_.releases(id)) exec->changing->release.push_back(&slot(value));
+    exec->changing->min_released_bytes = executable_.min_released_bytes();
   }
   leave_still(*exec);
-  exec_nodes_[id.index()] = std::move(exec);
+  exec_nodes_[id.index()] = exec;
+}
+
+void RunState::bind_output(ExecNode& exec, size_t o, bool is_fixed_shape) {
+  const ValueId value = exec.node->outputs[o];
+  Slot& output = slot(value);
+  TensorView& view = exec.args.outputs[o];
+  view = output.view;
+  const ValueMemory* const place = place_or_null(value);
+  size_t size_bytes = is_fixed_shape ? view.size_bytes() : 0;
+  if (place != nullptr && !is_fixed_shape) size_bytes = place->size_bytes;
+  exec.out[o] = {&output, &view, size_bytes, place != nullptr};
+  exec.makes_strings |= view.element == ElementType::kString ||
+                        graph().value(value).type.tensor.element == ElementType::kString;
 }
 
 // The node does nothing for outputs that do not move.
 void RunState::leave_still(ExecNode& exec) {
   const std::vector<ValueId>& outputs = exec.node->outputs;
   const bool is_still_view = exec.work == run_view && !exec.has_host_values && is_fixed(outputs[0]);
-  if (is_still_view && exec.release.empty()) exec.work = run_still;
-  const auto may_move = [&](ValueId output) { return !is_fixed(output); };
-  if (std::ranges::any_of(outputs, may_move)) exec.moving = exec.out;
+  if (is_still_view && exec.changing->release.empty()) exec.work = run_still;
+  const auto moves = [&](ValueId output) { return !is_fixed(output); };
+  exec.has_moving_outputs = std::ranges::any_of(outputs, moves);
+}
+
+// The input is not always at one address.
+bool RunState::may_move(NodeId reader, ValueId input) const {
+  if (input.is_none() || graph().value(input).origin == ValueOrigin::kConstant) return false;
+  return !is_fixed(input) || is_taken(reader, input);
 }
 
 // Where input `i` comes from: constants from where the node runs, but for what the host reads.
@@ -306,18 +349,18 @@ void RunState::bind_input(ExecNode& exec, size_t i, uint32_t device) {
   const bool is_constant = !value.is_none() && graph.value(value).origin == ValueOrigin::kConstant;
   Slot* from = value.is_none() ? nullptr : &slot_read_by(exec.id, value);
   if (is_constant && is_read_there) from = &executable_.constant_slot(value, device);
-  exec.input_slots.push_back(from);
+  exec.input_slots[i] = from;
   if (from == nullptr) return;
   exec.inputs[i] = from->view;
   const bool is_host_value = has_flag(exec.node->op->input_flags(i), InputFlag::kHostValue);
-  if (exec.shapes != nullptr) {
-    exec.shapes->input_type_pointers[i] = &exec.shapes->input_types[i];
+  if (exec.changing != nullptr && exec.kernel->run_value == nullptr) {
+    exec.changing->input_type_pointers[i] = &exec.changing->input_types[i];
     const bool is_value = (is_constant && !is_read_there) || is_host_value;
-    if (is_value) exec.shapes->values[i] = &exec.inputs[i];
+    if (is_value) exec.changing->values[i] = &exec.inputs[i];
   }
   exec.has_host_values |= !is_constant && is_host_value;
-  const bool may_move = !is_fixed(value) || is_taken(exec.id, value);
-  if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
+  if (!may_move(exec.id, value)) return;
+  take(exec_lists_.refresh, 1)[0] = {&exec.inputs[i], from};
 }
 
 ReleaseList& RunState::add_release_list(NodeId id) {

@@ -104,7 +104,11 @@ class RunState {
   }
 
   // What the commands of one node point to.
-  ExecNode& exec_node(NodeId node) { return part(exec_nodes_, node, "exec node"); }
+  ExecNode& exec_node(NodeId node) {
+    EDDY_CHECK(node.index() < exec_nodes_.size() && exec_nodes_[node.index()] != nullptr)
+        << "node " << node.index() << " is no exec node";
+    return *exec_nodes_[node.index()];
+  }
   LoopState& loop(NodeId node) { return part(loops_, node, "loop"); }
   CaseState& branch(NodeId node) { return part(cases_, node, "branch"); }
   // Null unless a device may drive the loop by itself.
@@ -217,8 +221,11 @@ class RunState {
   void forget_output(size_t index, OutputMemory& memory);
   void tell_makers(size_t index);
   void take_everywhere(OutputMemory& memory);
+  void make_exec_lists();
+  bool may_move(NodeId reader, ValueId input) const;
   void make_node(NodeId node, const std::vector<uint32_t>& reads);
   void bind_input(ExecNode& exec, size_t i, uint32_t device);
+  void bind_output(ExecNode& exec, size_t o, bool is_fixed_shape);
   void leave_still(ExecNode& exec);
   void make_faults();
   void clear_faults();
@@ -245,8 +252,17 @@ class RunState {
   std::deque<Slot> storage_;
   std::vector<Slot*> slots_;  // by ValueId
   std::map<std::pair<uint32_t, uint32_t>, Slot*>
-      taken_slots_;                                    // by the NodeId of who reads, ValueId
-  std::vector<std::unique_ptr<ExecNode>> exec_nodes_;  // by NodeId
+      taken_slots_;  // by the NodeId of who reads, ValueId
+  // What exec nodes refer to, one node's behind the other's; as much as the graph's nodes need.
+  struct ExecLists {
+    std::vector<TensorView> views;
+    std::vector<Slot*> input_slots;
+    std::vector<ExecNode::Output> out;
+    std::vector<ExecNode::Refresh> refresh;
+  };
+  ExecLists exec_lists_;
+  std::deque<ExecNode> exec_storage_;
+  std::vector<ExecNode*> exec_nodes_;  // by NodeId
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;
   std::vector<BufferRef> arenas_;  // by the memory plan's; empty: every value has its own memory

@@ -62,7 +62,7 @@ int32_t RunState::check_faults(void* run_state) {
 void RunState::leave_breadcrumbs() {
   std::vector<ExecNode*> nodes;
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    ExecNode* const node = exec_nodes_[n].get();
+    ExecNode* const node = exec_nodes_[n];
     const bool is_led =
         node != nullptr && node->run != nullptr && executable_.device_of(node->id) != 0;
     if (is_led) nodes.push_back(node);

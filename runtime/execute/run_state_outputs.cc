@@ -85,7 +85,7 @@ void RunState::tell_makers(size_t index) {
     const bool is_any_bound = std::ranges::any_of(targets.all, is_bound);
     if (!is_any_bound) targets.spare.reset();
     const ValueInfo& info = graph().value(route.made);
-    ExecNode* const node = exec_nodes_[info.producer.index()].get();
+    ExecNode* const node = exec_nodes_[info.producer.index()];
     if (node != nullptr) node->out[info.index].targets_or_null = is_any_bound ? &targets : nullptr;
   }
 }
