@@ -53,6 +53,10 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
   for (const KernelEntry* entry : candidates) {
     Result<BoundKernel> kernel = entry->bind(init);
     if (kernel.is_ok()) {
+      if (!kernel->run && !kernel->run_value && !kernel->start) {
+        return invalid_argument("the kernel of " + std::string(entry->provider) + " for " +
+                                describe(init) + " has no function: set run, run_value or start");
+      }
       kernel->provider = entry->provider;
       kernel->since_version = entry->since_version;
       kernel->place = place;

@@ -45,6 +45,7 @@ double ResizeAxis::filter_scale(const ResizeRules& rules) const {
 }
 
 int64_t ResizeAxis::num_taps(const ResizeRules& rules) const {
+  if (output == 0) return 0;  // the scale may be 0
   return rules.mode == ResizeMode::kNearest ? 1 : 2 * reach(rules, filter_scale(rules));
 }
 

@@ -92,6 +92,15 @@ TEST_F(RegistryTest, ARefusalNamesOperatorTypesAndReason) {
   EXPECT_EQ(bind().status().code(), StatusCode::kUnsupported);
 }
 
+TEST_F(RegistryTest, AKernelWithoutAFunctionIsRefusedByItsProvidersName) {
+  const auto empty = [](const KernelInit&) { return Result<BoundKernel>(BoundKernel()); };
+  registry_.add({"Twice", 1, empty, "mine"});
+  EXPECT_EQ(
+      bind().status().to_string(),
+      "invalid argument: the kernel of mine for Twice (version 7) of float[] has no function: "
+      "set run, run_value or start");
+}
+
 TEST_F(RegistryTest, OneNodeCanBeEvaluatedWithoutAGraph) {
   registry_.add({"Twice", 1, named("any")});
   const float x = 21;

@@ -48,6 +48,14 @@ TEST(ResizeTest, AgreesForEveryModeAndCoordinateRule) {
   }
 }
 
+TEST(ResizeTest, ASizeOfZeroLeavesNothing) {
+  OpCall call = resize({2, 3, 5, 7}, 1);
+  call.attributes = {{"mode", std::string("linear")}, {"antialias", int64_t{1}}};
+  call.inputs[2] = TestValue::omitted();
+  call.inputs[3] = int64s({2, 3, 0, 20});
+  compare_with_reference(call, 0, 0);
+}
+
 // At quarters no two of the ways agree.
 TEST(ResizeTest, NearestRoundsAsNearestModeWants) {
   const auto values = [](const char* rounding) {
