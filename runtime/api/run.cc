@@ -122,22 +122,22 @@ bool Run::launch() noexcept {
     }
     runs_->reach(*this, values_.state());
   }
-  RunState& state = values_.state();
+  BoundRun& state = values_.state();
   state.control.on_complete = &Run::on_complete;
   state.control.context = this;
   values_.begin();
   if (is_launched_here()) {
-    state.runner->run_here(state.control);
+    state.runner().run_here(state.control);
   } else {
-    state.runner->start(state.control);
+    state.runner().start(state.control);
   }
   return true;
 }
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
-  RunState& state = self.values_.state();
-  state.end_device_controls();
+  BoundRun& state = self.values_.state();
+  state.end_device_loops();
   if (self.deadline && std::chrono::steady_clock::now() > *self.deadline) {
     state.control.request_stop(StopReason::kDeadline);
   }

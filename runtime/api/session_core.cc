@@ -72,7 +72,7 @@ void launch_in_a_row(Run& run, const Launch& launch) {
 void SessionCore::start(Run& run) {
   if (run.is_waited_for) return run.signal_.set();
   const auto launch = [](Run& next) { next.launch(); };
-  if (run.values_.has_state() || executable->has_free_state()) return launch_in_a_row(run, launch);
+  if (run.values_.has_state() || run_pool->has_free_state()) return launch_in_a_row(run, launch);
   call_on_worker([&run, launch] { launch_in_a_row(run, launch); });
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "runtime/execute/executable.h"
+#include "runtime/execute/run_state.h"
 
 namespace eddy {
 namespace {

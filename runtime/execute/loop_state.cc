@@ -9,6 +9,7 @@
 #include "graph/ir/node_facts.h"
 #include "graph/loops/trip_rule.h"
 #include "runtime/execute/executable.h"
+#include "runtime/execute/run_state.h"
 #include "runtime/execute/values/string_charge.h"
 
 namespace eddy {

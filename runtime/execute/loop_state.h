@@ -71,7 +71,6 @@ class LoopState {
   ScanStack& stack(size_t index);
   // Where the rows of the stacks go besides, by stack, or those of one result of `after`; the
   // pointers are null but in runs that stream them.
-  static constexpr uint32_t kAllRows = UINT32_MAX;
   std::vector<RowSink* const*> sinks(uint32_t index = kAllRows);
   // A strand begins its next iteration.
   struct Tail {

@@ -320,13 +320,6 @@ void RunState::bind_input(ExecNode& exec, size_t i, uint32_t device) {
   if (!is_constant && may_move) exec.refresh.push_back({&exec.inputs[i], from});
 }
 
-ReleaseList& RunState::add_release_list(NodeId id) {
-  ReleaseList& list = release_lists_.emplace_back();
-  for (ValueId value : executable_.releases(id)) list.slots.push_back(&slot(value));
-  list.min_bytes = executable_.min_released_bytes();
-  return list;
-}
-
 StreamScratch& RunState::scratch(uint32_t stream) {
   while (scratch_.size() <= stream) {
     const std::vector<uint32_t>& devices = executable_.plan().stream_devices;
@@ -351,7 +344,7 @@ void RunState::reset() {
   for (auto& loop : loops_) {
     if (loop) loop->reset();
   }
-  for (const auto& device : device_controls_) {
+  for (DeviceLoop* const device : device_loops_) {
     if (device) device->forget();
   }
 }
@@ -362,38 +355,34 @@ GraphCaptures RunState::captures() const {
   return captures;
 }
 
-void RunState::start_recording() {
+bool RunState::start_recording() {
   for (uint32_t d = 0; d < executable_.num_devices(); ++d) {
     captures_.push_back(executable_.device(d).create_capture_or_null());
   }
   const auto is_there = [](const auto& capture) { return capture != nullptr; };
   if (std::ranges::none_of(captures_, is_there)) captures_.clear();
   const auto can_decide = [](const auto& capture) { return capture && capture->can_decide(); };
-  if (std::ranges::none_of(captures_, can_decide) || !executable_.has_device_control()) return;
+  if (std::ranges::none_of(captures_, can_decide) || !executable_.has_device_control())
+    return false;
   Result<BufferRef> word = allocator_.allocate(sizeof(uint32_t));
-  if (!word.is_ok()) return;  // then loops are driven from the host
+  if (!word.is_ok()) return false;  // then loops are driven from the host
   stop_word_ = std::move(*word);
   control.stop_word_or_null = static_cast<uint32_t*>(stop_word_.data());
   control.tell_device(0);
   clear_faults();
-  device_controls_.resize(graph().num_nodes());
-  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    const ControlVerdict& verdict = executable_.control_verdict(NodeId(n));
-    if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
-    if (!can_decide(captures_[verdict.device])) continue;
-    device_controls_[n] = std::make_unique<DeviceControl>(*this, NodeId(n));
-  }
+  device_loops_.resize(graph().num_nodes(), nullptr);
+  return true;
 }
 
-void RunState::end_device_controls() {
-  for (const auto& device : device_controls_) {
+void RunState::end_device_loops() {
+  for (DeviceLoop* const device : device_loops_) {
     if (device) device->give_place_back();
   }
 }
 
 bool RunState::give_places_back(const void* native_stream) {
   bool has_given = false;
-  for (const auto& device : device_controls_) {
+  for (DeviceLoop* const device : device_loops_) {
     if (device && device->is_on(native_stream)) has_given |= device->give_place_back();
   }
   return has_given;
@@ -410,16 +399,16 @@ Result<int64_t> RunState::trip_limit(NodeId loop) {
 
 std::string RunState::why_by_host(NodeId loop) const {
   const Graph& graph = executable_.graph();
-  if (device_controls_.empty()) return "the word by which it would be stopped has no memory";
+  if (device_loops_.empty()) return "the word by which it would be stopped has no memory";
   for (NodeId at = loop; !at.is_none(); at = graph.region(graph.node(at).region).owner) {
-    if (device_controls_[at.index()]) return device_controls_[at.index()]->why_by_host();
+    if (device_loops_[at.index()]) return device_loops_[at.index()]->why_by_host();
   }
   return "";
 }
 
 std::string RunState::how_by_device(NodeId loop) const {
-  const bool is_there = !device_controls_.empty() && device_controls_[loop.index()] != nullptr;
-  return is_there ? device_controls_[loop.index()]->how_by_device() : "";
+  const bool is_there = !device_loops_.empty() && device_loops_[loop.index()] != nullptr;
+  return is_there ? device_loops_[loop.index()]->how_by_device() : "";
 }
 
 bool RunState::fail(NodeId node, Status status) {
@@ -513,11 +502,11 @@ std::string_view state_text(StrandState state) {
 
 }  // namespace
 
-std::string RunState::describe() const {
+std::string RunState::describe_strands(const StrandRunner& runner) const {
   std::string text;
   for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {
     const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
-    const StrandState state = runner->strand_state(strand);
+    const StrandState state = runner.strand_state(strand);
     text += "  strand " + std::to_string(strand) + ": " + std::string(state_text(state));
     if (node != UINT32_MAX) {
       const Node& at = graph().node(NodeId(node));

@@ -3,13 +3,13 @@
 //
 // Values that the plan has laid out live in arenas that this owns; what leaves a run never does.
 //
-// Built once for an executable and reused run after run (Executable keeps a pool of them), so a
+// Built once for an executable and reused run after run (run_pool.h), so a
 // warm run allocates nothing for fixed shapes. Addresses are stable: bindings point into it.
 //
 // Errors: the first failure wins and carries the node's name and iteration path; it also stops
 // the run (the runner sees the failed call).
 // Threads: strands of the run touch disjoint parts, ordered by the plan; fail() may be called
-// from any of them; describe() may be called from any thread while the run goes on.
+// from any of them; describe_strands() from any thread while the run goes on.
 #pragma once
 
 #include <array>
@@ -29,19 +29,15 @@
 #include "runtime/device/strand_runner.h"
 #include "runtime/execute/breadcrumbs.h"
 #include "runtime/execute/case_state.h"
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/device_loop.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
-#include "runtime/execute/step_observer.h"
-#include "runtime/execute/trace_marks.h"
 #include "runtime/execute/values/output_memory.h"
-#include "runtime/execute/values/row_sink.h"
 #include "runtime/execute/values/slot.h"
 
 namespace eddy {
 
 class Executable;
-struct ResolvedProgram;
 
 // Growing scratch memory of one of the machine's streams. Strands of one stream are never at work
 // together, recorded or not, so all of them use the same.
@@ -56,18 +52,6 @@ class StreamScratch : public Scratch {
   Allocator& allocator_;
   BufferRef buffer_;
   std::vector<BufferRef> kept_;
-};
-
-// Slots that a command of its own releases.
-struct ReleaseList {
-  std::vector<Slot*> slots;
-  size_t min_bytes = 0;
-
-  static bool run(void* list) {
-    const auto& self = *static_cast<const ReleaseList*>(list);
-    for (Slot* slot : self.slots) slot->release(self.min_bytes);
-    return true;
-  }
 };
 
 class RunState {
@@ -107,15 +91,12 @@ class RunState {
   ExecNode& exec_node(NodeId node) { return part(exec_nodes_, node, "exec node"); }
   LoopState& loop(NodeId node) { return part(loops_, node, "loop"); }
   CaseState& branch(NodeId node) { return part(cases_, node, "branch"); }
-  // Null unless a device may drive the loop by itself.
-  DeviceControl* device_control_or_null(NodeId node) {
-    return device_controls_.empty() ? nullptr : device_controls_[node.index()].get();
-  }
-  // With graph captures, and a DeviceControl for every loop that may be one;
-  // before the commands are made.
-  void start_recording();
+  // With graph captures; before the commands are made. True: devices may drive loops by
+  // themselves, which are added then and outlive the runs.
+  bool start_recording();
+  void add_device_loop(NodeId node, DeviceLoop& loop) { device_loops_[node.index()] = &loop; }
   // The run has ended: loops of other runs may be driven by devices in place of this one's.
-  void end_device_controls();
+  void end_device_loops();
   // A loop on the stream, which is idle, begins: others there have ended. Whether one had a place.
   bool give_places_back(const void* native_stream);
   // How often a loop may run at most; known when it begins.
@@ -132,7 +113,7 @@ class RunState {
 
   // Strands of one stream are never at work together.
   StreamScratch& scratch(uint32_t stream);
-  // The node that a strand executes (for describe()).
+  // The node that a strand executes (for describe_strands()).
   std::atomic<uint32_t>& current_node(uint32_t strand);
   bool has_arenas() const { return !arenas_.empty(); }
   // A value that has a place of the plan stands there (again).
@@ -140,22 +121,6 @@ class RunState {
 
   // The node runs on a strand that counts its loop's iterations by itself.
   void set_tail(NodeId node, const LoopState::Tail& tail);
-
-  RowGate& add_row_gate(std::vector<RowSink* const*> sinks) {
-    return row_gates_.emplace_back(control, std::move(sinks));
-  }
-
-  // A mark whose address stays.
-  TraceMark& add_trace_mark(const TraceMark& mark) { return trace_marks_.emplace_back(mark); }
-
-  // Likewise; `step` names its observer.
-  ObservedStep& add_observed_step(const ObservedStep& step) {
-    return observed_steps_.emplace_back(step);
-  }
-  ObservedCall& add_observed_call() { return observed_calls_.emplace_back(); }
-
-  // For the call that releases what no exec node releases by itself after `node`.
-  ReleaseList& add_release_list(NodeId node);
 
   // The caller's memory for an output that is not copied, and a second one of that size, or null;
   // before a run. What the last run left in it is forgotten. Stays bound until it is unbound, which
@@ -190,7 +155,7 @@ class RunState {
   // since, unless a device counts.
   std::string ended_path(NodeId node) const;
   // Where each strand is now and what it waits for, one line each.
-  std::string describe() const;
+  std::string describe_strands(const StrandRunner& runner) const;
 
   RunControl control;
 
@@ -253,25 +218,13 @@ class RunState {
   std::deque<StreamScratch> scratch_;  // by stream
   std::deque<std::atomic<uint32_t>> current_nodes_;
   std::unordered_map<uint32_t, const LoopState::Tail*> tails_;  // by NodeId
-  std::deque<TraceMark> trace_marks_;
-  std::deque<ObservedStep> observed_steps_;
-  std::deque<RowGate> row_gates_;
-  std::deque<ObservedCall> observed_calls_;
-
-  std::deque<ReleaseList> release_lists_;
   // Where kernels on devices say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
   std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is told without its nodes
-  std::vector<std::unique_ptr<DeviceControl>> device_controls_;  // by NodeId; empty: none
+  std::vector<DeviceLoop*> device_loops_;     // by NodeId; empty: none
   mutable std::mutex mutex_;
   Status error_;  // under the mutex
-
- public:
-  // Goes before all of the above.
-  std::shared_ptr<const ResolvedProgram> code;
-  Bindings bindings;
-  std::unique_ptr<StrandRunner> runner;
 };
 
 }  // namespace eddy

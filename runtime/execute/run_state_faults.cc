@@ -78,7 +78,7 @@ void RunState::leave_breadcrumbs() {
 
 // What a device drives by itself is one piece of work; where it was, its counters say.
 NodeId RunState::running_loop() const {
-  for (const auto& device : device_controls_) {
+  for (const DeviceLoop* const device : device_loops_) {
     const NodeId running = device ? device->innermost_running() : NodeId();
     if (!running.is_none()) return running;
   }
