@@ -1,4 +1,4 @@
-// ObservedStep: a step of an observed run: a call between the observer's before() and after().
+// ObservedStep: a step of an observed run, between the observer's before() and after().
 //
 // Contract: observer, state and context outlive it. Errors: those of StepObserver::before().
 // Threads: those of RunState.

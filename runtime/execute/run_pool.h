@@ -1,9 +1,10 @@
-// BoundRun: the state of one run with what its strands call, and what executes them.
-// RunPool: those of one executable that are not in use, and the code that they execute, resolved
-// once for all of them.
+// BoundRun: a run state with what its strands call, and what executes them.
+// RunPool: the bound runs of one executable that are not in use, and the code that they execute,
+// resolved once for all of them.
 //
-// The executable must outlive the pool, and every run state that it has handed out.
-// Threads: any. Cost: acquire() is O(1) once warm, O(nodes) for a new run state.
+// The executable must outlive the pool and what it has handed out.
+// Threads: any; of a BoundRun those of RunState. Cost: acquire() is O(1) once warm, O(nodes) for a
+// new run state.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,7 @@ namespace eddy {
 
 class BoundRun final : public RunState {
  public:
-  // Makes it; it cannot be moved.
+  // Bound at once: its strands point into it, so it stays where it is.
   BoundRun(const Executable& executable, std::shared_ptr<const ResolvedProgram> code,
            TraceRecorder* trace_or_null);
 
