@@ -10,6 +10,7 @@
 
 #include "runtime/api/session_report.h"
 #include "runtime/execute/executable.h"
+#include "runtime/execute/run_state.h"
 
 namespace eddy {
 

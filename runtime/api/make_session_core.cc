@@ -291,7 +291,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_ASSIGN_OR_RETURN(core->executable, make_executable(*core));
   log.done("bound kernels");
   EDDY_RETURN_IF_ERROR(check());
-  core->executable->release(core->executable->acquire());
+  core->run_pool = std::make_unique<RunPool>(*core->executable);
+  core->run_pool->release(core->run_pool->acquire());
   log.done("made a first run's state");
   EDDY_RETURN_IF_ERROR(describe_loops(*core));
   core->fingerprint = program_fingerprint(made, *core->executable, core->is_host_driven());

@@ -133,7 +133,7 @@ void Run::stop_all(SessionCore& core, bool is_closing) {
 
 void Run::start() {
   if (is_waited_for) return signal_.set();
-  if (values_.has_state() || core_.executable->has_free_state()) return launch_in_a_row();
+  if (values_.has_state() || core_.run_pool->has_free_state()) return launch_in_a_row();
   core_.call_on_worker([this] { launch_in_a_row(); });
 }
 
@@ -157,22 +157,22 @@ bool Run::launch() noexcept {
     }
     runs_->reach(*this, values_.state());
   }
-  RunState& state = values_.state();
+  BoundRun& state = values_.state();
   state.control.on_complete = &Run::on_complete;
   state.control.context = this;
   values_.begin();
   if (is_launched_here()) {
-    state.runner->run_here(state.control);
+    state.runner().run_here(state.control);
   } else {
-    state.runner->start(state.control);
+    state.runner().start(state.control);
   }
   return true;
 }
 
 void Run::on_complete(void* run) {
   Run& self = *static_cast<Run*>(run);
-  RunState& state = self.values_.state();
-  state.end_device_controls();
+  BoundRun& state = self.values_.state();
+  state.end_device_loops();
   if (self.deadline && std::chrono::steady_clock::now() > *self.deadline) {
     state.control.request_stop(StopReason::kDeadline);
   }

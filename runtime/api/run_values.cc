@@ -64,9 +64,9 @@ void RunValues::end_all(const Status& status) {
   streams_.clear();
 }
 
-std::unique_ptr<RunState> RunValues::make_state() const {
-  if (trace_or_null_ != nullptr) return core_.executable->make_traced(*trace_or_null_);
-  return streams_.empty() ? core_.executable->acquire() : core_.executable->acquire_streaming();
+std::unique_ptr<BoundRun> RunValues::make_state() const {
+  if (trace_or_null_ != nullptr) return core_.run_pool->make_traced(*trace_or_null_);
+  return streams_.empty() ? core_.run_pool->acquire() : core_.run_pool->acquire_streaming();
 }
 
 void RunValues::take_state() {
@@ -78,7 +78,7 @@ void RunValues::take_state() {
 
 Status RunValues::adapt_state() {
   if (is_streaming_ == !streams_.empty()) return Status::ok();
-  std::unique_ptr<RunState> old = std::exchange(state_, make_state());
+  std::unique_ptr<BoundRun> old = std::exchange(state_, make_state());
   is_streaming_ = !streams_.empty();
   Status status;
   for (size_t i = 0; i < is_bound_.size() && status.is_ok(); ++i) {
@@ -92,12 +92,12 @@ Status RunValues::adapt_state() {
 void RunValues::drop_state() { release(std::move(state_)); }
 
 // What the slots hold of the caller's goes before the state is used again.
-void RunValues::release(std::unique_ptr<RunState> state) {
+void RunValues::release(std::unique_ptr<BoundRun> state) {
   for (const ValueId input : core_.graph.inputs()) state->slot(input).set_none();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) state->unbind_output(i);
   state->reset();
   state->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
-  if (trace_or_null_ == nullptr) core_.executable->release(std::move(state));
+  if (trace_or_null_ == nullptr) core_.run_pool->release(std::move(state));
 }
 
 void RunValues::begin() {

@@ -16,7 +16,7 @@
 
 #include "runtime/api/run_options.h"
 #include "runtime/api/tensor.h"
-#include "runtime/execute/executable.h"
+#include "runtime/execute/run_pool.h"
 
 namespace eddy {
 
@@ -42,7 +42,7 @@ class RunValues {
   Status adapt_state();
   bool has_state() const { return state_ != nullptr; }
   bool is_streaming() const { return is_streaming_; }  // the state
-  RunState& state() { return *state_; }
+  BoundRun& state() { return *state_; }
   void drop_state();
 
   // With a state. Type, shape and symbols are checked; memory is borrowed until the run is over.
@@ -95,8 +95,8 @@ class RunValues {
 
   void end_all(const Status& status);
   Status find_streamed(const std::string& name, Streamed& streamed) const;
-  std::unique_ptr<RunState> make_state() const;
-  void release(std::unique_ptr<RunState> state);
+  std::unique_ptr<BoundRun> make_state() const;
+  void release(std::unique_ptr<BoundRun> state);
   Status check_device_input(size_t index) const;
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
   Status check_tensor(size_t index, const TensorView& view) const;
@@ -119,7 +119,7 @@ class RunValues {
 
   SessionCore& core_;
   TraceRecorder* const trace_or_null_;
-  std::unique_ptr<RunState> state_;
+  std::unique_ptr<BoundRun> state_;
   bool is_streaming_ = false;         // the state is one that streams rows
   std::vector<const Tensor*> given_;  // by input; empty: they are bound one by one
   std::vector<Streamed> streams_;

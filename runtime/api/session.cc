@@ -170,7 +170,7 @@ void Session::close() {
 
 void Session::trim() {
   if (core_->is_in_child()) return;
-  core_->executable->trim();
+  core_->run_pool->trim();
   for (const ExecutionDevice& each : core_->devices) each.device->allocator().trim();
 }
 

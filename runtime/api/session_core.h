@@ -61,6 +61,7 @@ struct SessionCore {
 
   bool is_host_driven() const { return options.loops == Loops::kHost || !has_one_device(); }
   std::unique_ptr<Executable> executable;
+  std::unique_ptr<RunPool> run_pool;
 
   std::string fingerprint;
 

@@ -162,7 +162,7 @@ SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
   return arrival;
 }
 
-void SessionRuns::reach(RunEntry& run, RunState& state) {
+void SessionRuns::reach(RunEntry& run, BoundRun& state) {
   std::lock_guard lock(mutex_);
   run.state_or_null = &state;
   if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);

@@ -34,7 +34,7 @@
 
 #include "runtime/api/end_signal.h"
 #include "runtime/api/fork_guard.h"
-#include "runtime/execute/run_state.h"
+#include "runtime/execute/run_pool.h"
 
 namespace eddy {
 
@@ -57,7 +57,7 @@ struct RunEntry {
   // Set by the run, while it has ended.
   bool is_waited_for = false;  // a thread waits for its turn, and launches it
   Deadline deadline;
-  RunState* state_or_null = nullptr;  // where a stop reaches it; null: it has none yet
+  BoundRun* state_or_null = nullptr;  // where a stop reaches it; null: it has none yet
 
   RunPhase phase = RunPhase::kEnded;
   RunPhase waited_in = RunPhase::kEnded;  // of a run that was stopped while it waited
@@ -148,7 +148,7 @@ class SessionRuns {
   };
   Arrival leave_stream(StreamEntry& place);
   // A run with a turn has its state, where stops reach it from now on.
-  void reach(RunEntry& run, RunState& state);
+  void reach(RunEntry& run, BoundRun& state);
   // No stop reaches the run any more; it still has its turn.
   void withdraw(RunEntry& run);
   // The run has ended, and its turn is the next one's, which is returned. Holds the session

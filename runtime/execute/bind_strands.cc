@@ -13,22 +13,28 @@ namespace {
 
 using What = ResolvedProgram::What;
 
-int32_t drive_from_host(void*) { return DeviceControl::kByHost; }
+int32_t drive_from_host(void*) { return ResolvedProgram::kByHost; }
+
+DeviceControl* control_or_null(const DeviceControls& device_controls, NodeId node) {
+  return device_controls.empty() ? nullptr : device_controls[node.index()].get();
+}
 
 class Binder {
  public:
-  Binder(const ResolvedProgram& program, RunState& state, TraceRecorder* trace_or_null)
+  Binder(const ResolvedProgram& program, RunState& state, const DeviceControls& device_controls,
+         TraceRecorder* trace_or_null)
       : program_(program),
         state_(state),
+        device_controls_(device_controls),
         trace_(trace_or_null),
         captures_(state.captures()),
         observer_(state.executable().observer_or_null()) {}
 
-  Bindings run() {
+  BoundStrands run() {
     for (const StrandCode::Command& command : program_.code.commands) {
       note_ = {};
       if (!StrandCode::calls(command.op)) {
-        made_.calls.push_back({});
+        made_.bindings.calls.push_back({});
         note({});
         continue;
       }
@@ -42,7 +48,7 @@ class Binder {
       // A trace wants every span, an observer every step.
       const bool is_seen = trace_ != nullptr || observer_ != nullptr;
       const bool is_opaque = is_seen && note_.kind != CallNote::Kind::kChoice;
-      made_.calls.push_back(binding);
+      made_.bindings.calls.push_back(binding);
       note(is_opaque ? CallNote() : note_);
     }
     if (state_.has_faults()) check(RunState::check_faults, &state_);
@@ -54,7 +60,7 @@ class Binder {
 
   // Only a capture needs them.
   void note(const CallNote& note) {
-    if (!captures_.empty()) made_.notes.push_back(note);
+    if (!captures_.empty()) made_.bindings.notes.push_back(note);
   }
   static Binding work(WorkFunction run, void* context) { return {{run}, context}; }
   static Binding decision(DecideFunction decide, void* context) {
@@ -65,7 +71,7 @@ class Binder {
     return work(run, context);
   }
   void check(DecideFunction decide, void* context) {
-    made_.checks.push_back(decision(decide, context));
+    made_.bindings.checks.push_back(decision(decide, context));
   }
 
   Binding bind(const ResolvedProgram::Call& call) {
@@ -74,7 +80,7 @@ class Binder {
       case What::kStep:
         return step(call);
       case What::kRelease:
-        return books(ReleaseList::run, &state_.add_release_list(id));
+        return books(ReleaseList::run, &release_list(id));
       case What::kBeginTail:
         return begin_tail(call);
       case What::kChoose:
@@ -83,8 +89,9 @@ class Binder {
       case What::kHandBack:
         return drive(call.what, id);
       case What::kAwaitRoom:
-        return {{.start = RowGate::start},
-                &state_.add_row_gate(state_.loop(id).sinks(call.step.branch))};
+        return {
+            {.start = RowGate::start},
+            &made_.row_gates.emplace_back(state_.control, state_.loop(id).sinks(call.step.branch))};
       case What::kBeginSpan:
         return work(TraceMark::begin, &span(call));
       case What::kEndSpan:
@@ -135,7 +142,7 @@ class Binder {
     ExecNode& node = state_.exec_node(call.step.node);
     note_ = {};
     if (observer_ == nullptr) return {{.start = start_node}, &node};
-    ObservedCall& observed = state_.add_observed_call();
+    ObservedCall& observed = made_.observed_calls.emplace_back();
     observed.step = {observer_, &state_, call.step, &node};
     observed.start = start_node;
     return {{.start = ObservedCall::start_call}, &observed};
@@ -161,7 +168,7 @@ class Binder {
   }
 
   Binding drive(What what, NodeId id) {
-    DeviceControl* const device = state_.device_control_or_null(id);
+    DeviceControl* const device = control_or_null(device_controls_, id);
     switch (what) {
       case What::kChoose:
         note_.kind = Note::kChoice;
@@ -183,10 +190,18 @@ class Binder {
     const bool decides = call.step.kind == StepKind::kTest || call.step.kind == StepKind::kSelect;
     if (decides) {
       observed.decide = binding.decide;
-      return decision(ObservedStep::decide_step, &state_.add_observed_step(observed));
+      return decision(ObservedStep::decide_step, &made_.observed_steps.emplace_back(observed));
     }
     observed.run = binding.run;
-    return work(ObservedStep::run_step, &state_.add_observed_step(observed));
+    return work(ObservedStep::run_step, &made_.observed_steps.emplace_back(observed));
+  }
+
+  ReleaseList& release_list(NodeId id) {
+    const Executable& executable = state_.executable();
+    ReleaseList& list = made_.release_lists.emplace_back();
+    for (ValueId value : executable.releases(id)) list.slots.push_back(&state_.slot(value));
+    list.min_bytes = executable.min_released_bytes();
+    return list;
   }
 
   // Begin and end of one span share its mark.
@@ -199,36 +214,38 @@ class Binder {
     if (kind >= kBranch) name += " " + state_.graph().region(node.regions[kind - kBranch]).name;
     const LoopState* loop = kind == kIteration ? &state_.loop(call.step.node) : nullptr;
     const LaneId lane = trace_->lane("stream " + std::to_string(call.stream));
-    mark = &state_.add_trace_mark({trace_, lane, trace_->name(name), loop});
+    mark = &made_.trace_marks.emplace_back(TraceMark{trace_, lane, trace_->name(name), loop});
     return *mark;
   }
 
   const ResolvedProgram& program_;
   RunState& state_;
+  const DeviceControls& device_controls_;
   TraceRecorder* const trace_;
   const GraphCaptures captures_;
   StepObserver* const observer_;
   CallNote note_;  // of the call that is bound
   std::map<std::pair<NodeId, uint32_t>, TraceMark*> spans_;
-  Bindings made_;
+  BoundStrands made_;
 };
 
 }  // namespace
 
-Bindings bind_strands(const ResolvedProgram& program, RunState& state,
-                      TraceRecorder* trace_or_null) {
-  return Binder(program, state, trace_or_null).run();
+BoundStrands bind_strands(const ResolvedProgram& program, RunState& state,
+                          const DeviceControls& device_controls, TraceRecorder* trace_or_null) {
+  return Binder(program, state, device_controls, trace_or_null).run();
 }
 
-void bind_streams(const ResolvedProgram& program, RunState& state, StrandRunner& runner) {
-  runner.tell_streams([&program, &state, &runner] {
+void bind_streams(const ResolvedProgram& program, RunState& state,
+                  const DeviceControls& device_controls, StrandRunner& runner) {
+  runner.tell_streams([&program, &state, &device_controls, &runner] {
     for (const ResolvedProgram::Call& call : program.calls) {
       void* const stream = runner.native_stream(call.stream);
       const bool is_exec = call.what == What::kStep && call.step.kind == StepKind::kExec;
       if (is_exec) {
         state.exec_node(call.step.node).args.stream = stream;
       } else if (call.what == What::kChoose) {
-        DeviceControl* const device = state.device_control_or_null(call.step.node);
+        DeviceControl* const device = control_or_null(device_controls, call.step.node);
         if (device == nullptr) continue;
         device->set_strand(stream, state.current_node(call.step.strand));
       }

@@ -5,15 +5,46 @@
 // Contract: once for a run state. Threads: those of RunState. Cost: linear in calls.
 #pragma once
 
+#include <deque>
+#include <vector>
+
+#include "runtime/execute/device_control.h"
+#include "runtime/execute/observed_step.h"
 #include "runtime/execute/resolve_program.h"
 #include "runtime/execute/run_state.h"
+#include "runtime/execute/trace_marks.h"
+#include "runtime/execute/values/row_sink.h"
 
 namespace eddy {
 
-Bindings bind_strands(const ResolvedProgram& program, RunState& state,
-                      TraceRecorder* trace_or_null = nullptr);
+// Slots that a command of its own releases.
+struct ReleaseList {
+  std::vector<Slot*> slots;
+  size_t min_bytes = 0;
+
+  static bool run(void* list) {
+    const auto& self = *static_cast<const ReleaseList*>(list);
+    for (Slot* slot : self.slots) slot->release(self.min_bytes);
+    return true;
+  }
+};
+
+// Bindings, and what they point to besides the run state; addresses stay.
+struct BoundStrands {
+  Bindings bindings;
+  std::deque<TraceMark> trace_marks = {};
+  std::deque<ObservedStep> observed_steps = {};
+  std::deque<ObservedCall> observed_calls = {};
+  std::deque<RowGate> row_gates = {};
+  std::deque<ReleaseList> release_lists = {};
+};
+
+BoundStrands bind_strands(const ResolvedProgram& program, RunState& state,
+                          const DeviceControls& device_controls,
+                          TraceRecorder* trace_or_null = nullptr);
 
 // Kernels are told the driver's streams, now and whenever the runner has others.
-void bind_streams(const ResolvedProgram& program, RunState& state, StrandRunner& runner);
+void bind_streams(const ResolvedProgram& program, RunState& state,
+                  const DeviceControls& device_controls, StrandRunner& runner);
 
 }  // namespace eddy

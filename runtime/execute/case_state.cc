@@ -3,24 +3,23 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
-#include "runtime/execute/run_state.h"
 
 namespace eddy {
 
-CaseState::CaseState(RunState& state, NodeId id) : state_(state), id_(id) {}
+CaseState::CaseState(RunSlots& run, NodeId id) : run_(run), id_(id) {}
 
 void CaseState::connect() {
-  const Graph& graph = state_.graph();
+  const Graph& graph = run_.graph();
   const CaseView choice(graph, id_);
-  selector_ = &state_.slot(choice.selector());
+  selector_ = &run_.slot(choice.selector());
   has_pass_through_ = choice.has_pass_through();
   for (size_t b = 0; b < choice.num_branches(); ++b) {
     Branch& branch = branches_.emplace_back();
     branch.owner = this;
     for (size_t k = 0; k < choice.outputs().size(); ++k) {
       const ValueId from = choice.results(b)[k], output = choice.outputs()[k];
-      if (state_.hand_on(branch.results, output, from, Program::Moment::kWithin, id_)) continue;
-      branch.results.add(state_.slot(output), state_.slot_for(from, output),
+      if (run_.hand_on(branch.results, output, from, Program::Moment::kWithin, id_)) continue;
+      branch.results.add(run_.slot(output), run_.slot_for(from, output),
                          is_region_local(graph, from, choice.node().regions[b]),
                          is_static_pair(graph, output, from), graph.value(from).type);
     }
@@ -28,8 +27,8 @@ void CaseState::connect() {
   }
   for (size_t k = 0; k < choice.pass_through().size(); ++k) {
     const ValueId from = choice.pass_through()[k], output = choice.outputs()[k];
-    if (state_.hand_on(pass_through_, output, from, Program::Moment::kWithin, id_)) continue;
-    pass_through_.add(state_.slot(output), state_.slot_for(from, output), false, false,
+    if (run_.hand_on(pass_through_, output, from, Program::Moment::kWithin, id_)) continue;
+    pass_through_.add(run_.slot(output), run_.slot_for(from, output), false, false,
                       graph.value(from).type);
   }
   pass_through_.finish();
@@ -61,33 +60,33 @@ int32_t CaseState::select(void* case_state) {
   CaseState& self = *static_cast<CaseState*>(case_state);
   int64_t value = 0;
   if (!read_selector(*self.selector_, value)) [[unlikely]] {
-    self.state_.fail(self.id_,
-                     run_failed("the selector must be one bool, int32 or int64, but has shape " +
-                                to_string(Dims(self.selector_->view.shape()))));
+    self.run_.fail(self.id_,
+                   run_failed("the selector must be one bool, int32 or int64, but has shape " +
+                              to_string(Dims(self.selector_->view.shape()))));
     return -1;
   }
   const int64_t count = static_cast<int64_t>(self.branches_.size());
   if (value >= 0 && value < count) [[likely]]
     return static_cast<int32_t>(value);
-  const int32_t fallback = self.state_.graph().node(self.id_).default_region;
+  const int32_t fallback = self.run_.graph().node(self.id_).default_region;
   if (fallback >= 0) return fallback;
   if (!self.has_pass_through_) {
-    self.state_.fail(
+    self.run_.fail(
         self.id_,
         run_failed("the selector is " + std::to_string(value) + ", but there are branches 0 to " +
                    std::to_string(count - 1) + ", no default and nothing to pass through"));
     return -1;
   }
-  Status status = self.pass_through_.run(self.state_.allocator());
+  Status status = self.pass_through_.run(self.run_.allocator());
   if (status.is_ok()) return static_cast<int32_t>(count);
-  self.state_.fail(self.id_, std::move(status));
+  self.run_.fail(self.id_, std::move(status));
   return -1;
 }
 
 bool CaseState::finish_branch(void* branch) {
   Branch& self = *static_cast<Branch*>(branch);
-  Status status = self.results.run(self.owner->state_.allocator());
-  return status.is_ok() || self.owner->state_.fail(self.owner->id_, std::move(status));
+  Status status = self.results.run(self.owner->run_.allocator());
+  return status.is_ok() || self.owner->run_.fail(self.owner->id_, std::move(status));
 }
 
 }  // namespace eddy

@@ -9,15 +9,14 @@
 #include <vector>
 
 #include "graph/ir/graph.h"
+#include "runtime/execute/run_slots.h"
 #include "runtime/execute/values/transfer.h"
 
 namespace eddy {
 
-class RunState;
-
 class CaseState {
  public:
-  CaseState(RunState& state, NodeId id);
+  CaseState(RunSlots& run, NodeId id);
 
   // A branch's last command: moves its results into the outputs.
   struct Branch {
@@ -32,7 +31,7 @@ class CaseState {
   void connect();
 
  private:
-  RunState& state_;
+  RunSlots& run_;
   const NodeId id_;
   const Slot* selector_ = nullptr;
   std::deque<Branch> branches_;

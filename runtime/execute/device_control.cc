@@ -13,7 +13,7 @@
 #include "runtime/execute/control_recording.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/persistent_launch.h"
-#include "runtime/execute/run_state.h"
+#include "runtime/execute/resolve_program.h"
 
 namespace eddy {
 namespace {
@@ -150,9 +150,9 @@ int32_t DeviceControl::choose(void* device_control) {
     return kAskAside;
   }
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
-  if (self.way_ == Way::kHost) return kByHost;
+  if (self.way_ == Way::kHost) return ResolvedProgram::kByHost;
   self.why_by_host_.clear();
-  return self.is_try_ ? kTryDevice : kByDevice;
+  return self.is_try_ ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
 }
 
 // A way that is ruled out when it is to be tried is not asked for again.

@@ -64,16 +64,17 @@
 
 #include "graph/ir/graph.h"
 #include "runtime/device/graph_capture.h"
+#include "runtime/execute/device_loop.h"
 #include "runtime/execute/loop_choice.h"
+#include "runtime/execute/run_state.h"
 #include "runtime/execute/values/slot.h"
 
 namespace eddy {
 
-class RunState;
-struct PersistentLoop;
 class ControlLaunch;
+struct PersistentLoop;
 
-class DeviceControl {
+class DeviceControl final : public DeviceLoop {
  public:
   static constexpr int kMostAtOnce = 4;
   static constexpr size_t kMostLaunches = 4;   // that have memory of their own
@@ -83,26 +84,19 @@ class DeviceControl {
   DeviceControl(RunState& state, NodeId loop);
   ~DeviceControl();
 
-  // What choose() answers.
-  enum Branch : int32_t { kByHost, kByDevice, kTryDevice, kNumBranches };
-
+  // Answers a ResolvedProgram::Driver.
   static int32_t choose(void* device_control);
   static bool launch(void* device_control);
   static int32_t heard(void* device_control);
   static bool left(void* device_control);
   // Looks for failures that the device has left; < 0: there is one. At any time.
   static int32_t finish(void* device_control);
-  // The loop, this or one inside, in which the device was last known to be; none: it has ended.
-  NodeId innermost_running() const;
-  void forget();
-  // Why the host drove it when it was chosen last; empty: the device did.
-  const std::string& why_by_host() const { return why_by_host_; }
-  // What is to be reported of how the device drove it last; may be empty. Of a run that has ended.
-  std::string how_by_device() const;
-  // Gives up its place among those that the process may have at once, if it has one: the run has
-  // ended, or the loop.
-  bool give_place_back();
-  bool is_on(const void* native_stream) const { return stream_ == native_stream; }
+  NodeId innermost_running() const override;
+  void forget() override;
+  const std::string& why_by_host() const override { return why_by_host_; }
+  std::string how_by_device() const override;
+  bool give_place_back() override;
+  bool is_on(const void* native_stream) const override { return stream_ == native_stream; }
 
   // Where its strand issues to, and notes what it is at.
   void set_strand(void* native_stream, std::atomic<uint32_t>& current_node) {
@@ -171,5 +165,8 @@ class DeviceControl {
   // Written under its mutex by the loop's strand, which reads it without.
   ControlLaunch* current_ = nullptr;
 };
+
+// Of one run, by NodeId; null: none. Empty: there is none at all.
+using DeviceControls = std::vector<std::unique_ptr<DeviceControl>>;
 
 }  // namespace eddy

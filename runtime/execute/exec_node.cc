@@ -5,15 +5,15 @@
 #include <exception>
 
 #include "runtime/device/staging.h"
-#include "runtime/execute/run_state.h"
-#include "runtime/execute/value_context.h"
+#include "runtime/execute/run_base.h"
+#include "runtime/execute/values/stream_scratch.h"
 #include "runtime/execute/values/string_charge.h"
 
 namespace eddy {
 namespace {
 
 [[gnu::noinline]] bool fail(ExecNode& node, Status status) {
-  return node.state->fail(node.id, std::move(status));
+  return node.owner->fail(node.id, std::move(status));
 }
 
 [[gnu::noinline]] bool make_writable(ExecNode& node, const ExecNode::Output& output) {
@@ -38,7 +38,7 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
     return false;
   }
   if (!input.buffer.is_writable(size_bytes)) {
-    Result<BufferRef> larger = node.state->allocator().allocate(size_bytes + size_bytes / 2);
+    Result<BufferRef> larger = node.owner->allocator().allocate(size_bytes + size_bytes / 2);
     if (!larger.is_ok()) return false;  // the exact size may still fit
     const size_t input_bytes = input.view.size_bytes();
     if (input_bytes > 0) std::memcpy(larger->data(), input.view.data, input_bytes);
@@ -184,16 +184,6 @@ inline bool run_kernel(ExecNode& node) {
   return fail(node, std::move(node.error));
 }
 
-Status call_value_kernel(const ExecNode& node, ValueContext& context) {
-  try {
-    return node.kernel->run_value(context);
-  } catch (const std::exception& error) {
-    return run_failed(std::string("the kernel threw: ") + error.what());
-  } catch (...) {
-    return run_failed("the kernel threw something");
-  }
-}
-
 // Inlined into the shortest way of a node, which is most of what a small one costs.
 [[gnu::always_inline]] inline bool prepare_fixed(ExecNode& node) {
   node.ExecNode::reach();
@@ -317,7 +307,7 @@ bool run_view(void* exec_node) {
   if (input.kind == ValueKind::kTensor) {
     if (!read_inputs(node) || !refresh_shapes(node)) return false;
   }
-  if (Status status = output.share(input, node.state->allocator()); !status.is_ok()) {
+  if (Status status = output.share(input, node.owner->allocator()); !status.is_ok()) {
     return fail(node, std::move(status));
   }
   if (output.kind == ValueKind::kTensor) {
@@ -330,20 +320,6 @@ bool run_view(void* exec_node) {
 
 bool run_still(void* exec_node) {
   static_cast<ExecNode*>(exec_node)->ExecNode::reach();
-  return true;
-}
-
-bool run_value(void* exec_node) {
-  ExecNode& node = *static_cast<ExecNode*>(exec_node);
-  node.current_node->store(node.id.index(), std::memory_order_relaxed);
-  SlotContext context(node);
-  if (Status status = call_value_kernel(node, context); !status.is_ok()) {
-    return fail(node, std::move(status));
-  }
-  if (Status status = context.check_outputs(); !status.is_ok()) {
-    return fail(node, std::move(status));
-  }
-  release_inputs(node);
   return true;
 }
 

@@ -8,7 +8,8 @@
 //            shapes stay what they were
 //   view     output 0 shares input 0's memory under another shape
 //   still    a view of memory that is where it is for good: nothing
-//   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data)
+//   value    the kernel makes its outputs (sequences, optionals, shapes that depend on data), by
+//            way of a SlotContext (value_context.h)
 //
 // Of a `fixed` node on another device whose values no host needs for enqueueing, the two halves can
 // be had apart (recordable_work.h).
@@ -29,7 +30,7 @@
 
 namespace eddy {
 
-class RunState;
+class RunBase;
 class Staging;
 
 struct ExecNode : RecordableWork {
@@ -61,7 +62,7 @@ struct ExecNode : RecordableWork {
   std::span<TensorView> outputs() const { return {args.outputs, args.num_outputs}; }
 
   Allocator* output_memory = nullptr;  // its device's, or the host's (ToHost)
-  RunState* state = nullptr;
+  RunBase* owner = nullptr;            // the run
   const Node* node = nullptr;
   NodeId id;
   bool has_moving_outputs = false;
@@ -118,6 +119,5 @@ bool run_fixed(void* exec_node);
 bool run_dynamic(void* exec_node);
 bool run_view(void* exec_node);
 bool run_still(void* exec_node);
-bool run_value(void* exec_node);
 
 }  // namespace eddy

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "runtime/execute/executable.h"
+#include "runtime/execute/run_base.h"
 
 namespace eddy {
 namespace {
@@ -36,7 +37,7 @@ class Receiver : public PendingCall::Receiver,
       is_complete_ = true;
       function.swap(function_);
     }
-    node_.state->control.remove_listener(*this);
+    node_.owner->control.remove_listener(*this);
     if (!status.is_ok()) node_.error = std::move(status);
     const bool is_ok = node_.error.is_ok();
     resume_(node_.finish(is_ok));
@@ -53,7 +54,7 @@ class Receiver : public PendingCall::Receiver,
     call(function);
   }
   void complete_when_readable(int file, std::function<Status()> read) override {
-    const FileWaits& files = node_.state->executable().file_waits();
+    const FileWaits& files = node_.owner->executable().file_waits();
     if (!files.add) return complete(unsupported("nothing here waits for files"));
     const auto self = shared_from_this();
     const Result<uint64_t> wait = files.add(file, [self, read = std::move(read)] {
@@ -94,13 +95,14 @@ class Receiver : public PendingCall::Receiver,
 };
 
 CallOutcome start_pending(ExecNode& node, const Resume& resume) {
-  RunControl& control = node.state->control;
+  RunControl& control = node.owner->control;
   const auto receiver = std::make_shared<Receiver>(node, resume);
   PendingCall call(receiver);
   control.add_listener(receiver);
   CallOutcome outcome = CallOutcome::kFailed;
-  call_or_note(node.error,
-               [&] { return (outcome = node.kernel->start(node.args, call)) != CallOutcome::kFailed; });
+  call_or_note(node.error, [&] {
+    return (outcome = node.kernel->start(node.args, call)) != CallOutcome::kFailed;
+  });
   if (outcome == CallOutcome::kLater && !call.is_open()) return outcome;
   if (outcome == CallOutcome::kLater) {
     node.error = internal_error("the kernel of " + node.node->op->name +
@@ -114,9 +116,9 @@ CallOutcome start_pending(ExecNode& node, const Resume& resume) {
 }
 
 CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
-  Workers* const workers = node.state->executable().host().workers_or_null();
+  Workers* const workers = node.owner->executable().host().workers_or_null();
   const uint32_t num_tiles = node.kernel->count_tiles(node.args);
-  const int num_workers = node.state->executable().host().num_workers();
+  const int num_workers = node.owner->executable().host().num_workers();
   const int num_idle = workers == nullptr ? 0 : std::min(workers->num_idle(), num_workers - 1);
   if (num_tiles < 2 || num_idle < 1) {
     const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });

@@ -5,7 +5,7 @@
 // nobody waits; where the caller does the last one, the call is done, else it is answered by the
 // worker that does. Where no worker is idle, the kernel's run() does all of them.
 //
-// Errors: the node's; of several tiles that fail, one. Threads: those of RunState. Cost: of tiles,
+// Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
 // two atomic operations each and an enqueue for each helper.
 #pragma once
 

@@ -8,8 +8,6 @@
 #include "graph/loops/unrolling.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "runtime/device/compile.h"
-#include "runtime/execute/bind_strands.h"
-#include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/upload.h"
 
 namespace eddy {
@@ -157,8 +155,6 @@ Executable::Executable(const Graph& graph, const Plan& plan, std::vector<Executi
   }
 }
 
-Executable::~Executable() = default;
-
 Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const Plan& plan,
                                                        std::vector<ExecutionDevice> devices,
                                                        ExecutableOptions options) {
@@ -166,7 +162,6 @@ Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const
       new Executable(graph, plan, std::move(devices), std::move(options)));
   EDDY_RETURN_IF_ERROR(executable->check_devices());
   EDDY_RETURN_IF_ERROR(executable->bind());
-  executable->code_ = executable->resolve(Extra::kNone);
   return executable;
 }
 
@@ -386,96 +381,12 @@ Status Executable::upload_passed_constants(std::deque<Uploader>& uploaders) {
   return status;
 }
 
-std::unique_ptr<RunState> Executable::acquire() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      auto state = std::move(free_.back());
-      free_.pop_back();
-      return state;
-    }
-  }
-  return make_state(code_, nullptr);
-}
-
-std::unique_ptr<RunState> Executable::acquire_streaming() {
-  std::shared_ptr<const ResolvedProgram> code;
-  {
-    std::lock_guard lock(mutex_);
-    if (streaming_code_ == nullptr) streaming_code_ = resolve(Extra::kRows);
-    if (!free_streaming_.empty()) {
-      auto state = std::move(free_streaming_.back());
-      free_streaming_.pop_back();
-      return state;
-    }
-    code = streaming_code_;
-  }
-  return make_state(std::move(code), nullptr);
-}
-
-bool Executable::has_free_state() {
-  std::lock_guard lock(mutex_);
-  return !free_.empty();
-}
-
-std::unique_ptr<RunState> Executable::make_traced(TraceRecorder& recorder) {
-  return make_state(resolve(Extra::kSpans), &recorder);
-}
-
 // Observers read a node's values once it has run, so then a call of its own releases them; and it
 // does for nodes of fixed shapes, which are to do nothing besides.
 bool Executable::releases_by_itself(NodeId id) const {
   const Node& node = graph_.node(id);
   if (node.kind != NodeKind::kExec || observer_or_null() != nullptr) return false;
   return kernel(id).run_value != nullptr || node.op->is_view || !is_static_node(graph_, node);
-}
-
-std::shared_ptr<const ResolvedProgram> Executable::resolve(Extra extra) const {
-  ResolveOptions options;
-  options.is_cheap = [this](NodeId node) { return is_cheap(node); };
-  options.has_release = [this](NodeId node) {
-    return !releases(node).empty() && !releases_by_itself(node);
-  };
-  options.may_answer_later = [this](NodeId node) {
-    if (kernel(node).start != nullptr) return true;
-    const bool shares = options_.shares_tiles && observer_or_null() == nullptr &&
-                        !(options_.is_host_driven && is_cheap(node));
-    return shares && kernel(node).run_tile != nullptr;
-  };
-  options.has_spans = extra == Extra::kSpans;
-  options.streams_rows = extra == Extra::kRows;
-  if (has_device_control() && extra == Extra::kNone && observer_or_null() == nullptr) {
-    options.may_be_driven = [this](NodeId node) {
-      const ControlVerdict& verdict = control_verdict(node);
-      return verdict.is_driven_by_device && verdict.is_outermost;
-    };
-  }
-  return std::make_shared<const ResolvedProgram>(resolve_program(plan_.program, options));
-}
-
-std::unique_ptr<RunState> Executable::make_state(std::shared_ptr<const ResolvedProgram> code,
-                                                 TraceRecorder* trace_or_null) {
-  auto state = std::make_unique<RunState>(*this, memory(0));
-  if (trace_or_null == nullptr && observer_or_null() == nullptr) state->start_recording();
-  state->code = std::move(code);
-  state->bindings = bind_strands(*state->code, *state, trace_or_null);
-  state->runner = options_.make_runner(state->code->code, state->bindings, state->captures());
-  bind_streams(*state->code, *state, *state->runner);
-  return state;
-}
-
-void Executable::release(std::unique_ptr<RunState> state) {
-  std::lock_guard lock(mutex_);
-  auto& free = state->code == streaming_code_ ? free_streaming_ : free_;
-  if (options_.max_free_states != 0 && free.size() >= options_.max_free_states) return;
-  free.push_back(std::move(state));
-}
-
-void Executable::trim() {
-  std::vector<std::unique_ptr<RunState>> idle, idle_streaming;  // go after the lock
-  std::lock_guard lock(mutex_);
-  idle.swap(free_);
-  idle_streaming.swap(free_streaming_);
 }
 
 }  // namespace eddy

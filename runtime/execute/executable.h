@@ -1,5 +1,5 @@
-// Executable: a plan bound to its devices: a kernel chosen for every node, constants in place, its
-// program resolved into the code of strands, and a pool of run states that execute it.
+// Executable: a plan bound to its devices: a kernel chosen for every node, constants in place, and
+// what is known of each loop before it runs. A RunPool (run_pool.h) executes it.
 //
 // Devices are a list, the host's CPU first, as in Plan::devices: each node's kernel comes from its
 // device's registry, and constants that another device than the host's reads are copied to it once,
@@ -9,30 +9,34 @@
 // The graph and the plan must outlive the executable.
 // Errors: kUnsupported with the node's path when there is no kernel for it, and for devices that
 // cannot exchange values.
-// Threads: immutable after creation but for the pool, which any thread may use.
-// Cost: creation binds every kernel (packing weights); acquire() is O(1) once warm, O(nodes)
-// for a new run state.
+// Threads: immutable after creation, but for the choices of loops, which any thread may use.
+// Cost: creation binds every kernel (packing weights).
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "graph/ir/graph.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/output_routes.h"
+#include "graph/loops/persistent_program.h"
 #include "graph/loops/release_plan.h"
 #include "graph/schedule/plan/plan.h"
 #include "ops/contract/registry.h"
 #include "runtime/device/execution_device.h"
+#include "runtime/device/graph_capture.h"
 #include "runtime/device/staging.h"
+#include "runtime/device/strand_runner.h"
 #include "runtime/execute/loop_choice.h"
-#include "runtime/execute/run_state.h"
+#include "runtime/execute/values/slot.h"
 
 namespace eddy {
+
+class StepObserver;
+class Uploader;
 
 // Of files that calls wait for.
 struct FileWaits {
@@ -80,8 +84,11 @@ struct ExecutableOptions {
   StepObserver* observer_or_null = nullptr;
 };
 
-class Uploader;
-struct PersistentLoop;
+// A loop that its device runs as one kernel.
+struct PersistentLoop {
+  PersistentProgram program;
+  const void* kernel = nullptr;
+};
 
 class Executable {
  public:
@@ -89,10 +96,10 @@ class Executable {
   static Result<std::unique_ptr<Executable>> create(const Graph& graph, const Plan& plan,
                                                     std::vector<ExecutionDevice> devices,
                                                     ExecutableOptions options);
-  ~Executable();
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
+  const ExecutableOptions& options() const { return options_; }
   const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
@@ -154,29 +161,12 @@ class Executable {
   // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
 
-  // A run state of the caller's own, bound. Making one takes long and may wait.
-  std::unique_ptr<RunState> acquire();
-  // The same, for a run whose loops stream rows (row_sink.h); no device drives any of its loops.
-  std::unique_ptr<RunState> acquire_streaming();
-  // Whether one is at hand, so that acquire() would build none; a hint where others acquire.
-  bool has_free_state();
-  // A new one whose calls trace; drop it after its run instead of releasing it.
-  std::unique_ptr<RunState> make_traced(TraceRecorder& recorder);
-  // Puts it back, after its run has ended. One too many goes, with its memory.
-  void release(std::unique_ptr<RunState> state);
-  // Ends those at hand, with their arenas, streams and recordings.
-  void trim();
-
  private:
   Executable(const Graph& graph, const Plan& plan, std::vector<ExecutionDevice> devices,
              ExecutableOptions options);
   Status check_devices() const;
   uint32_t device_named(std::string_view name) const;
   Status bind();
-  std::unique_ptr<RunState> make_state(std::shared_ptr<const ResolvedProgram> code,
-                                       TraceRecorder* trace_or_null);
-  enum class Extra : uint8_t { kNone, kSpans, kRows };
-  std::shared_ptr<const ResolvedProgram> resolve(Extra extra) const;
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   Status bind_nodes();
@@ -211,12 +201,6 @@ class Executable {
   Allocator* host_memory_;
   // By device and ConstantId; null where no node there reads it.
   std::vector<std::vector<std::unique_ptr<Slot>>> device_constants_;
-  std::shared_ptr<const ResolvedProgram> code_;  // of all runs but traced ones
-  std::mutex mutex_;
-  // Under the mutex.
-  std::vector<std::unique_ptr<RunState>> free_;
-  std::shared_ptr<const ResolvedProgram> streaming_code_;  // made when first needed
-  std::vector<std::unique_ptr<RunState>> free_streaming_;
 };
 
 }  // namespace eddy

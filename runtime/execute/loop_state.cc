@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "graph/base/check.h"
 #include "graph/ir/aliases.h"
@@ -29,52 +30,48 @@ bool ScanStack::has_room(size_t size_bytes) const {
   return buffer.get()->num_strings * sizeof(std::string) >= size_bytes;
 }
 
-LoopState::LoopState(RunState& state, NodeId id) : state_(state), id_(id) {
-  iteration_slot_.borrow({&counter_, nullptr, 0, ElementType::kInt64});
-  iteration_slot_.is_volatile = true;
-  static_assert(sizeof(counter_) == sizeof(int64_t));
-}
+LoopState::LoopState(RunSlots& run, NodeId id) : run_(run), id_(id) {}
 
 void LoopState::connect() {
-  const Graph& graph = state_.graph();
+  const Graph& graph = run_.graph();
   const LoopView loop(graph, id_);
-  if (!loop.trip_limit().is_none()) limit_slot_ = &state_.slot(loop.trip_limit());
-  predicate_ = &state_.slot(loop.predicate());
+  if (!loop.trip_limit().is_none()) limit_slot_ = &run_.slot(loop.trip_limit());
+  predicate_ = &run_.slot(loop.predicate());
   const ValueType& type = graph.value(loop.predicate()).type;
   is_predicate_fixed_ = type.tensor.is_static();
   find_settling_slots();
   for (size_t k = 0; k < loop.num_carried(); ++k) {
     const ValueId carried = loop.carried()[k], next = loop.next()[k];
     hand_on_initial(k);
-    if (state_.hand_on(carried_, carried, next, Program::Moment::kAdvance, id_)) continue;
-    Slot& from = state_.slot_for(next, carried);
+    if (run_.hand_on(carried_, carried, next, Program::Moment::kAdvance, id_)) continue;
+    Slot& from = run_.slot_for(next, carried);
     if (is_constant(graph, next) && is_static_pair(graph, carried, next)) {
-      carried_.add_unchanging(state_.slot(carried), from);
+      carried_.add_unchanging(run_.slot(carried), from);
       continue;
     }
-    carried_.add(state_.slot(carried), from, is_region_local(graph, next, loop.after_id()),
+    carried_.add(run_.slot(carried), from, is_region_local(graph, next, loop.after_id()),
                  is_static_pair(graph, carried, next), graph.value(next).type);
   }
   for (size_t k = 0; k < loop.num_forwarded(); ++k) {
     const ValueId output = loop.outputs()[k], from = loop.forwarded()[k];
-    if (state_.hand_on(results_, output, from, Program::Moment::kWithin, id_)) continue;
+    if (run_.hand_on(results_, output, from, Program::Moment::kWithin, id_)) continue;
     // The loop's own parameter is dead once the loop has ended.
     const bool is_own = std::ranges::find(loop.carried(), from) != loop.carried().end();
-    results_.add(state_.slot(output), state_.slot_for(from, output),
+    results_.add(run_.slot(output), run_.slot_for(from, output),
                  is_own || is_region_local(graph, from, loop.before_id()),
                  is_static_pair(graph, output, from), graph.value(from).type);
   }
   for (size_t s = 0; s < loop.rows().size(); ++s) {
     const ValueId row = loop.rows()[s], output = loop.stacked()[s];
-    stacks_.push_back({&state_.slot(row),
-                       &state_.slot(output),
+    stacks_.push_back({&run_.slot(row),
+                       &run_.slot(output),
                        graph.value(row).type,
                        {},
                        {},
                        ElementType::kUndefined,
                        0,
                        nullptr,
-                       state_.targets_or_null(output)});
+                       run_.targets_or_null(output)});
   }
   initial_.finish();
   carried_.finish();
@@ -82,26 +79,26 @@ void LoopState::connect() {
 }
 
 void LoopState::hand_on_initial(size_t k) {
-  const Graph& graph = state_.graph();
+  const Graph& graph = run_.graph();
   const LoopView loop(graph, id_);
   const ValueId carried = loop.carried()[k], initial = loop.initial()[k];
-  if (!state_.hand_on(initial_, carried, initial, Program::Moment::kEnter, id_)) {
-    initial_.add(state_.slot(carried), state_.slot_for(initial, carried), false, false,
+  if (!run_.hand_on(initial_, carried, initial, Program::Moment::kEnter, id_)) {
+    initial_.add(run_.slot(carried), run_.slot_for(initial, carried), false, false,
                  graph.value(initial).type);
     return;
   }
-  state_.start_turns(initial_, resolve_views(graph, loop.next()[k]), id_);
+  run_.start_turns(initial_, resolve_views(graph, loop.next()[k]), id_);
 }
 
 // Beside other devices a value of the host's may be a copy that is still on its way, so only
 // constants are read here.
 void LoopState::find_settling_slots() {
-  const TripRule rule = find_trip_rule(state_.graph(), id_);
+  const TripRule rule = find_trip_rule(run_.graph(), id_);
   is_settled_ = rule.is_settled;
   for (const auto& [value, slot] : {std::pair{rule.first, &first_}, {rule.bound, &bound_}}) {
     if (!is_settled_ || value.is_none()) continue;
-    is_settled_ = is_constant(state_.graph(), value) || state_.executable().num_devices() == 1;
-    *slot = &state_.slot(value);
+    is_settled_ = is_constant(run_.graph(), value) || run_.executable().num_devices() == 1;
+    *slot = &run_.slot(value);
   }
 }
 
@@ -143,8 +140,8 @@ bool LoopState::enter(void* loop) {
   if (self.limit_slot_ != nullptr) {
     const TensorView& limit = self.limit_slot_->view;
     if (self.limit_slot_->kind != ValueKind::kTensor || limit.count() != 1) {
-      return self.state_.fail(self.id_, run_failed("the trip limit must be one int64, but has " +
-                                                   std::to_string(limit.count()) + " elements"));
+      return self.run_.fail(self.id_, run_failed("the trip limit must be one int64, but has " +
+                                                 std::to_string(limit.count()) + " elements"));
     }
     self.limit_ = *limit.as<int64_t>();
   }
@@ -164,8 +161,8 @@ bool LoopState::enter(void* loop) {
     stack.element = ElementType::kUndefined;
   }
   for (Tail& tail : self.tails_) tail.iteration.store(-1, std::memory_order_relaxed);
-  Status status = self.initial_.run(self.state_.allocator());
-  if (!status.is_ok()) return self.state_.fail(self.id_, std::move(status));
+  Status status = self.initial_.run(self.run_.allocator());
+  if (!status.is_ok()) return self.run_.fail(self.id_, std::move(status));
   self.settled_trips_ = self.settle_trips();
   return true;
 }
@@ -180,8 +177,8 @@ std::vector<RowSink* const*> LoopState::sinks(uint32_t index) {
 int32_t LoopState::slow_test() {
   const bool is_one = predicate_->kind == ValueKind::kTensor && predicate_->view.count() == 1;
   if (is_one) return *predicate_->view.as<uint8_t>() != 0 ? 1 : 0;  // a caller's byte may be any
-  state_.fail(id_, run_failed("the predicate must be one bool, but has shape " +
-                              to_string(Dims(predicate_->view.shape()))));
+  run_.fail(id_, run_failed("the predicate must be one bool, but has shape " +
+                            to_string(Dims(predicate_->view.shape()))));
   return -1;
 }
 
@@ -202,9 +199,9 @@ int32_t LoopState::test(void* loop) {
 bool LoopState::advance(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
   if (!self.stacks_.empty() && !self.has_rows_apart_ && !self.push_rows()) return false;
-  Status status = self.carried_.run(self.state_.allocator());
+  Status status = self.carried_.run(self.run_.allocator());
   if (!status.is_ok()) [[unlikely]]
-    return self.state_.fail(self.id_, std::move(status));
+    return self.run_.fail(self.id_, std::move(status));
   const int64_t count = self.counter_.load(std::memory_order_relaxed);
   self.counter_.store(count + 1, std::memory_order_relaxed);
   return true;
@@ -217,8 +214,8 @@ bool LoopState::leave(void* loop) {
   for (const ScanStack& stack : self.stacks_) {  // first: results are given away only once
     if (status.is_ok() && stack.num_rows == 0) status = self.make_empty(stack);
   }
-  if (status.is_ok()) status = self.results_.run(self.state_.allocator());
-  if (!status.is_ok()) return self.state_.fail(self.id_, std::move(status));
+  if (status.is_ok()) status = self.results_.run(self.run_.allocator());
+  if (!status.is_ok()) return self.run_.fail(self.id_, std::move(status));
   for (ScanStack& stack : self.stacks_) {
     if (stack.num_rows > 0) finish_stack(stack);
   }
@@ -236,12 +233,38 @@ bool LoopState::push_rows() {
 
 bool LoopState::push_row_or_fail(ScanStack& stack) {
   Status status = push_row(stack);
-  return status.is_ok() || state_.fail(id_, std::move(status));
+  return status.is_ok() || run_.fail(id_, std::move(status));
 }
 
 bool LoopState::push_row_apart(void* row_push) {
   const RowPush& self = *static_cast<const RowPush*>(row_push);
   return self.owner->push_row_or_fail(*self.stack);
+}
+
+// The slots by which tails of an open loop read what moves on with the iteration.
+void LoopState::make_takings() {
+  const Program& program = run_.executable().plan().program;
+  const RegionId after = LoopView(run_.graph(), id_).after_id();
+  std::map<uint32_t, std::pair<ValueId, Slot*>> retained;  // by name
+  for (const Program::Step& step : program.blocks[after.index()].steps) {
+    if (step.op == Program::Op::kRetain) {
+      Taking& taking = takings_.emplace_back(Taking{this, {}});
+      for (const Program::Alias& alias : program.launches[step.operand].aliases) {
+        const ValueId value(alias.from);
+        Slot& own = run_.add_slot(value);
+        taking.pairs.push_back({&own, &run_.slot(value), value});
+        retained[alias.to] = {value, &own};
+      }
+    }
+    if (step.op != Program::Op::kLaunch || retained.empty()) continue;
+    const Program::Launch& launch = program.launches[step.operand];
+    for (const uint32_t name : launch.reads) {
+      const auto own = retained.find(name);
+      if (own == retained.end()) continue;
+      const auto& [value, own_slot] = own->second;
+      run_.read_by(NodeId(launch.node), value, *own_slot);
+    }
+  }
 }
 
 LoopState::RowPush& LoopState::row_apart(size_t index) {
@@ -250,7 +273,7 @@ LoopState::RowPush& LoopState::row_apart(size_t index) {
 }
 
 ScanStack& LoopState::stack(size_t index) {
-  const size_t num_carried = LoopView(state_.graph(), id_).num_carried();
+  const size_t num_carried = LoopView(run_.graph(), id_).num_carried();
   EDDY_CHECK(index >= num_carried && index - num_carried < stacks_.size())
       << "result " << index << " of a loop with " << num_carried << " carried values and "
       << stacks_.size() << " scan outputs is no row";
@@ -266,8 +289,8 @@ bool LoopState::take(void* taking) {
   const Taking& self = *static_cast<const Taking*>(taking);
   LoopState& loop = *self.owner;
   for (const Taking::Pair& pair : self.pairs) {
-    Status status = pair.to->share(*pair.from, loop.state_.allocator());
-    if (!status.is_ok()) return loop.state_.fail(loop.id_, std::move(status));
+    Status status = pair.to->share(*pair.from, loop.run_.allocator());
+    if (!status.is_ok()) return loop.run_.fail(loop.id_, std::move(status));
   }
   return true;
 }
@@ -332,7 +355,7 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
     return resource_exhausted("the stacked rows do not fit into memory");
   }
   wanted_bytes = std::max(wanted_bytes, kFirstStackBytes);
-  Allocator& allocator = state_.allocator();
+  Allocator& allocator = run_.allocator();
   if (stack.element == ElementType::kString) {
     EDDY_ASSIGN_OR_RETURN(BufferRef larger,
                           allocator.allocate_strings(wanted_bytes / sizeof(std::string)));
@@ -358,7 +381,7 @@ Status LoopState::make_empty(const ScanStack& stack) {
     if (stack.row_type.tensor.is_ranked) dims.push_back(std::max<int64_t>(dim, 0));
   }
   stack.output->set_tensor(stack.row_type.tensor.element, dims.span());
-  return stack.output->make_writable(state_.allocator());
+  return stack.output->make_writable(run_.allocator());
 }
 
 void LoopState::finish_stack(ScanStack& stack) {

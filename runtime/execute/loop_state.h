@@ -16,24 +16,23 @@
 // strand of the node that makes it, and strands that go on into the next iteration count theirs.
 // Such a strand may read carried values by references of its own (Taking), which leave lets go of.
 //
-// The iteration is an int64 kept here; its slot is volatile (sharing it copies). A command that was
-// refused memory can be done again: values change places once all memory is there.
+// A command that was refused memory can be done again: values change places once all memory is
+// there.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "graph/base/check.h"
 #include "graph/ir/graph.h"
+#include "runtime/execute/run_slots.h"
+#include "runtime/execute/values/loop_progress.h"
 #include "runtime/execute/values/output_memory.h"
 #include "runtime/execute/values/row_sink.h"
 #include "runtime/execute/values/transfer.h"
 
 namespace eddy {
-
-class RunState;
 
 // Rows stacked along a new outermost axis.
 struct ScanStack {
@@ -51,9 +50,9 @@ struct ScanStack {
   bool has_room(size_t size_bytes) const;
 };
 
-class LoopState {
+class LoopState final : public LoopProgress {
  public:
-  LoopState(RunState& state, NodeId id);
+  LoopState(RunSlots& run, NodeId id);
 
   static bool enter(void* loop);
   static int32_t test(void* loop);
@@ -71,12 +70,8 @@ class LoopState {
   ScanStack& stack(size_t index);
   // Where the rows of the stacks go besides, by stack, or those of one result of `after`; the
   // pointers are null but in runs that stream them.
-  static constexpr uint32_t kAllRows = UINT32_MAX;
   std::vector<RowSink* const*> sinks(uint32_t index = kAllRows);
   // A strand begins its next iteration.
-  struct Tail {
-    std::atomic<int64_t> iteration{-1};  // as counter_
-  };
   static bool begin_tail(void* tail);
   Tail& add_tail() { return tails_.emplace_back(); }
 
@@ -91,35 +86,14 @@ class LoopState {
     std::vector<Pair> pairs;
   };
   static bool take(void* taking);
-  // In the order of the kRetain steps of its `after`.
-  Taking& add_taking() { return takings_.emplace_back(Taking{this, {}}); }
+  // In the order of the kRetain steps of its `after`; once its slots are there.
+  void make_takings();
   const std::deque<Taking>& takings() const { return takings_; }
   Taking& taking(size_t index) {
     EDDY_CHECK(index < takings_.size()) << "there is no taking " << index;
     return takings_[index];
   }
 
-  Slot& iteration_slot() { return iteration_slot_; }
-  int64_t iteration() const {
-    const int64_t* progress = progress_or_null_.load(std::memory_order_acquire);
-    if (progress == nullptr) return counter_.load(std::memory_order_relaxed);
-    return std::atomic_ref<int64_t>(const_cast<int64_t&>(*progress))
-        .load(std::memory_order_relaxed);
-  }
-  // The iteration whose `after` began last; that of `before` is iteration().
-  int64_t begun() const { return begun_.load(std::memory_order_relaxed); }
-  // The host's own count.
-  const std::atomic<int64_t>& counter() const { return counter_; }
-  // How often the loop will run this time, from enter on; negative: data decide. Belongs to the
-  // strand that runs the loop, and to those of its blocks.
-  const int64_t& settled_trips() const { return settled_trips_; }
-  // A device counts the iterations, in that word, until the loop is entered again.
-  void drive_from(const int64_t* progress) {
-    progress_or_null_.store(progress, std::memory_order_release);
-  }
-  bool is_driven_by_device() const {
-    return progress_or_null_.load(std::memory_order_relaxed) != nullptr;
-  }
   // Connects slots once all of them exist.
   void connect();
   // Drops references to memory of the last run.
@@ -138,17 +112,11 @@ class LoopState {
   void find_settling_slots();
   int64_t settle_trips() const;
 
-  RunState& state_;
+  RunSlots& run_;
   const NodeId id_;
-  // Written by the strand that runs the loop; read by others for messages only (relaxed).
-  std::atomic<int64_t> counter_{0};
-  std::atomic<int64_t> begun_{0};
-  std::atomic<const int64_t*> progress_or_null_{nullptr};
   int64_t limit_ = INT64_MAX;
-  int64_t settled_trips_ = -1;
   const Slot* predicate_ = nullptr;
   bool is_predicate_fixed_ = false;  // known to be one bool
-  Slot iteration_slot_;
   Slot* limit_slot_ = nullptr;
   // Of the trip rule: whether it settles, and what it asks (null: not asked).
   bool is_settled_ = false;

@@ -8,17 +8,11 @@
 #include <memory>
 #include <vector>
 
-#include "graph/loops/persistent_program.h"
 #include "runtime/execute/control_launch.h"
+#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
-
-// A loop that its device runs as one kernel.
-struct PersistentLoop {
-  PersistentProgram program;
-  const void* kernel = nullptr;
-};
 
 class PersistentLaunch : public ControlLaunch {
  public:

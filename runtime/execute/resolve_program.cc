@@ -4,8 +4,7 @@
 #include <deque>
 
 #include "graph/base/check.h"
-#include "runtime/execute/device_control.h"
-#include "runtime/execute/loop_state.h"
+#include "runtime/execute/values/row_sink.h"
 
 namespace eddy {
 namespace {
@@ -233,19 +232,19 @@ class Resolver {
       host_control(step, at);
       return release(node, at);
     }
-    const uint32_t table = select(What::kChoose, node, at, DeviceControl::kNumBranches);
-    code().targets[table + DeviceControl::kByHost] = here();
+    const uint32_t table = select(What::kChoose, node, at, ResolvedProgram::kNumDrivers);
+    code().targets[table + ResolvedProgram::kByHost] = here();
     host_control(step, at);
     call(What::kHandBack, node, at);
     std::vector<uint32_t> ends = {emit(Op::kJump)};
-    code().targets[table + DeviceControl::kByDevice] = here();
+    code().targets[table + ResolvedProgram::kByDevice] = here();
     call(What::kDrive, node, at);
     ends.push_back(emit(Op::kJump));
-    code().targets[table + DeviceControl::kTryDevice] = here();
+    code().targets[table + ResolvedProgram::kTryDevice] = here();
     call(What::kDrive, node, at);
     const uint32_t heard = select(What::kHear, node, at, 1);
     for (uint32_t i = 0; i <= 1; ++i) code().targets[heard + i] = here();
-    code().targets[table + DeviceControl::kNumBranches] = here();
+    code().targets[table + ResolvedProgram::kNumDrivers] = here();
     for (const uint32_t end : ends) code().commands[end].target = here();
     release(node, at);
   }
@@ -272,7 +271,7 @@ class Resolver {
     const uint32_t test = emit(Op::kTest, add_call(What::kStep, StepKind::kTest, loop.node, at));
     main_part(loop.after, at);
     const bool waits = options_.streams_rows && !loop.rows.empty() && !loop.is_pipelined;
-    if (waits) await_room(loop.node, at, LoopState::kAllRows);
+    if (waits) await_room(loop.node, at, kAllRows);
     call(StepKind::kAdvance, loop.node, at);
     end_span(loop.node, at, kIteration);
     emit(Op::kRepeat, 0, top);

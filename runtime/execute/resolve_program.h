@@ -35,7 +35,7 @@ struct ResolvedProgram {
     // What no observer sees; of `step`, node, strand and branch only.
     kRelease,    // what nobody reads after the node
     kBeginTail,  // of a pipelined loop: stream `branch` of its `after` begins an iteration
-    kChoose,     // by what the loop or branch is driven
+    kChoose,     // by what the loop or branch is driven: a Driver
     kDrive,      // by the device
     kHear,       // the device has ended it
     kHandBack,   // the host has
@@ -48,6 +48,8 @@ struct ResolvedProgram {
     Step step;
     uint32_t stream = 0;  // of the machine
   };
+  // What drives a loop or branch this time; kTryDevice: the device, which is timed.
+  enum Driver : int32_t { kByHost, kByDevice, kTryDevice, kNumDrivers };
   StrandCode code;
   std::vector<Call> calls;  // by the operands of commands that call
 };

@@ -11,7 +11,6 @@
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
 #include "ops/contract/fault_status.h"
-#include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {
@@ -19,12 +18,12 @@ namespace eddy {
 // Where memory is short, the kernels that get no record say so.
 void RunState::make_faults() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
-    const bool is_exec = exec_nodes_[n] != nullptr && executable_.device_of(NodeId(n)) != 0;
-    if (is_exec && executable_.kernel(NodeId(n)).may_fault)
+    const bool is_exec = exec_nodes_[n] != nullptr && executable().device_of(NodeId(n)) != 0;
+    if (is_exec && executable().kernel(NodeId(n)).may_fault)
       faults_.emplace_back(NodeId(n), nullptr);
   }
   if (faults_.empty()) return;
-  Result<BufferRef> memory = executable_.memory(0).allocate(faults_.size() * sizeof(DeviceFault));
+  Result<BufferRef> memory = executable().memory(0).allocate(faults_.size() * sizeof(DeviceFault));
   if (!memory.is_ok()) return faults_.clear();
   fault_memory_ = std::move(*memory);
   auto* record = static_cast<DeviceFault*>(fault_memory_.data());
@@ -64,21 +63,21 @@ void RunState::leave_breadcrumbs() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     ExecNode* const node = exec_nodes_[n];
     const bool is_led =
-        node != nullptr && node->run != nullptr && executable_.device_of(node->id) != 0;
+        node != nullptr && node->run != nullptr && executable().device_of(node->id) != 0;
     if (is_led) nodes.push_back(node);
   }
-  auto made = Breadcrumbs::create(executable_.memory(0), nodes.size());
+  auto made = Breadcrumbs::create(executable().memory(0), nodes.size());
   if (!made.is_ok()) return;
   breadcrumbs_ = std::move(*made);
   for (ExecNode* const node : nodes) {
-    const uint32_t device = executable_.device_of(node->id);
-    breadcrumbs_->lead(*node, *executable_.device(device).staging_or_null());
+    const uint32_t device = executable().device_of(node->id);
+    breadcrumbs_->lead(*node, *executable().device(device).staging_or_null());
   }
 }
 
 // What a device drives by itself is one piece of work; where it was, its counters say.
 NodeId RunState::running_loop() const {
-  for (const auto& device : device_controls_) {
+  for (const DeviceLoop* const device : device_loops_) {
     const NodeId running = device ? device->innermost_running() : NodeId();
     if (!running.is_none()) return running;
   }
@@ -91,7 +90,7 @@ std::string RunState::names_inside(NodeId loop) const {
   size_t count = 0;
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const Node& node = graph().node(NodeId(n));
-    const bool is_there = node.kind == NodeKind::kExec && executable_.device_of(NodeId(n)) != 0;
+    const bool is_there = node.kind == NodeKind::kExec && executable().device_of(NodeId(n)) != 0;
     const bool is_copy = is_there && (node.op->is_view || node.op->name == "ToHost");
     if (!is_there || is_copy || !RegionTree(graph()).is_inside(node.region, loop) ||
         count++ >= kMostNames)
@@ -116,12 +115,12 @@ void RunState::tell_where(Status& status, NodeId issued) const {
   std::string path = is_lost && breadcrumbs_ ? path_of_unfinished() : "";
   const NodeId loop = is_lost && path.empty() ? running_loop() : NodeId();
   if (!loop.is_none()) {
-    path = iteration_path(loop) + "[" + std::to_string(loops_[loop.index()]->iteration()) + "]";
+    path = iteration_path(loop) + "[" + std::to_string(progress(loop).iteration()) + "]";
   } else if (path.empty() && !issued.is_none()) {
     path = iteration_path(issued);
   }
   status.prepend_path(path);
-  if (!is_lost || breadcrumbs_ || executable_.num_devices() == 1) return;
+  if (!is_lost || breadcrumbs_ || executable().num_devices() == 1) return;
   const std::string names = loop.is_none() ? "" : names_inside(loop);
   status.append_message((names.empty() ? "" : "it runs " + names + " there; ") +
                         "a session with locate_faults names the nodes that it was at");

@@ -17,8 +17,8 @@
 // run do, or several runs. Never calls into the session that it observes, cancelling excepted.
 #pragma once
 
+#include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "runtime/device/strand_runner.h"
 
 namespace eddy {
 
@@ -49,29 +49,6 @@ class StepObserver {
   virtual Status before(RunState& state, const Step& step) = 0;
   // `decision`: of kTest and kSelect, < 0 where it failed; 1 or 0 of others: whether they worked.
   virtual void after(RunState& state, const Step& step, int32_t decision) = 0;
-};
-
-// What an observed command points to.
-struct ObservedStep {
-  StepObserver* observer = nullptr;
-  RunState* state = nullptr;
-  Step step;
-  void* context = nullptr;
-  WorkFunction run = nullptr;       // of a launch
-  DecideFunction decide = nullptr;  // of a decision
-
-  static bool run_step(void* observed_step);
-  static int32_t decide_step(void* observed_step);
-};
-
-// The same, of a call that may answer later: the step is over when it has.
-struct ObservedCall final : Resumable {
-  ObservedStep step;
-  StartCallFunction start = nullptr;
-  Resume outer = {};
-
-  static CallOutcome start_call(void* observed_call, const Resume& resume);
-  void resume(uint32_t strand, bool is_ok) override;
 };
 
 }  // namespace eddy

@@ -3,7 +3,7 @@
 // Only a traced run state has them in its commands, so runs that are not traced pay nothing.
 #pragma once
 
-#include "runtime/execute/loop_state.h"
+#include "runtime/execute/values/loop_progress.h"
 #include "runtime/trace/trace_recorder.h"
 
 namespace eddy {
@@ -12,7 +12,7 @@ struct TraceMark {
   TraceRecorder* recorder = nullptr;
   LaneId lane;
   TraceNameId name;
-  const LoopState* loop_or_null = nullptr;  // its iteration is shown behind the name
+  const LoopProgress* loop_or_null = nullptr;  // its iteration is shown behind the name
 
   static bool begin(void* mark) {
     const auto& self = *static_cast<TraceMark*>(mark);

@@ -1,6 +1,9 @@
 #include "runtime/execute/value_context.h"
 
-#include "runtime/execute/run_state.h"
+#include <exception>
+#include <string>
+
+#include "runtime/execute/run_base.h"
 
 namespace eddy {
 namespace {
@@ -20,11 +23,11 @@ void SlotContext::keep(Status status) {
 Result<TensorView> SlotContext::allocate(size_t o, ElementType element, const Dims& dims) {
   out(o).elements.clear();
   out(o).set_tensor(element, dims.span());
-  EDDY_RETURN_IF_ERROR(out(o).make_writable(node_.state->allocator()));
+  EDDY_RETURN_IF_ERROR(out(o).make_writable(node_.owner->allocator()));
   return out(o).view;
 }
 
-void SlotContext::share(size_t o, size_t i) { keep(out(o).share(in(i), node_.state->allocator())); }
+void SlotContext::share(size_t o, size_t i) { keep(out(o).share(in(i), node_.owner->allocator())); }
 
 void SlotContext::share_element(size_t o, size_t i, size_t position) {
   out(o).share_element(in(i).elements[position]);
@@ -44,7 +47,7 @@ void SlotContext::append_input(size_t o, size_t i) {
     return;
   }
   Slot copy;
-  keep(copy.share(in(i), node_.state->allocator()));
+  keep(copy.share(in(i), node_.owner->allocator()));
   out(o).elements.push_back(copy.as_element());
 }
 
@@ -60,7 +63,7 @@ Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const 
   }
   Slot fresh;
   fresh.set_tensor(element, dims.span());
-  EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.state->allocator()));
+  EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.owner->allocator()));
   out(o).elements.push_back(fresh.as_element());
   return out(o).elements.back().view();
 }
@@ -69,7 +72,7 @@ Status SlotContext::check_outputs() {
   EDDY_RETURN_IF_ERROR(error_);
   for (size_t o = 0; o < node_.out.size(); ++o) {
     const Slot& slot = out(o);
-    const ValueType& declared = node_.state->graph().value(node_.node->outputs[o]).type;
+    const ValueType& declared = node_.owner->graph().value(node_.node->outputs[o]).type;
     if (slot.kind != ValueKind::kTensor || declared.is_sequence()) continue;
     ValueType expected(declared.tensor);
     const ValueType actual(TensorType(slot.view.element, Dims(slot.view.shape())));
@@ -80,6 +83,29 @@ Status SlotContext::check_outputs() {
     }
   }
   return Status::ok();
+}
+
+namespace {
+
+Status call_value_kernel(const ExecNode& node, ValueContext& context) {
+  try {
+    return node.kernel->run_value(context);
+  } catch (const std::exception& error) {
+    return run_failed(std::string("the kernel threw: ") + error.what());
+  } catch (...) {
+    return run_failed("the kernel threw something");
+  }
+}
+
+}  // namespace
+
+bool run_value(void* exec_node) {
+  ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  node.ExecNode::reach();
+  SlotContext context(node);
+  node.error = call_value_kernel(node, context);
+  if (node.error.is_ok()) node.error = context.check_outputs();
+  return node.finish(node.error.is_ok());
 }
 
 }  // namespace eddy

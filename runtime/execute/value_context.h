@@ -47,4 +47,7 @@ class SlotContext : public ValueContext {
   Status error_;
 };
 
+// A WorkFunction, as those of exec_node.h.
+bool run_value(void* exec_node);
+
 }  // namespace eddy

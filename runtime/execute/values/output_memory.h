@@ -84,6 +84,9 @@ struct OutputTargets {
   std::vector<OutputTarget> all;
   // An input that ends where it stands may be overwritten there; null: none may.
   Slot* in_place_or_null = nullptr;
+  // Where the exec node that makes the value looks for these, while memory is bound; null: it is
+  // made otherwise.
+  OutputTargets** maker_or_null = nullptr;
   BufferRef spare;  // what the slot had before it got the caller's memory
 
   // The slot's memory becomes the caller's, where some is bound that fits and nobody holds. False:

@@ -7,6 +7,7 @@
 // Threads: sinks are asked by the loop's strands and answer from any thread. Errors: none.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -26,6 +27,9 @@ class RowSink {
   // True: the waiter has not been called, and will not be.
   virtual bool forget_waiter() = 0;
 };
+
+// In place of the number of a result whose rows are meant: those of all of them.
+inline constexpr uint32_t kAllRows = UINT32_MAX;
 
 class RowGate {
  public:

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/execute/run_state.h"
-#include "runtime/execute/step_observer.h"
+#include "runtime/execute/observed_step.h"
 
 namespace eddy::check {
 namespace {

@@ -1,7 +1,6 @@
-#include "runtime/execute/step_observer.h"
+#include "runtime/execute/observed_step.h"
 
 #include "runtime/device/no_waiting.h"
-#include "runtime/execute/run_state.h"
 
 namespace eddy {
 namespace {

@@ -1,15 +1,14 @@
-// Of RunState: memory that the caller has bound for outputs.
+// Of RunSlots: memory that the caller has bound for outputs.
 #include <algorithm>
 
-#include "runtime/execute/executable.h"
-#include "runtime/execute/run_state.h"
+#include "runtime/execute/run_slots.h"
 
 namespace eddy {
 
 // Connects who makes a value that may be an output with the memory bound for it.
-void RunState::find_targets() {
+void RunSlots::find_targets() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    for (const OutputRoute& route : executable_.output_routes()[i]) {
+    for (const OutputRoute& route : executable().output_routes()[i]) {
       for (OutputMemory& memory : outputs_[i]) {
         targets_[route.made.index()].all.push_back(make_target(route, memory));
       }
@@ -17,23 +16,23 @@ void RunState::find_targets() {
   }
 }
 
-OutputTarget RunState::make_target(const OutputRoute& route, OutputMemory& memory) {
+OutputTarget RunSlots::make_target(const OutputRoute& route, OutputMemory& memory) {
   OutputTarget target{&memory, {}, {}};
   for (const ValueId name : route.passed) target.passed.push_back(&slot(name));
   for (const OutputTurn& turn : route.turns) {
-    const LoopState& loop = *loops_[turn.loop.index()];
+    const LoopProgress& loop = progress(turn.loop);
     target.gates.push_back({&loop.counter(), &loop.settled_trips(), turn.num_carried, turn.node,
                             turn.parameter.is_none() ? nullptr : &slot(turn.parameter)});
   }
   return target;
 }
 
-OutputTargets* RunState::targets_or_null(ValueId value) {
+OutputTargets* RunSlots::targets_or_null(ValueId value) {
   const auto found = targets_.find(value.index());
   return found == targets_.end() ? nullptr : &found->second;
 }
 
-void RunState::bind_output(size_t index, void* data, void* second_or_null, size_t size_bytes) {
+void RunSlots::bind_output(size_t index, void* data, void* second_or_null, size_t size_bytes) {
   OutputPlaces& places = outputs_[index];
   const std::array<void*, 2> wanted = {data, second_or_null};
   for (size_t p = 0; p < places.size(); ++p) {
@@ -48,9 +47,9 @@ void RunState::bind_output(size_t index, void* data, void* second_or_null, size_
 }
 
 // Nearly always the maker's own slot is the only one that still has it, and may keep it.
-void RunState::forget_output(size_t index, OutputMemory& memory) {
+void RunSlots::forget_output(size_t index, OutputMemory& memory) {
   if (!memory.is_held()) return;
-  const std::vector<OutputRoute>& routes = executable_.output_routes()[index];
+  const std::vector<OutputRoute>& routes = executable().output_routes()[index];
   if (routes.size() == 1 && memory.is_only_in(slot(routes[0].made).buffer)) return;
   for (const OutputRoute& route : routes) {
     memory.take_from(slot(route.made));
@@ -59,38 +58,37 @@ void RunState::forget_output(size_t index, OutputMemory& memory) {
   if (memory.is_held()) take_everywhere(memory);
 }
 
-void RunState::unbind_output(size_t index) { bind_output(index, nullptr, nullptr, 0); }
+void RunSlots::unbind_output(size_t index) { bind_output(index, nullptr, nullptr, 0); }
 
-Result<size_t> RunState::move_home(ValueId value) {
+Result<size_t> RunSlots::move_home(ValueId value) {
   Slot& moved = slot(value);
   size_t copied_bytes = 0;
   for (SequenceElement& element : moved.elements) {
     if (!is_callers_memory(element.buffer)) continue;
     Slot copy;
-    EDDY_RETURN_IF_ERROR(copy.copy(element.view(), allocator_));
+    EDDY_RETURN_IF_ERROR(copy.copy(element.view(), allocator()));
     element = copy.as_element();
     copied_bytes += element.view().size_bytes();
   }
   if (!is_callers_memory(moved.buffer)) return copied_bytes;
   const BufferRef callers = std::move(moved.buffer);
-  EDDY_RETURN_IF_ERROR(moved.copy(moved.view, allocator_));
+  EDDY_RETURN_IF_ERROR(moved.copy(moved.view, allocator()));
   return copied_bytes + moved.view.size_bytes();
 }
 
 // Nodes know their targets only while something is bound, so that others pay nothing.
-void RunState::tell_makers(size_t index) {
-  for (const OutputRoute& route : executable_.output_routes()[index]) {
+void RunSlots::tell_makers(size_t index) {
+  for (const OutputRoute& route : executable().output_routes()[index]) {
     OutputTargets& targets = targets_.at(route.made.index());
     const auto is_bound = [](const OutputTarget& target) { return target.memory->is_bound(); };
     const bool is_any_bound = std::ranges::any_of(targets.all, is_bound);
     if (!is_any_bound) targets.spare.reset();
-    const ValueInfo& info = graph().value(route.made);
-    ExecNode* const node = exec_nodes_[info.producer.index()];
-    if (node != nullptr) node->out[info.index].targets_or_null = is_any_bound ? &targets : nullptr;
+    if (targets.maker_or_null != nullptr)
+      *targets.maker_or_null = is_any_bound ? &targets : nullptr;
   }
 }
 
-void RunState::take_everywhere(OutputMemory& memory) {
+void RunSlots::take_everywhere(OutputMemory& memory) {
   for (Slot& slot : storage_) {
     memory.take_from(slot);
     std::erase_if(slot.elements,
@@ -99,14 +97,10 @@ void RunState::take_everywhere(OutputMemory& memory) {
   for (auto& [value, targets] : targets_) {
     if (memory.is_in(targets.spare)) targets.spare.reset();
   }
-  for (auto& loop : loops_) {
-    if (loop) loop->reset();
-  }
+  reset_loops();
 }
 
-// A value that only goes on to the next iteration, in place of which its successor is made, stays
-// in the memory where it is first: no iteration need leave it alone.
-void RunState::work_in_place(OutputTargets& targets, Slot& input, uint32_t num_reads) {
+void RunSlots::work_in_place(OutputTargets& targets, Slot& input, uint32_t num_reads) {
   targets.in_place_or_null = &input;
   for (OutputTarget& target : targets.all) {
     std::erase_if(target.gates, [&](const OutputGate& gate) {
