@@ -1,7 +1,7 @@
 // The task graph of an operator graph has exactly the transfers that its operators need, element
 // by element, and a bad operator-graph file is refused by name.
-#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/tasks/build_task_graph.h"
+#include "graph/strategy/operators/memory_use.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The search accepts the same steps however they are evaluated, is never worse than where it
 // starts, keeps to memory limits, and says the same for the same seed.
-#include "graph/strategy/operators/memory_use.h"
 #include "graph/strategy/search/search.h"
+#include "graph/strategy/operators/memory_use.h"
 
 #include <gtest/gtest.h>
 
