@@ -6,7 +6,7 @@
 
 namespace eddy::cpu {
 namespace {
-// What binding has been told of the shapes.
+// What binding has seen of the shapes.
 void check_single([[maybe_unused]] const KernelArgs& args) {
   for (uint32_t i = 0; i < args.num_inputs; ++i) {
     EDDY_DCHECK(args.inputs[i].count() == 1) << "input " << i << " is bound for one element";

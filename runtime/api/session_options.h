@@ -36,7 +36,7 @@ struct SessionOptions {
   // Runs that wait: for their turn, behind their stream, and with their outputs for their callback.
   // Further ones are refused at once, with kResourceExhausted. 0: no limit.
   uint32_t max_runs_waiting = 65'536;
-  Loops loops = Loops::kAuto;  // who decides a loop's next iteration
+  Loops loops = Loops::kAuto;  // what decides a loop's next iteration
   // With loops auto: loops that a device beside the host's can drive are driven in each way a few
   // times, then in the fastest. False: by the device.
   bool measure_loops = true;
@@ -79,7 +79,7 @@ struct SessionOptions {
   std::function<void(std::string_view line)> log = {};
   // Makes the device that the session runs on, or hands over one that it shares with others.
   // Empty: an embedded CPU device with num_threads and memory_limit_bytes. On a device that needs
-  // polling, runs move while somebody waits for one, or while the host drives their loops.
+  // polling, runs move while a thread waits for one, or while the host drives their loops.
   std::function<Result<std::shared_ptr<Device>>()> make_device = {};
   // Make devices beside it, with memory and kernels of their own (runtime/cuda/make_cuda_device.h):
   // nodes run on the one that they name (Node::device: its kind, "cuda:1" for the second of a

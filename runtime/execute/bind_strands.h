@@ -43,7 +43,7 @@ BoundStrands bind_strands(const ResolvedProgram& program, RunState& state,
                           const DeviceControls& device_controls,
                           TraceRecorder* trace_or_null = nullptr);
 
-// Kernels are told the driver's streams, now and whenever the runner has others.
+// Gives kernels the driver's streams, now and whenever the runner has others.
 void bind_streams(const ResolvedProgram& program, RunState& state,
                   const DeviceControls& device_controls, StrandRunner& runner);
 

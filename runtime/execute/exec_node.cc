@@ -121,8 +121,8 @@ bool refresh_shapes(ExecNode& node) {
   return false;
 }
 
-// Kernels are not to throw, but users write some, and nobody above could tell the run. Free where
-// nothing is thrown.
+// Kernels are not to throw, but users write some, and no caller could report it to the run. Free
+// where nothing is thrown.
 inline bool call(ExecNode& node, const KernelArgs& args) {
   try {
     return node.run(args);

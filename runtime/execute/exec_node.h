@@ -14,8 +14,8 @@
 // Of a `fixed` node on another device whose values no host needs for enqueueing, the two halves can
 // be had apart (recordable_work.h).
 //
-// `dynamic` grows input 0's buffer in place for operators that may append (Concat) when nobody
-// else uses the input: appending a row to a growing tensor is amortised O(row).
+// `dynamic` grows input 0's buffer in place for operators that may append (Concat) when no other
+// node uses the input: appending a row to a growing tensor is amortised O(row).
 #pragma once
 
 #include <span>
@@ -89,7 +89,8 @@ struct ExecNode : RecordableWork {
 
   // Its functions and state.
   void use(const BoundKernel& kernel);
-  // Before and behind the call of the kernel, in `fixed` and `dynamic`. False: failed, and told.
+  // Before and behind the call of the kernel, in `fixed` and `dynamic`. False: failed, and
+  // reported.
   bool begin();
   bool finish(bool is_ok);
 

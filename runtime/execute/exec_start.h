@@ -2,7 +2,7 @@
 // call falls apart into tiles that idle workers share.
 //
 // Tiles: the calling thread and as many workers as are idle take tiles until none is left, and
-// nobody waits; where the caller does the last one, the call is done, else it is answered by the
+// no thread waits; where the caller does the last one, the call is done, else it is answered by the
 // worker that does. Where no worker is idle, the kernel's run() does all of them.
 //
 // Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
@@ -17,8 +17,8 @@
 
 namespace eddy {
 
-// The tiles of one call. Those who help hold references: one that comes too late finds nothing to
-// do, and perhaps nothing of the node.
+// The tiles of one call. Workers that help hold references: one that comes too late finds nothing
+// to do, and perhaps nothing of the node.
 class TileTeam : public std::enable_shared_from_this<TileTeam> {
  public:
   TileTeam(ExecNode& node, uint32_t num_tiles, const Resume& resume)

@@ -146,7 +146,7 @@ bool LoopState::enter(void* loop) {
     self.limit_ = *limit.as<int64_t>();
   }
   for (ScanStack& stack : self.stacks_) {
-    // What the last time left in the output is stacked over, unless somebody still has it.
+    // What the last time left in the output is stacked over, unless a reference to it is left.
     BufferRef& last = stack.output->buffer;
     if (!stack.buffer && last.is_writable(0)) stack.buffer.swap(last);
     const bool may_leave =

@@ -7,7 +7,7 @@
 // its `after` begins an iteration when each further stream has ended the last but one, and the loop
 // is left when all have ended.
 //
-// Calls come besides from what the runtime does at a step: values that nobody reads any more are
+// Calls come besides from what the runtime does at a step: values that no node reads any more are
 // released, a device may drive a loop or branch in place of this code, and a traced run
 // writes spans.
 //
@@ -33,7 +33,7 @@ struct ResolvedProgram {
   enum class What : uint8_t {
     kStep,
     // What no observer sees; of `step`, node, strand and branch only.
-    kRelease,    // what nobody reads after the node
+    kRelease,    // what no node reads after this one
     kBeginTail,  // of a pipelined loop: stream `branch` of its `after` begins an iteration
     kChoose,     // by what the loop or branch is driven: a Driver
     kDrive,      // by the device
@@ -62,7 +62,7 @@ struct ResolveOptions {
   std::function<bool(NodeId)> is_cheap = {};
   // Launches that may answer later; empty: none.
   std::function<bool(NodeId)> may_answer_later = {};
-  // A call behind the node releases what nobody reads any more; empty: none does.
+  // A call behind the node releases what no node reads any more; empty: none does.
   std::function<bool(NodeId)> has_release = {};
   // A device may drive the loop or branch; empty: none may.
   std::function<bool(NodeId)> may_be_driven = {};

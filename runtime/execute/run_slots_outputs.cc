@@ -5,7 +5,7 @@
 
 namespace eddy {
 
-// Connects who makes a value that may be an output with the memory bound for it.
+// Connects the maker of a value that may be an output with the memory bound for it.
 void RunSlots::find_targets() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     for (const OutputRoute& route : executable().output_routes()[i]) {

@@ -32,7 +32,7 @@ std::vector<uint32_t> count_reads(const Graph& graph) {
   return reads;
 }
 
-// True when the node may take over input i's buffer: nobody else reads the value, and it belongs
+// True when the node may take over input i's buffer: no other node reads the value, and it belongs
 // to the region the node stands in (or to that loop's `before`).
 bool may_take_input(const Graph& graph, const Node& node, size_t i,
                     const std::vector<uint32_t>& reads) {

@@ -114,7 +114,7 @@ class RunState : public RunSlots {
   // Where kernels on devices say what they found, in memory that both sides see.
   BufferRef fault_memory_;
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
-  std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is told without its nodes
+  std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is reported without its nodes
   std::vector<DeviceLoop*> device_loops_;     // by NodeId; empty: none
 };
 

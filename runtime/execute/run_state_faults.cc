@@ -2,9 +2,9 @@
 // was lost.
 //
 // Kernels report in records (ops/contract/device_fault.h). A record without a fault holds in
-// `value` the address of the word by which loops that the device drives are stopped: whoever
-// reports writes 1 there, so they end with the iteration of the fault, which their counters then
-// name.
+// `value` the address of the word by which loops that the device drives are stopped: the kernel
+// that reports writes 1 there, so they end with the iteration of the fault, which their counters
+// then name.
 #include <atomic>
 #include <new>
 
@@ -57,7 +57,7 @@ int32_t RunState::check_faults(void* run_state) {
   return result;
 }
 
-// Where memory is short, a lost device is told without its nodes.
+// Where memory is short, a lost device is reported without its nodes.
 void RunState::leave_breadcrumbs() {
   std::vector<ExecNode*> nodes;
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {

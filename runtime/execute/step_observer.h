@@ -13,8 +13,9 @@
 //
 // Errors: a failure that before() returns becomes the step's own, with node and iteration path,
 // and the step does not run.
-// Threads: called by whoever runs the step, so at once from several threads where strands of one
-// run do, or several runs. Never calls into the session that it observes, cancelling excepted.
+// Threads: called by the thread that runs the step, so at once from several threads where strands
+// of one run do, or several runs. Never calls into the session that it observes, cancelling
+// excepted.
 #pragma once
 
 #include "graph/base/status.h"

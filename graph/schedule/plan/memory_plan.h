@@ -4,11 +4,11 @@
 // multiple of 64, and a size. A run allocates each arena once and needs no other memory for these
 // values. Everything else says why it has no block.
 //
-// What the plan promises: when a block is written, nobody reads the value that stood there any
+// What the plan promises: when a block is written, no step reads the value that stood there any
 // more, in any order of completion that the plan's streams and waits allow. No reference needs to
 // be counted for it.
 //
-// What it asks of whoever runs it:
+// What it asks of the runtime:
 //   one offset    the name stands there in every run and iteration
 //   two offsets   in iteration i of `loop` (the last one, once it is left) the name stands at
 //                 offset i & 1
@@ -19,7 +19,7 @@
 //                 it names is planned; or a name that references move
 //   kNone         any memory outside the arenas
 // A node in place has the same block as the input that it overwrites. Values that leave the graph
-// are never in an arena, so nobody keeps one alive.
+// are never in an arena, so no caller keeps one alive.
 //
 // Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
 // set of blocks that must exist at once; no layout of the same lifetimes is smaller.

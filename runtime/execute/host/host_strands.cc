@@ -49,7 +49,7 @@ Status HostStrands::make_device_events() {
   return Status::ok();
 }
 
-// Ends the run when the device is lost: what its streams have done cannot be told.
+// Ends the run when the device is lost: what its streams have done is not known.
 bool HostStrands::is_fine(const Device& device, uint32_t strand) {
   Status health = device.health();
   if (health.is_ok()) [[likely]]

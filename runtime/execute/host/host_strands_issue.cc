@@ -295,7 +295,8 @@ bool HostStrands::enqueue_aside(Stream& stream, const Work& work) {
   return launch.is_taken;
 }
 
-// What a stream keeps is issued by whoever polls it, who may not wait, or else holds others up.
+// What a stream keeps is issued by the thread that polls it, which may not wait, or else it holds
+// others up.
 void HostStrands::await_room(uint32_t strand) {
   if (!stream_of(strand).has_room()) await_stream(strand);
 }

@@ -3,7 +3,7 @@
 //
 // One call is made at a time, so calls may share what knows no threads, as a run's recorder.
 //
-// A device whose work moves only while somebody polls has no workers: then the call is made at once
+// A device whose work moves only while a thread polls has no workers: then the call is made at once
 // on the thread's own stack.
 //
 // Ownership: the device outlives this. Threads: those of the scheduler. Cost: a hand-over to a

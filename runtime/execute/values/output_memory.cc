@@ -26,7 +26,7 @@ bool is_callers_memory(const BufferRef& buffer) {
 
 OutputMemory::OutputMemory() {
   buffer_.owner = &foreign_memory();
-  buffer_.capacity_bytes = 0;  // so that nobody may write it by the common rule
+  buffer_.capacity_bytes = 0;  // so that it is not writable by the common rule
 }
 
 void OutputMemory::bind(void* data, size_t size_bytes) {

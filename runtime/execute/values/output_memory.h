@@ -2,12 +2,12 @@
 // it; and OutputTargets: the outputs that one value may become.
 //
 // The memory is a buffer like any other, shared by reference, but for one thing: only a value that
-// may become the output is written there (find_output_routes), so to everybody else it is never
-// writable. Who makes such a value takes the memory when nobody holds it any more, else writes
+// may become the output is written there (find_output_routes), so to all others it is never
+// writable. The maker of such a value takes the memory when no reference is left, else writes
 // elsewhere. In a loop whose trips are settled when it is entered, only the iteration that makes
 // the output does so (OutputGate). In others each iteration may make it: carried values rotate
 // through the memory, and stay in the caller's if there are two for the output, taken by turns.
-// Whatever is elsewhere in the end is copied by whoever has bound the memory.
+// Whatever is elsewhere in the end is copied by the code that has bound the memory.
 //
 //   bind → (a run: give, share, swap, drop) → forget → … → unbind
 //
@@ -89,7 +89,7 @@ struct OutputTargets {
   OutputTargets** maker_or_null = nullptr;
   BufferRef spare;  // what the slot had before it got the caller's memory
 
-  // The slot's memory becomes the caller's, where some is bound that fits and nobody holds. False:
+  // The slot's memory becomes the caller's, where some is bound that fits and is free. False:
   // the slot has what it had, or what it had before that was the caller's.
   bool give_to(Slot& slot, size_t size_bytes);
 
