@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/execute/run_state.h"
+#include "runtime/execute/step_observer.h"
 #include "runtime/virtual/virtual_device.h"
 #include "tests/runtime/testing/ways.h"
 
