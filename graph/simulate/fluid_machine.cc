@@ -115,7 +115,7 @@ FluidDemand fluid_demand(const FluidMachine& machine, double flops, double bytes
   EDDY_CHECK(machine.flops_per_ns > 0 && machine.bytes_per_ns > 0 && machine.elements_per_unit > 0)
       << machine.name << " does not say how fast it is";
   const double wanted = std::ceil(num_outputs / machine.elements_per_unit);
-  const double units = std::clamp(wanted, 1.0, machine.num_units);
+  const double units = std::min(std::max(wanted, 1.0), machine.num_units);  // which may be below 1
   const double unit_bytes = machine.unit_bytes_per_ns > 0
                                 ? machine.unit_bytes_per_ns
                                 : 2 * machine.bytes_per_ns / machine.num_units;
