@@ -1,7 +1,7 @@
 // ResizeAxis: which elements of one axis each output position reads, and with which weights.
 //
-// Errors: none; sizes are positive. Cost: O(output * taps).
-// Source: ONNX operator Resize, opset 19; cubic convolution after Keys (1981).
+// Errors: none; the input has elements, and without output elements there are no taps. Cost:
+// O(output * taps). Source: ONNX operator Resize, opset 19; cubic convolution after Keys (1981).
 #pragma once
 
 #include "ops/schema/resize_rules.h"

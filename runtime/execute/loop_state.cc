@@ -241,7 +241,7 @@ bool LoopState::push_row_apart(void* row_push) {
   return self.owner->push_row_or_fail(*self.stack);
 }
 
-// The slots by which tails of an open loop read what moves on with the iteration.
+// The slots by which tails of a pipelined loop read what moves on with the iteration.
 void LoopState::make_takings() {
   const Program& program = run_.executable().plan().program;
   const RegionId after = LoopView(run_.graph(), id_).after_id();

@@ -12,9 +12,10 @@
 // Parameters of `after` are the very slots of `before`'s results, so forwarding costs nothing.
 // Stacks grow by doubling; nothing is sized from a trip count.
 //
-// Of an open loop (graph/schedule/plan/plan.h) each row is stacked by a command of its own, on the
-// strand of the node that makes it, and strands that go on into the next iteration count theirs.
-// Such a strand may read carried values by references of its own (Taking), which leave lets go of.
+// Of a pipelined loop (graph/schedule/plan/plan.h) each row is stacked by a command of its own, on
+// the strand of the node that makes it, and strands that go on into the next iteration count
+// theirs. Such a strand may read carried values by references of its own (Taking), which leave lets
+// go of.
 //
 // A command that was refused memory can be done again: values change places once all memory is
 // there.

@@ -2,7 +2,7 @@
 // plan has laid out, and memory that the caller has bound for outputs.
 //
 // What leaves a run never lives in an arena. Addresses of slots stay.
-// Threads: a slot belongs to whichever strand the plan lets touch it; memory is bound between runs.
+// Threads: a slot belongs to the strand that the plan lets touch it; memory is bound between runs.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class RunSlots : public RunBase {
   // The value stands at its first place when the loop is entered, if it alternates with that.
   void start_turns(Transfers& transfers, ValueId value, NodeId loop);
 
-  // The slot by which a node right inside an open loop reads a value: the value's, or a reference
-  // that the node's stream takes (Program::Op::kRetain).
+  // The slot by which a node right inside a pipelined loop reads a value: the value's, or a
+  // reference that the node's stream takes (Program::Op::kRetain).
   Slot& slot_read_by(NodeId node, ValueId value) {
     const auto taken = taken_slots_.find({node.index(), value.index()});
     return taken == taken_slots_.end() ? slot(value) : *taken->second;

@@ -7,8 +7,8 @@
 //   enter, leave   a loop's initial values become its parameters; its results its outputs
 //   test, select   a decision reads the predicate or selector
 //   advance        the body's results become the next iteration's parameters
-//   row            of open loops: one of the body's results is stacked, beside other steps
-//   take           of open loops: a strand takes references of its own to carried values
+//   row            of pipelined loops: one of the body's results is stacked, beside other steps
+//   take           of pipelined loops: a strand takes references of its own to carried values
 //   finish_branch  a branch's results become the outputs of its case-of
 //
 // Errors: a failure that before() returns becomes the step's own, with node and iteration path,

@@ -6,7 +6,7 @@
 //   share    anything else: add a reference, through a temporary slot
 //   same     a fixed value from outside the loop, again and again: nothing once it is in place
 //
-// To a planned name, which has a place of its own (graph/schedule/memory_plan.h):
+// To a planned name, which has a place of its own (graph/schedule/plan/memory_plan.h):
 //
 //   nothing  it stands where the source stands
 //   copy     the bytes; aside first where another copy writes over them

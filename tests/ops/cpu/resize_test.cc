@@ -3,6 +3,7 @@
 // weights are ONNX's is what ONNX's own tests show.)
 #include <gtest/gtest.h>
 
+#include "ops/reference/resize_axis.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -54,6 +55,14 @@ TEST(ResizeTest, ASizeOfZeroLeavesNothing) {
   call.inputs[2] = TestValue::omitted();
   call.inputs[3] = int64s({2, 3, 0, 20});
   compare_with_reference(call, 0, 0);
+  // A launch asks for the taps before it sees that there is nothing to do.
+  ResizeAxis axis;
+  axis.output = 0;
+  axis.scale = 0;
+  ResizeRules rules;
+  rules.mode = ResizeMode::kLinear;
+  rules.antialiases = true;
+  EXPECT_EQ(axis.num_taps(rules), 0);
 }
 
 // At quarters no two of the ways agree.
