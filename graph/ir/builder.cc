@@ -224,20 +224,23 @@ std::vector<Value> GraphBuilder::output_values(NodeId node) const {
   return values;
 }
 
+// Not of a region that is closed.
+bool GraphBuilder::is_visible(Value value) const {
+  EDDY_CHECK(value.id.index() < graph_.values_.size()) << "a value of another builder";
+  const ValueInfo& info = graph_.value(value.id);
+  return info.origin == ValueOrigin::kConstant ||
+         std::ranges::find(open_, info.region) != open_.end();
+}
+
 bool GraphBuilder::is_usable(Value value, const std::string& what) {
   if (value.is_none()) {
     fail(invalid_argument(what + " is missing"));
     return false;
   }
-  EDDY_CHECK(value.id.index() < graph_.values_.size()) << "a value of another builder";
-  const ValueInfo& info = graph_.value(value.id);
-  const bool visible = info.origin == ValueOrigin::kConstant ||
-                       std::find(open_.begin(), open_.end(), info.region) != open_.end();
-  if (!visible) {
-    fail(invalid_argument(what + " uses value '" + info.name +
-                          "' of a region that is closed; make it a result of that region"));
-  }
-  return visible;
+  if (is_visible(value)) return true;
+  fail(invalid_argument(what + " uses value '" + graph_.value(value.id).name +
+                        "' of a region that is closed; make it a result of that region"));
+  return false;
 }
 
 Value GraphBuilder::op(std::string_view op_name, std::span<const Value> inputs,
@@ -270,8 +273,8 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
   node.attributes = std::move(attributes);
   node.device = options.device;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].is_none() &&
-        !is_usable(inputs[i], "input " + std::to_string(i) + " of " + node.name)) {
+    if (!inputs[i].is_none() && !is_visible(inputs[i])) {
+      is_usable(inputs[i], "input " + std::to_string(i) + " of " + node.name);
       return invalid;
     }
     node.inputs.push_back(inputs[i].id);

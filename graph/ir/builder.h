@@ -176,6 +176,7 @@ class GraphBuilder {
   NodeId add_node(Node node);
   void add_outputs(NodeId node, size_t count, std::span<const std::string> names);
   std::string unique_node_name(RegionId region, std::string wanted, std::string_view stem);
+  bool is_visible(Value value) const;
   bool is_usable(Value value, const std::string& what);
   std::vector<Value> output_values(NodeId node) const;
   void fail_at(NodeId node, Status status);
