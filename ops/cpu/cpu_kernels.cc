@@ -28,6 +28,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_resize_cpu(registry);
   add_recurrent_cpu(registry);
   add_normalization_cpu(registry);
+  add_blocked_cpu(registry);
 }
 
 namespace {
@@ -45,6 +46,8 @@ const char* isa_name(cpu::Isa isa) {
 }
 
 }  // namespace
+
+int64_t channels_in_block() { return cpu::tile_kernels().width; }
 
 std::string describe_cpu_kernels() {
   return onednn::version_text() + ", loops " + isa_name(cpu::loop_set().isa) + ", tiles " +

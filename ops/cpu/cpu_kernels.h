@@ -2,6 +2,7 @@
 // that lookup (later additions first) falls back to the plain loop where no fast kernel fits.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ops/contract/registry.h"
@@ -9,6 +10,10 @@
 namespace eddy {
 
 void add_cpu_kernels(KernelRegistry& registry);
+
+// How many channels of an image lie beside each other where its kernels like them best: the floats
+// of a vector (graph/compile/block_channels.h).
+int64_t channels_in_block();
 
 // What decides the bits of their results beside types, shapes and values: the libraries they call
 // and the vector instructions they use on this processor. One line, the same on equal machines.

@@ -45,4 +45,7 @@ void add_recurrent_cpu(KernelRegistry& registry);
 // BatchNormalization, LayerNormalization, InstanceNormalization
 void add_normalization_cpu(KernelRegistry& registry);
 
+// eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
+void add_blocked_cpu(KernelRegistry& registry);
+
 }  // namespace eddy

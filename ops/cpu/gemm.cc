@@ -36,7 +36,6 @@ void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
   t.a_step = g.transpose_a ? g.a_row : 1;
   t.b_row = g.b_row;
   t.c_row = g.c_row;
-  t.accumulate = g.accumulate;
   for (int64_t j = 0; j < g.n; j += width) {
     t.columns = static_cast<int>(std::min(width, g.n - j));
     const int vectors = (t.columns + tiles.width - 1) / tiles.width;
@@ -49,6 +48,7 @@ void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
       const float* a = g.a + i * a_row;
       t.a = &a;
       t.c = g.c + i * g.c_row + j;
+      t.add_or_null = g.accumulate ? t.c : nullptr;
       (is_edge ? tiles.tile_edge : tiles.tile)[rows - 1][vectors - 1](t);
     }
   }
@@ -153,13 +153,13 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   t.columns = static_cast<int>(std::min(width, n_ - index * width));
   t.bias_or_null =
       product.bias_or_null && first == 0 ? product.bias_or_null + index * width : nullptr;
-  t.accumulate = accumulate;
   const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
   for (int64_t i = 0; i < product.m; i += tiles_.max_rows) {
     const int rows = static_cast<int>(std::min<int64_t>(tiles_.max_rows, product.m - i));
     const float* a = product.a + i * product.a_row + first * product.a_step;
     t.a = &a;
     t.c = product.c + i * product.c_row + index * width;
+    t.add_or_null = accumulate ? t.c : nullptr;
     tiles_.tile[rows - 1][vectors - 1](t);
   }
 }

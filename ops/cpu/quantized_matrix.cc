@@ -76,13 +76,13 @@ void QuantizedMatrix::multiply_block(int64_t m, const float* a, float* c, int64_
   t.b_row = width;
   t.c_row = n_;
   t.columns = static_cast<int>(std::min(width, n_ - panel * width));
-  t.accumulate = first > 0;
   const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
   for (int64_t i = 0; i < m; i += tiles_.max_rows) {
     const int count = static_cast<int>(std::min<int64_t>(tiles_.max_rows, m - i));
     const float* row = a + i * k_ + first;
     t.a = &row;
     t.c = c + i * n_ + panel * width;
+    t.add_or_null = first > 0 ? t.c : nullptr;
     tiles_.tile[count - 1][vectors - 1](t);
   }
 }

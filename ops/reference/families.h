@@ -33,4 +33,7 @@ void add_recurrent_reference(KernelRegistry& registry);
 // BatchNormalization, LayerNormalization, InstanceNormalization
 void add_normalization_reference(KernelRegistry& registry);
 
+// eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
+void add_blocked_reference(KernelRegistry& registry);
+
 }  // namespace eddy

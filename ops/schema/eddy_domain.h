@@ -11,6 +11,12 @@
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a
 //                   device; the CPU has no kernel of it.
+//   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
+//                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
+//                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
+//   BlockedConv     Conv whose X is in such blocks (`plain`: as ONNX has it), with
+//                   `addend`, laid out as the result, added, and bounded to `clamp` (two floats).
+//   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream

@@ -36,4 +36,7 @@ Status add_recurrent_schemas(OpTable& table);
 // BatchNormalization, LayerNormalization, InstanceNormalization
 Status add_normalization_schemas(OpTable& table);
 
+// eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
+Status add_blocked_schemas(OpTable& table);
+
 }  // namespace eddy

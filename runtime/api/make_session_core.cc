@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 
+#include "graph/compile/block_channels.h"
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/device_choice.h"
 #include "graph/compile/fold_norms.h"
@@ -14,6 +15,7 @@
 #include "graph/schedule/plan_graph.h"
 #include "graph/simulate/fluid_machine.h"
 #include "ops/contract/evaluate.h"
+#include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/describe_session.h"
 #include "runtime/api/file_watch.h"
 #include "runtime/api/host_predicate.h"
@@ -240,6 +242,33 @@ std::string count_text(size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+// The passes that change bits within rounding; they see constants, and leave some to be evaluated.
+Result<Graph> with_other_rounding(const Library& library, Graph graph,
+                                  const SessionOptions& options, StepLog& log) {
+  size_t num_changes = 0;
+  if (options.folds_norms) {
+    EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
+    graph = std::move(folded.graph);
+    num_changes += folded.num_folded;
+    log.done("folded " + count_text(folded.num_folded, "normalization"));
+  }
+  if (options.blocks_channels && options.make_devices.empty()) {
+    // Evaluates the weights that were folded: only constant ones are blocked.
+    if (num_changes > 0) {
+      EDDY_ASSIGN_OR_RETURN(graph, simplified(library, std::move(graph), options));
+    }
+    const BlockChannelsOptions block_options{
+        .block = channels_in_block(), .blocks_norms = options.folds_norms && options.simplify};
+    EDDY_ASSIGN_OR_RETURN(BlockedGraph blocked,
+                          block_channels(std::move(graph), library.ops(), block_options));
+    graph = std::move(blocked.graph);
+    num_changes = blocked.num_convolutions;
+    log.done("blocked the channels of " + count_text(num_changes, "convolution"));
+  }
+  return num_changes > 0 ? simplified(library, std::move(graph), options)
+                         : Result<Graph>(std::move(graph));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
@@ -252,12 +281,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_RETURN_IF_ERROR(check());
   StepLog log(options);
   const size_t num_given = graph.num_nodes();
-  if (options.folds_norms) {
-    EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
-    graph = std::move(folded.graph);
-    log.done("folded " + count_text(folded.num_folded, "normalization"));
-  }
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
+  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
   auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(core->graph.num_nodes()));

@@ -67,6 +67,9 @@ struct SessionOptions {
   // Normalizations behind convolutions become part of their weights: faster, and other bits within
   // rounding (graph/compile/fold_norms.h).
   bool folds_norms = false;
+  // Convolutions of the CPU, and what stands between them, work on images whose channels lie in
+  // blocks of a vector: faster, and other bits within rounding (graph/compile/block_channels.h).
+  bool blocks_channels = true;
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};
   // Whole shapes of tensor inputs, likewise fixed; runs with other shapes are refused.

@@ -232,12 +232,12 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
       if (made.is_ok()) return made;
       return Result<ExecutionDevice>(std::move(made.take_status().prepend_message(option)));
     }};
-    options.folds_norms = !arguments.exact;
     options.locate_faults = arguments.locate_faults;
   }
   if (!arguments.costs.empty()) {
     EDDY_ASSIGN_OR_RETURN(options.costs, read_costs(arguments.costs));
   }
+  options.folds_norms = options.blocks_channels = !arguments.exact;
   options.rank_by_costs = arguments.rank_by == "costs";
   options.num_threads = arguments.threads;
   // A run that needs more than three quarters of the machine's memory is refused; the kernel would

@@ -33,9 +33,12 @@ struct TileArgs {
   float* c = nullptr;
   int64_t c_row = 0;     // elements from one row of C to the next
   int64_t c_column = 1;  // elements from one column of C to the next
+  int64_t c_vector = 0;  // elements from one vector of C to the next; 0: as columns follow
   int columns = 0;       // valid columns: in (width * (vectors - 1), width * vectors]
   const float* bias_or_null = nullptr;  // per column, contiguous; initial value of each row
-  bool accumulate = false;              // add to what C holds (then c_column is 1)
+  // Added besides, laid out as C, which it may be (then, as with `clamp`, c_column is 1).
+  const float* add_or_null = nullptr;
+  const float* clamp_or_null = nullptr;  // at last: the least value and the greatest
 };
 
 // One LSTM cell with sigmoid gates and tanh for the cell and its output, without peepholes: from
@@ -56,6 +59,23 @@ struct NormalizeArgs {
   const float* shift_or_null = nullptr;  // a row of `count`; null: `shift`
   float shift = 0;
   float* y = nullptr;
+};
+
+// Windows of one vector a position: depthwise convolutions and pools of images whose channels lie
+// in blocks of a vector.
+struct WindowArgs {
+  const float* x = nullptr;
+  int64_t x_step = 0;             // elements from one position's window to the next
+  const int64_t* taps = nullptr;  // where the taps of a window are, in elements
+  int64_t num_taps = 0;
+  const float* weights_or_null = nullptr;  // of products: a vector for each tap
+  const float* start_or_null = nullptr;    // of products: one vector
+  float divisor = 1;                       // of sums
+  float* y = nullptr;
+  int64_t y_step = 0;
+  int64_t count = 0;                     // positions
+  const float* add_or_null = nullptr;    // of products: laid out as y
+  const float* clamp_or_null = nullptr;  // of products: the least value and the greatest
 };
 
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
@@ -85,6 +105,12 @@ struct TileKernels {
   float (*sum_squares)(const float* x, float mean, int64_t count);
   // y = (x - mean) * factor * scale + shift.
   void (*normalize)(const NormalizeArgs& args);
+
+  // Per position: the largest of the taps, where a NaN is; their sum divided; the sum of their
+  // products with the weights.
+  void (*window_max)(const WindowArgs& args);
+  void (*window_sum)(const WindowArgs& args);
+  void (*window_product)(const WindowArgs& args);
 
   int panel_width() const { return width * max_vectors; }
 };

@@ -47,6 +47,9 @@ struct Avx2 {
   static V select_less(V a, V b, V x, V y) {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
   }
+  static V select_nan(V a, V x, V y) {
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+  }
 };
 
 constexpr TileKernels kSet = make_tile_kernels<Avx2>(Isa::kAvx2, "avx2");

@@ -49,6 +49,9 @@ struct Avx512 {
   static V select_less(V a, V b, V x, V y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
+  static V select_nan(V a, V x, V y) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), y, x);
+  }
 };
 
 constexpr TileKernels kSet = make_tile_kernels<Avx512>(Isa::kAvx512, "avx512");

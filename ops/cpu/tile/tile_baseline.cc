@@ -50,6 +50,7 @@ struct Sse4 {
     return _mm_or_ps(magnitude, _mm_and_ps(_mm_set1_ps(-0.0f), sign));
   }
   static V select_less(V a, V b, V x, V y) { return _mm_blendv_ps(y, x, _mm_cmplt_ps(a, b)); }
+  static V select_nan(V a, V x, V y) { return _mm_blendv_ps(y, x, _mm_cmpunord_ps(a, a)); }
 };
 
 constexpr TileKernels kSet = make_tile_kernels<Sse4>(Isa::kBaseline, "sse4");

@@ -7,7 +7,7 @@
 // load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a * b + c, add, sub,
 // mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127), round(v),
 // min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude, sign),
-// select_less(a, b, x, y) = a < b ? x : y.
+// select_less(a, b, x, y) = a < b ? x : y, select_nan(a, x, y) = a != a ? x : y.
 //
 // Sources: exp, tanh by Cephes' single-precision polynomials (Moshier), evaluated with the range
 // reduction described there.
@@ -77,6 +77,12 @@ struct TileLoop {
   }
 };
 
+// A NaN stays a NaN.
+template <typename S>
+[[gnu::always_inline]] inline typename S::V clamped(typename S::V v, const float* bounds) {
+  return S::min(S::set1(bounds[1]), S::max(S::set1(bounds[0]), v));
+}
+
 template <typename S, int M, int N, bool Edge>
 void run_tile(const TileArgs& t) {
   using V = typename S::V;
@@ -90,14 +96,16 @@ void run_tile(const TileArgs& t) {
       const int count = j == N - 1 ? last : S::kWidth;
       V value = loop.total(i, j);
       if (t.bias_or_null) value = S::add(value, S::load_first(t.bias_or_null + first, count));
-      float* c = t.c + i * t.c_row + first * t.c_column;
+      const int64_t at = i * t.c_row + (t.c_vector ? j * t.c_vector : first * t.c_column);
+      float* c = t.c + at;
       if (t.c_column != 1) {
         float lanes[S::kWidth];
         S::store(lanes, value);
         for (int lane = 0; lane < count; ++lane) c[lane * t.c_column] = lanes[lane];
         continue;
       }
-      if (t.accumulate) value = S::add(value, S::load_first(c, count));
+      if (t.add_or_null) value = S::add(value, S::load_first(t.add_or_null + at, count));
+      if (t.clamp_or_null) value = clamped<S>(value, t.clamp_or_null);
       S::store_first(c, value, count);
     }
   }
@@ -263,6 +271,67 @@ void normalize(const NormalizeArgs& t) {
   }
 }
 
+// Folds of a window's taps, one vector a position.
+template <typename S>
+struct MaxFold {
+  using V = typename S::V;
+  static V start(const WindowArgs&) { return S::set1(-__builtin_inff()); }
+  // A NaN stays, wherever it comes from.
+  static V add(V best, const float* x, const float*) {
+    const V v = S::load(x);
+    return S::select_nan(best, best, S::max(best, v));
+  }
+  static V end(const WindowArgs&, V best, int64_t) { return best; }
+};
+template <typename S>
+struct SumFold {
+  using V = typename S::V;
+  static V start(const WindowArgs&) { return S::zero(); }
+  static V add(V sum, const float* x, const float*) { return S::add(sum, S::load(x)); }
+  static V end(const WindowArgs& t, V sum, int64_t) { return S::div(sum, S::set1(t.divisor)); }
+};
+template <typename S>
+struct ProductFold {
+  using V = typename S::V;
+  static V start(const WindowArgs& t) {
+    return t.start_or_null ? S::load(t.start_or_null) : S::zero();
+  }
+  static V add(V sum, const float* x, const float* weights) {
+    return S::fma(S::load(x), S::load(weights), sum);
+  }
+  static V end(const WindowArgs& t, V sum, int64_t at) {
+    if (t.add_or_null) sum = S::add(sum, S::load(t.add_or_null + at));
+    return t.clamp_or_null ? clamped<S>(sum, t.clamp_or_null) : sum;
+  }
+};
+
+// N positions at once, so that their sums do not wait for each other.
+template <typename S, typename Fold, int N>
+[[gnu::always_inline]] inline void fold_windows(const WindowArgs& t, int64_t first) {
+  typename S::V values[N];
+  EDDY_UNROLL for (int i = 0; i < N; ++i) values[i] = Fold::start(t);
+  const float* x = t.x + first * t.x_step;
+  for (int64_t tap = 0; tap < t.num_taps; ++tap) {
+    const float* from = x + t.taps[tap];
+    const float* weights = t.weights_or_null ? t.weights_or_null + tap * S::kWidth : nullptr;
+    EDDY_UNROLL for (int i = 0; i < N; ++i) {
+      values[i] = Fold::add(values[i], from + i * t.x_step, weights);
+    }
+  }
+  EDDY_UNROLL for (int i = 0; i < N; ++i) {
+    const int64_t at = (first + i) * t.y_step;
+    S::store(t.y + at, Fold::end(t, values[i], at));
+  }
+}
+
+template <typename S, typename Fold>
+void window_row(const WindowArgs& t) {
+  constexpr int kAtOnce = 4;
+  int64_t i = 0;
+  for (; i + kAtOnce <= t.count; i += kAtOnce) fold_windows<S, Fold, kAtOnce>(t, i);
+  for (; i < t.count; ++i) fold_windows<S, Fold, 1>(t, i);
+}
+
 // Tiles larger than S has registers for are left null; callers look at max_rows, max_vectors.
 template <typename S, int M, int N, bool Edge>
 constexpr TileKernels::Tile tile_or_null() {
@@ -303,6 +372,9 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.sum_squares = &sum_squares<S>;
   set.normalize = &normalize<S>;
   set.tanh = &map_in_place<S, &tanh_of<S>>;
+  set.window_max = &window_row<S, MaxFold<S>>;
+  set.window_sum = &window_row<S, SumFold<S>>;
+  set.window_product = &window_row<S, ProductFold<S>>;
   return set;
 }
 

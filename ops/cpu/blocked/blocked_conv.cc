@@ -1,0 +1,300 @@
+#include "ops/cpu/blocked/blocked_conv.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "ops/cpu/blocked/block_plane.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr int64_t kMaxRuns = 64;
+// Rows of a panel that stay in the first-level cache while positions pass.
+constexpr int64_t kDepthBlock = 320;
+// Output positions whose input stays in the second-level cache while panels pass.
+constexpr int64_t kPositionBlock = 384;
+// Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
+constexpr int64_t kPartWork = int64_t{2} << 20;
+constexpr int64_t kMaxParts = 64;
+
+// The two spatial axes; one where neighbouring rows follow each other without a gap.
+struct Plane {
+  WindowAxis rows, columns;
+  int64_t in_rows, in_columns, out_rows, out_columns;
+
+  explicit Plane(const ConvShape& s)
+      : rows(s.grid.axes[0]),
+        columns(s.grid.axes[1]),
+        in_rows(s.grid.input[0]),
+        in_columns(s.grid.input[1]),
+        out_rows(s.grid.output[0]),
+        out_columns(s.grid.output[1]) {
+    EDDY_DCHECK(s.grid.rank == 2) << s.grid.rank << " spatial axes";
+    const auto is_point = [](const WindowAxis& axis, int64_t in, int64_t out) {
+      return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && in == out;
+    };
+    if (!is_point(rows, in_rows, out_rows) || !is_point(columns, in_columns, out_columns)) return;
+    in_columns = out_columns = in_columns * in_rows;
+    in_rows = out_rows = 1;
+  }
+  bool is_line() const { return out_rows == 1; }
+};
+
+// How a call falls into parts: images, groups, then bands of positions, then sets of panels.
+struct Partition {
+  int64_t images, groups, bands, panel_sets;
+
+  Partition(const ConvShape& s, const Plane& plane, int64_t num_panels) {
+    images = s.batch;
+    groups = s.group;
+    const int64_t work =
+        s.grid.output_size * s.group_filters() * s.group_channels() * s.grid.kernel_size;
+    const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(images * groups, 1), 1);
+    const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, most);
+    constexpr int64_t kMinPositions = 48;
+    const int64_t most_bands = std::max<int64_t>(s.grid.output_size / kMinPositions, 1);
+    const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
+    bands = std::max<int64_t>(std::min({wanted, most_bands, units}), 1);
+    panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
+  }
+  int64_t count() const { return images * groups * bands * panel_sets; }
+};
+
+}  // namespace
+
+// One part of a call: a band of one image's positions by some panels of filters of one group.
+class BlockedConvPart {
+ public:
+  BlockedConvPart(const BlockedConv& conv, const BlockedConv::Call& call, const Plane& plane,
+                  int64_t image, int64_t group)
+      : conv_(conv), call_(call), plane_(plane), tiles_(conv.tiles_) {
+    const int64_t in_size = plane.in_rows * plane.in_columns;
+    const int64_t out_size = plane.out_rows * plane.out_columns;
+    const int64_t x_blocks = conv.groups_ * conv.blocks_;
+    const int64_t y_blocks = conv.groups_ * div_up(conv.filters_, tiles_.width);
+    x_block_ = in_size * conv.block_;
+    y_block_ = out_size * tiles_.width;
+    x_ = call.x + (image * x_blocks + group * conv.blocks_) * x_block_;
+    const int64_t first_y = image * y_blocks + group * (y_blocks / conv.groups_);
+    y_ = call.y + first_y * y_block_;
+    add_ = call.add_or_null ? call.add_or_null + first_y * y_block_ : nullptr;
+    bias_ = conv.bias_.empty() ? nullptr : conv.bias_.data() + group * conv.filters_;
+    group_ = group;
+    tile_.a = a_.data();
+    tile_.b = b_.data();
+    tile_.c_vector = y_block_;
+    tile_.b_row = tiles_.panel_width();
+    const int64_t depth = conv.taps_ * conv.block_;
+    chunk_ = std::clamp<int64_t>(kDepthBlock / std::max<int64_t>(depth, 1), 1,
+                                 std::max<int64_t>(kMaxRuns / runs_of_block(), 1));
+  }
+
+  void run(Span band, Span panels) {
+    const int64_t row = plane_.is_line() ? 1 : plane_.out_columns;
+    const int64_t step = std::max<int64_t>(kPositionBlock / row, 1);
+    const int64_t parts = div_up(band.size(), step);
+    for (int64_t i = 0; i < parts; ++i) {
+      const Span some = part_of(band.size(), parts, i);
+      for (int64_t p = panels.begin; p < panels.end; ++p) {
+        run_panel({band.begin + some.begin, band.begin + some.end}, p);
+      }
+    }
+  }
+
+ private:
+  // Contiguous runs of taps of one block of channels.
+  bool joins() const { return plane_.columns.dilation == 1; }
+  int64_t runs_of_block() const {
+    return plane_.rows.kernel * (joins() ? 1 : plane_.columns.kernel);
+  }
+
+  void run_panel(Span band, int64_t panel) {
+    const int64_t vectors = div_up(conv_.filters_, tiles_.width);
+    const int64_t first = panel * tiles_.max_vectors;
+    num_vectors_ = std::min<int64_t>(tiles_.max_vectors, vectors - first);
+    tile_.columns = static_cast<int>(num_vectors_) * tiles_.width;
+    weights_ = conv_.panel(group_, panel);
+    panel_y_ = y_ + first * y_block_;
+    panel_add_ = add_ ? add_ + first * y_block_ : nullptr;
+    for (int64_t block = 0; block < conv_.blocks_; block += chunk_) {
+      blocks_ = {block, std::min(block + chunk_, conv_.blocks_)};
+      tile_.bias_or_null = bias_ && block == 0 ? bias_ + first * tiles_.width : nullptr;
+      tile_.clamp_or_null = blocks_.end == conv_.blocks_ ? call_.clamp_or_null : nullptr;
+      run_chunk(band);
+    }
+  }
+
+  void run_chunk(Span band) {
+    if (plane_.is_line()) return run_line(band);
+    const Span inner = inner_outputs(plane_.columns, plane_.in_columns, plane_.out_columns);
+    for (int64_t row = band.begin; row < band.end; ++row) {
+      set_runs(live_taps(plane_.rows, plane_.in_rows, row), {0, plane_.columns.kernel});
+      run_strip(row, inner.begin, inner.size(), plane_.columns.stride, 0, 1);
+    }
+    for (int64_t column = 0; column < inner.begin; ++column) run_column(band, column);
+    for (int64_t column = inner.end; column < plane_.out_columns; ++column) {
+      run_column(band, column);
+    }
+  }
+
+  // Rows of one line, or all positions of windows of one element.
+  void run_line(Span band) {
+    const Span rows = live_taps(plane_.rows, plane_.in_rows, 0);
+    const Span inner = inner_outputs(plane_.columns, plane_.in_columns, plane_.out_columns);
+    for (int64_t at = band.begin; at < band.end;) {
+      const bool is_inner = at >= inner.begin && at < inner.end;
+      const int64_t end = is_inner ? std::min(band.end, inner.end) : at + 1;
+      set_runs(rows, is_inner ? Span{0, plane_.columns.kernel}
+                              : live_taps(plane_.columns, plane_.in_columns, at));
+      run_strip(0, at, end - at, plane_.columns.stride, 0, 1);
+      at = end;
+    }
+  }
+
+  // A column of positions whose windows reach into the padding: neighbours with the same taps are
+  // those of the next rows.
+  void run_column(Span band, int64_t column) {
+    const Span taps = live_taps(plane_.columns, plane_.in_columns, column);
+    for (int64_t row = band.begin; row < band.end;) {
+      const Span rows = live_taps(plane_.rows, plane_.in_rows, row);
+      int64_t end = row + 1;
+      while (end < band.end && live_taps(plane_.rows, plane_.in_rows, end) == rows) ++end;
+      set_runs(rows, taps);
+      run_strip(row, column, end - row, 0, plane_.rows.stride, plane_.out_columns);
+      row = end;
+    }
+  }
+
+  // The runs of taps of the current blocks.
+  void set_runs(Span rows, Span columns) {
+    const int64_t width = tiles_.panel_width();
+    num_runs_ = 0;
+    tile_.depth = (joins() ? columns.size() : 1) * conv_.block_;
+    const int64_t last = joins() ? columns.begin + (columns.size() > 0 ? 1 : 0) : columns.end;
+    for (int64_t block = blocks_.begin; block < blocks_.end; ++block) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) {
+        for (int64_t c = columns.begin; c < last; ++c) {
+          const auto at = static_cast<size_t>(num_runs_++);
+          EDDY_DCHECK(num_runs_ <= kMaxRuns) << "more than " << kMaxRuns << " runs of taps";
+          offsets_[at] = block * x_block_ + (r * plane_.rows.dilation * plane_.in_columns +
+                                             c * plane_.columns.dilation) *
+                                                conv_.block_;
+          const int64_t tap = r * plane_.columns.kernel + c;
+          b_[at] = weights_ + (block * conv_.taps_ + tap) * conv_.block_ * width;
+        }
+      }
+    }
+    tile_.num_segments = num_runs_;
+  }
+
+  // `count` positions from (row, column); the next one is `column_step` columns and `row_step`
+  // rows of input further, and `y_step` positions of output.
+  void run_strip(int64_t row, int64_t column, int64_t count, int64_t column_step, int64_t row_step,
+                 int64_t y_step) {
+    const int64_t in_row = row * plane_.rows.stride - plane_.rows.pad_begin;
+    const int64_t in_column = column * plane_.columns.stride - plane_.columns.pad_begin;
+    const float* x = x_ + (in_row * plane_.in_columns + in_column) * conv_.block_;
+    tile_.a_row = (row_step * plane_.in_columns + column_step) * conv_.block_;
+    tile_.c_row = y_step * tiles_.width;
+    const int64_t y_at = (row * plane_.out_columns + column) * tiles_.width;
+    const int64_t tiles = div_up(count, tiles_.max_rows);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const Span some = part_of(count, tiles, i);
+      for (int64_t s = 0; s < num_runs_; ++s) {
+        const auto at = static_cast<size_t>(s);
+        a_[at] = x + some.begin * tile_.a_row + offsets_[at];
+      }
+      const int64_t y = y_at + some.begin * tile_.c_row;
+      tile_.c = panel_y_ + y;
+      tile_.add_or_null = blocks_.begin > 0 ? tile_.c : (panel_add_ ? panel_add_ + y : nullptr);
+      tiles_.tile[some.size() - 1][num_vectors_ - 1](tile_);
+    }
+  }
+
+  const BlockedConv& conv_;
+  const BlockedConv::Call& call_;
+  const Plane& plane_;
+  const TileKernels& tiles_;
+  int64_t group_ = 0;
+  const float *x_, *add_, *bias_;
+  float* y_;
+  int64_t x_block_, y_block_;  // floats from one block of channels to the next
+  int64_t chunk_;              // blocks of channels whose sums are taken at once
+  // Of the panel and the chunk at hand.
+  Span blocks_;
+  int64_t num_vectors_ = 0;
+  const float *weights_ = nullptr, *panel_add_ = nullptr;
+  float* panel_y_ = nullptr;
+  TileArgs tile_;
+  int64_t num_runs_ = 0;
+  std::array<int64_t, kMaxRuns> offsets_;
+  std::array<const float*, kMaxRuns> a_, b_;
+};
+
+void BlockedConv::Free::operator()(float* data) const { std::free(data); }
+
+BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
+                         bool is_input_blocked, const TileKernels& tiles)
+    : tiles_(tiles), groups_(group), block_(is_input_blocked ? tiles.width : 1) {
+  EDDY_CHECK(weights.rank == 4 && group > 0 && weights.dims[0] % group == 0)
+      << weights.dims[0] << " filters in " << group << " groups";
+  channels_ = weights.dims[1];
+  filters_ = weights.dims[0] / group;
+  EDDY_CHECK(group == 1 || (channels_ % block_ == 0 && filters_ % tiles.width == 0))
+      << "groups of " << channels_ << " channels and " << filters_ << " filters";
+  taps_ = weights.dims[2] * weights.dims[3];
+  EDDY_CHECK(taps_ > 0 && weights.dims[2] <= kMaxRuns) << taps_ << " taps";
+  blocks_ = div_up(channels_, block_);
+  if (bias_or_null != nullptr) {
+    bias_.assign(static_cast<size_t>(div_up(group * filters_, tiles.width) * tiles.width), 0.0f);
+    std::copy_n(bias_or_null, group * filters_, bias_.begin());
+  }
+  pack(weights);
+}
+
+int64_t BlockedConv::num_panels() const { return div_up(filters_, tiles_.panel_width()); }
+
+void BlockedConv::pack(const TensorView& weights) {
+  const int64_t width = tiles_.panel_width();
+  const int64_t count = groups_ * num_panels() * depth() * width;
+  const size_t size_bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
+  weights_.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(size_bytes, 64))));
+  EDDY_CHECK(weights_ != nullptr) << "out of memory packing weights of " << size_bytes << " bytes";
+  std::fill_n(weights_.get(), count, 0.0f);
+  for (int64_t g = 0; g < groups_; ++g) {
+    for (int64_t f = 0; f < filters_; ++f) {
+      float* to = weights_.get() + (g * num_panels() + f / width) * depth() * width + f % width;
+      const float* from = weights.as<float>() + (g * filters_ + f) * channels_ * taps_;
+      for (int64_t c = 0; c < channels_; ++c) {
+        for (int64_t tap = 0; tap < taps_; ++tap) {
+          to[((c / block_ * taps_ + tap) * block_ + c % block_) * width] = *from++;
+        }
+      }
+    }
+  }
+}
+
+uint32_t BlockedConv::count_tiles(const ConvShape& shape) const {
+  return static_cast<uint32_t>(Partition(shape, Plane(shape), num_panels()).count());
+}
+
+void BlockedConv::run_tile(const Call& call, uint32_t tile) const {
+  const ConvShape& s = *call.shape;
+  EDDY_DCHECK(s.group == groups_ && s.group_channels() == channels_ &&
+              s.group_filters() == filters_)
+      << "packed for another shape";
+  const Plane plane(s);
+  const Partition parts(s, plane, num_panels());
+  EDDY_DCHECK(tile < parts.count()) << "tile " << tile << " of " << parts.count();
+  int64_t rest = tile;
+  const int64_t panel_set = rest % parts.panel_sets;
+  rest /= parts.panel_sets;
+  const int64_t band = rest % parts.bands;
+  rest /= parts.bands;
+  const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
+  BlockedConvPart part(*this, call, plane, rest / parts.groups, rest % parts.groups);
+  part.run(part_of(units, parts.bands, band), part_of(num_panels(), parts.panel_sets, panel_set));
+}
+
+}  // namespace eddy::cpu

@@ -1,0 +1,76 @@
+// BlockedConv: convolution of images whose channels lie in blocks of one vector,
+//
+//   X[n][c / b][h][w][c % b]  ->  Y[n][f / b][h][w][f % b],     b: floats in a vector
+//
+// with constant weights, in register tiles. A window's row is one contiguous run of kernel * b
+// values, and neighbouring output positions are rows of A at a constant stride, so nothing is
+// copied: positions whose windows reach into the padding are tiles of their own with fewer taps.
+// X may also lie as ONNX has it (few channels: the first layer of a network). Bias, an addend of
+// Y's layout and bounds are applied where the sums are stored.
+//
+// The channels of X beyond the last one hold finite numbers: their weights are 0. Those of Y
+// beyond the last filter are what the addend and the bounds make of 0.
+//
+// Determinism: the order of every sum depends on the shape and the instruction set. A call falls
+// into parts by shape alone, which write apart.
+// Threads: const use from any number. Cost: construction copies the weights once.
+// Source: Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
+// Architectures" (SC 2018), section II: blocked layouts, register blocking, loops around them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "graph/base/check.h"
+#include "ops/contract/kernel.h"
+#include "ops/cpu/tile/tile.h"
+#include "ops/reference/conv_shape.h"
+
+namespace eddy::cpu {
+
+class BlockedConv {
+ public:
+  // `weights` is W of ONNX, [filters, channels of a group, height, width]; `bias_or_null` has one
+  // value for each filter. Several groups need whole blocks each, of channels and of filters.
+  BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
+              bool is_input_blocked, const TileKernels& tiles = tile_kernels());
+
+  struct Call {
+    const ConvShape* shape = nullptr;  // two spatial axes; channels and filters as ONNX has them
+    const float* x = nullptr;
+    float* y = nullptr;
+    const float* add_or_null = nullptr;    // laid out as Y
+    const float* clamp_or_null = nullptr;  // the least value of Y and the greatest
+  };
+  // How many parts a call has.
+  uint32_t count_tiles(const ConvShape& shape) const;
+  void run_tile(const Call& call, uint32_t tile) const;
+
+  const TileKernels& tiles() const { return tiles_; }
+
+ private:
+  friend class BlockedConvPart;
+  struct Free {
+    void operator()(float* data) const;
+  };
+  // Rows of weights of one group, in the order in which tiles read them.
+  int64_t depth() const { return blocks_ * taps_ * block_; }
+  int64_t num_panels() const;
+  const float* panel(int64_t group, int64_t index) const {
+    EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index;
+    return weights_.get() + (group * num_panels() + index) * depth() * tiles_.panel_width();
+  }
+  void pack(const TensorView& weights);
+
+  const TileKernels& tiles_;
+  const int64_t groups_;
+  int64_t channels_, filters_;  // of a group
+  int64_t taps_ = 0;
+  int64_t block_;   // channels that lie beside each other
+  int64_t blocks_;  // of them in a group
+  std::unique_ptr<float[], Free> weights_;
+  std::vector<float> bias_;  // empty: none; else of whole blocks
+};
+
+}  // namespace eddy::cpu

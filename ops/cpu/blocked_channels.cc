@@ -1,0 +1,241 @@
+// BlockChannels, UnblockChannels, BlockedConv, BlockedPool for blocks of this processor's vectors.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "graph/base/check.h"
+#include "ops/cpu/blocked/blocked_conv.h"
+#include "ops/cpu/blocked/blocked_windows.h"
+#include "ops/cpu/families.h"
+#include "ops/cpu/transpose/transpose.h"
+#include "ops/reference/blocked_shape.h"
+
+namespace eddy {
+namespace {
+
+using cpu::BlockedConv;
+using cpu::BlockedWindows;
+using cpu::DepthwiseWeights;
+
+// All parts in order.
+template <TileCountFunction count, TileFunction run>
+bool run_all(const KernelArgs& args) {
+  const uint32_t num_tiles = count(args);
+  for (uint32_t tile = 0; tile < num_tiles; ++tile) {
+    if (!run(args, tile)) return false;
+  }
+  return true;
+}
+
+template <TileCountFunction count, TileFunction run>
+BoundKernel tiled(std::unique_ptr<KernelState> state) {
+  BoundKernel kernel;
+  kernel.run = run_all<count, run>;
+  kernel.count_tiles = count;
+  kernel.run_tile = run;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+// Between the layouts: a part for each block of an image.
+
+uint32_t count_blocks(const KernelArgs& args) {
+  const TensorView& blocked = args.inputs[0].rank == 5 ? args.inputs[0] : args.outputs[0];
+  if (blocked.count() == 0) return 0;
+  return static_cast<uint32_t>(blocked.dims[0] * blocked.dims[1]);
+}
+
+struct BlockPlace {
+  int64_t channels, size;  // of the block; of a plane
+  int64_t plain;           // where its first channel begins in the plain image
+
+  BlockPlace(const TensorView& blocked, const TensorView& plain_image, uint32_t tile) {
+    const int64_t image = tile / blocked.dims[1], block = tile % blocked.dims[1];
+    const int64_t first = block * blocked.dims[4];
+    channels = std::min(blocked.dims[4], plain_image.dims[1] - first);
+    size = blocked.dims[2] * blocked.dims[3];
+    plain = (image * plain_image.dims[1] + first) * size;
+  }
+};
+
+bool block_some(const KernelArgs& args, uint32_t tile) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const BlockPlace place(y, x, tile);
+  const int64_t width = y.dims[4];
+  const auto* from = static_cast<const uint32_t*>(x.data) + place.plain;
+  auto* to = static_cast<uint32_t*>(y.data) + tile * place.size * width;
+  if (place.channels < width) std::fill_n(to, place.size * width, 0u);
+  cpu::transpose_words(from, place.size, to, width, place.size, place.channels);
+  return true;
+}
+
+bool unblock_some(const KernelArgs& args, uint32_t tile) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const BlockPlace place(x, y, tile);
+  const int64_t width = x.dims[4];
+  const auto* from = static_cast<const uint32_t*>(x.data) + tile * place.size * width;
+  auto* to = static_cast<uint32_t*>(y.data) + place.plain;
+  cpu::transpose_words(from, width, to, place.size, place.channels, place.size);
+  return true;
+}
+
+Result<BoundKernel> bind_block(const KernelInit&) {
+  return tiled<count_blocks, block_some>(nullptr);
+}
+Result<BoundKernel> bind_unblock(const KernelInit&) {
+  return tiled<count_blocks, unblock_some>(nullptr);
+}
+
+// Convolutions: dense and grouped ones, or depthwise.
+
+struct BlockedConvState : KernelState {
+  Attributes attributes;
+  std::shared_ptr<const BlockedConv> conv_or_null;
+  std::shared_ptr<const DepthwiseWeights> depthwise_or_null;
+  BlockedWindows windows{BlockedWindows::Fold::kProduct};
+  Dims weights;
+  std::optional<std::pair<float, float>> clamp;
+
+  const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
+};
+
+// The weights' bytes may be gone: only their shape is asked for.
+bool find_shape(const BlockedConvState& state, const KernelArgs& args, ConvShape& shape) {
+  const TensorView weights{nullptr, state.weights.data(), 4, ElementType::kFloat};
+  return make_blocked_conv_shape(state.attributes, args.inputs[0], weights, args.outputs[0], shape)
+      .is_ok();
+}
+
+uint32_t count_conv_tiles(const KernelArgs& args) {
+  const auto& state = static_cast<const BlockedConvState&>(*args.state);
+  ConvShape shape;
+  if (args.outputs[0].count() == 0 || !find_shape(state, args, shape)) return 0;
+  if (state.conv_or_null) return state.conv_or_null->count_tiles(shape);
+  return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0] * args.outputs[0].dims[1]);
+}
+
+bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
+  const auto& state = static_cast<const BlockedConvState&>(*args.state);
+  ConvShape shape;
+  const bool is_found = find_shape(state, args, shape);
+  EDDY_CHECK(is_found) << "a part of a convolution without a shape";
+  const float* const addend = args.has_input(3) ? args.inputs[3].as<float>() : nullptr;
+  EDDY_DCHECK(addend == nullptr || args.inputs[3].count() == args.outputs[0].count())
+      << "an addend of another shape";
+  const float* const x = args.inputs[0].as<float>();
+  float* const y = args.outputs[0].mutable_as<float>();
+  if (state.conv_or_null) {
+    state.conv_or_null->run_tile({&shape, x, y, addend, state.clamp_or_null()}, tile);
+    return true;
+  }
+  const int64_t num_blocks = args.outputs[0].dims[1];
+  state.windows.run_tile({.grid = &shape.grid,
+                          .num_planes = args.outputs[0].dims[0] * num_blocks,
+                          .num_blocks = num_blocks,
+                          .x = x,
+                          .y = y,
+                          .weights = state.depthwise_or_null.get(),
+                          .add_or_null = addend,
+                          .clamp_or_null = state.clamp_or_null()},
+                         tile);
+  return true;
+}
+
+bool is_depthwise(const Dims& w, int64_t group) { return w[1] == 1 && w[0] == group && group > 1; }
+
+// Whether the tiles can take it: whole blocks for each group, few runs of taps.
+bool suits_tiles(const Dims& w, int64_t group, int64_t width) {
+  constexpr int64_t kMaxTaps = 64;
+  if (w[2] * w[3] == 0 || w[2] * w[3] > kMaxTaps || w[1] == 0) return false;
+  return group == 1 || (w[1] % width == 0 && w[0] / group % width == 0);
+}
+
+Result<BoundKernel> bind_conv(const KernelInit& init) {
+  const TensorView& w = init.constants[1];
+  const bool has_bias =
+      init.inputs.size() > 2 && init.inputs[2].tensor.element != ElementType::kUndefined;
+  const int64_t width = cpu::tile_kernels().width;
+  if (w.is_omitted() || (has_bias && init.constants[2].is_omitted()) ||
+      init.attributes.get_int("block", 0) != width) {
+    return unsupported("the tiled BlockedConv needs constant weights and blocks of " +
+                       std::to_string(width));
+  }
+  auto state = std::make_unique<BlockedConvState>();
+  state->attributes = init.attributes;
+  state->weights = Dims(w.shape());
+  const int64_t group = init.attributes.get_int("group", 1);
+  const bool is_blocked = init.attributes.get_int("plain", 0) == 0;
+  const std::span<const float> clamp = init.attributes.get_floats("clamp");
+  if (clamp.size() == 2) state->clamp = {clamp[0], clamp[1]};
+  const float* const bias = has_bias ? init.constants[2].as<float>() : nullptr;
+  if (is_depthwise(state->weights, group) && is_blocked) {
+    state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
+  } else if (suits_tiles(state->weights, group, width) && (is_blocked || group == 1)) {
+    state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, is_blocked);
+  } else {
+    return unsupported("the tiled BlockedConv needs groups of whole blocks");
+  }
+  BoundKernel kernel = tiled<count_conv_tiles, run_conv_tile>(std::move(state));
+  kernel.unread_constants = uint64_t{1} << 1 | uint64_t{has_bias} << 2;
+  return kernel;
+}
+
+// Pools.
+
+struct BlockedPoolState : KernelState {
+  Attributes attributes;
+  BlockedWindows windows;
+  bool counts_padding = false;
+
+  explicit BlockedPoolState(BlockedWindows::Fold fold) : windows(fold) {}
+};
+
+uint32_t count_pool_tiles(const KernelArgs& args) {
+  const auto& state = static_cast<const BlockedPoolState&>(*args.state);
+  Grid grid;
+  const TensorView& y = args.outputs[0];
+  if (y.count() == 0) return 0;
+  if (!make_blocked_pool_grid(state.attributes, args.inputs[0], y, grid).is_ok()) return 0;
+  return state.windows.count_tiles(grid, y.dims[0] * y.dims[1]);
+}
+
+bool run_pool_tile(const KernelArgs& args, uint32_t tile) {
+  const auto& state = static_cast<const BlockedPoolState&>(*args.state);
+  Grid grid;
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  Status status = make_blocked_pool_grid(state.attributes, x, y, grid);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  state.windows.run_tile({.grid = &grid,
+                          .num_planes = y.dims[0] * y.dims[1],
+                          .num_blocks = y.dims[1],
+                          .x = x.as<float>(),
+                          .y = y.mutable_as<float>(),
+                          .counts_padding = state.counts_padding},
+                         tile);
+  return true;
+}
+
+Result<BoundKernel> bind_pool(const KernelInit& init) {
+  const int64_t width = cpu::tile_kernels().width;
+  if (init.attributes.get_int("block", 0) != width) {
+    return unsupported("the fast BlockedPool needs blocks of " + std::to_string(width));
+  }
+  const bool is_max = init.attributes.get_string("kind", "") == "max";
+  auto state = std::make_unique<BlockedPoolState>(is_max ? BlockedWindows::Fold::kMax
+                                                         : BlockedWindows::Fold::kAverage);
+  state->attributes = init.attributes;
+  state->counts_padding = init.attributes.get_int("count_include_pad", 0) != 0;
+  return tiled<count_pool_tiles, run_pool_tile>(std::move(state));
+}
+
+}  // namespace
+
+void add_blocked_cpu(KernelRegistry& registry) {
+  registry.add({.op = "BlockChannels", .bind = bind_block, .domain = "eddy"});
+  registry.add({.op = "UnblockChannels", .bind = bind_unblock, .domain = "eddy"});
+  registry.add({.op = "BlockedConv", .bind = bind_conv, .provider = "tile", .domain = "eddy"});
+  registry.add({.op = "BlockedPool", .bind = bind_pool, .provider = "tile", .domain = "eddy"});
+}
+
+}  // namespace eddy

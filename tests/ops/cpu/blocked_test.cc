@@ -1,0 +1,246 @@
+// Claim: on images whose channels lie in blocks, convolutions and pools compute what one element at
+// a time computes: on seeded random geometries, by the vectors of every instruction set that this
+// processor has, part by part in any order; and turning images over and back changes no bit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/cpu/blocked/blocked_conv.h"
+#include "ops/cpu/cpu_kernels.h"
+#include "ops/reference/blocked_shape.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+using cpu::BlockedConv;
+using cpu::Isa;
+using cpu::TileKernels;
+using Ints = std::vector<int64_t>;
+
+int64_t pick(Random& random, int64_t low, int64_t high) {
+  return low + static_cast<int64_t>(random.below(static_cast<uint64_t>(high - low + 1)));
+}
+
+// Windows of a random geometry that fit images of `size`.
+void set_windows(OpCall& call, Random& random, const Ints& kernel) {
+  Ints strides, dilations, begins, ends;
+  for (const int64_t taps : kernel) {
+    strides.push_back(pick(random, 1, 3));
+    dilations.push_back(pick(random, 1, 3) == 3 ? 2 : 1);
+    const int64_t extent = dilations.back() * (taps - 1) + 1;
+    begins.push_back(pick(random, 0, extent - 1));
+    ends.push_back(pick(random, 0, extent - 1));
+  }
+  begins.insert(begins.end(), ends.begin(), ends.end());
+  call.attributes.set("strides", strides);
+  call.attributes.set("dilations", dilations);
+  call.attributes.set("pads", begins);
+}
+
+// An image in blocks, with zeros beyond the last channel.
+TestValue blocked_image(int64_t batch, int64_t channels, int64_t rows, int64_t columns,
+                        int64_t block, Random& random) {
+  OpCall call;
+  call.op = "BlockChannels";
+  call.domain = "eddy";
+  call.attributes = {{"block", block}};
+  call.inputs = {
+      TestTensor::random(ElementType::kFloat, {batch, channels, rows, columns}, random, -1, 1)};
+  return run_one(call, KernelSet::kReference);
+}
+
+struct ConvForm {
+  int64_t channels, filters, group;
+  bool is_plain;
+};
+
+ConvForm random_form(int64_t block, Random& random) {
+  switch (random.below(4)) {
+    case 0:  // the first layer of a network
+      return {pick(random, 1, 5), pick(random, 1, 3 * block), 1, true};
+    case 1: {  // depthwise
+      const int64_t channels = pick(random, 2, 3 * block);
+      return {channels, channels, channels, false};
+    }
+    case 2:  // groups of whole blocks
+      return {2 * block * pick(random, 1, 2), 2 * block, 2, false};
+    default:
+      return {pick(random, 1, 3 * block), pick(random, 1, 5 * block), 1, false};
+  }
+}
+
+OpCall random_conv(int64_t block, Random& random) {
+  const ConvForm form = random_form(block, random);
+  const Ints kernel = {pick(random, 1, 4), pick(random, 1, 4)};
+  OpCall call;
+  call.op = "BlockedConv";
+  call.domain = "eddy";
+  set_windows(call, random, kernel);
+  call.attributes.set("block", block);
+  call.attributes.set("group", form.group);
+  if (form.is_plain) call.attributes.set("plain", int64_t{1});
+  const int64_t rows = pick(random, 7, 20), columns = pick(random, 7, 24);
+  const int64_t batch = pick(random, 1, 2);
+  const TestValue x =
+      form.is_plain
+          ? TestValue(TestTensor::random(ElementType::kFloat, {batch, form.channels, rows, columns},
+                                         random, -1, 1))
+          : blocked_image(batch, form.channels, rows, columns, block, random);
+  call.inputs = {
+      x, TestTensor::random(ElementType::kFloat,
+                            {form.filters, form.channels / form.group, kernel[0], kernel[1]},
+                            random, -1, 1)};
+  const bool has_bias = random.below(2) == 0, has_addend = random.below(2) == 0;
+  call.inputs.push_back(
+      has_bias ? TestValue(TestTensor::random(ElementType::kFloat, {form.filters}, random, -1, 1))
+               : TestValue::omitted());
+  call.constant_inputs = has_bias ? 6 : 2;
+  if (random.below(2) == 0) call.attributes.set("clamp", std::vector<float>{-0.5f, 1.5f});
+  if (!has_addend) return call;
+  const auto types = infer_op(call);
+  EXPECT_TRUE(types.is_ok()) << types.status().to_string();
+  call.inputs.push_back(
+      TestTensor::random(ElementType::kFloat, (*types)[0].tensor.dims, random, -1, 1));
+  if (random.below(2) == 0) call.in_place_input = 3;
+  return call;
+}
+
+TEST(BlockedTest, ConvolutionsAgreeOnSeededRandomGeometries) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    compare_with_reference(random_conv(channels_in_block(), random), 1e-5, 1e-5);
+  }
+}
+
+std::vector<const TileKernels*> all_sets() {
+  std::vector<const TileKernels*> sets;
+  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
+    if (const TileKernels* const set = cpu::tile_kernels_or_null(isa)) sets.push_back(set);
+  }
+  return sets;
+}
+
+// Every part of a call, last ones first: none reads what another writes.
+TEST(BlockedTest, EverySetsPartsWriteApart) {
+  for (const TileKernels* tiles : all_sets()) {
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+      SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
+      Random random(seed);
+      const int64_t channels = pick(random, 1, 70), filters = pick(random, 60, 150);
+      OpCall call;
+      call.op = "BlockedConv";
+      call.domain = "eddy";
+      call.attributes = {{"block", int64_t{tiles->width}}, {"pads", Ints{1, 1, 1, 1}}};
+      const int64_t rows = pick(random, 3, 40);
+      call.inputs = {
+          blocked_image(1, channels, rows, pick(random, 3, 40), tiles->width, random),
+          TestTensor::random(ElementType::kFloat, {filters, channels, 3, 3}, random, -1, 1)};
+      const TestTensor expected = run_one(call, KernelSet::kReference);
+      const TestTensor made(ElementType::kFloat, expected.dims());
+      const TensorView x = call.inputs[0].tensor().view(), w = call.inputs[1].tensor().view();
+      ConvShape shape;
+      ASSERT_TRUE(make_blocked_conv_shape(call.attributes, x, w, made.view(), shape).is_ok());
+      const BlockedConv conv(w, nullptr, 1, true, *tiles);
+      const BlockedConv::Call parts{&shape, x.as<float>(), made.view().mutable_as<float>(), nullptr,
+                                    nullptr};
+      for (uint32_t part = conv.count_tiles(shape); part-- > 0;) conv.run_tile(parts, part);
+      EXPECT_TRUE(is_close(made, expected, 1e-4, 1e-4));
+    }
+  }
+}
+
+TEST(BlockedTest, PoolsAgreeOnSeededRandomGeometries) {
+  const int64_t block = channels_in_block();
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    OpCall call;
+    call.op = "BlockedPool";
+    call.domain = "eddy";
+    if (seed % 5 == 0) {
+      call.attributes = {{"global", int64_t{1}}};
+    } else {
+      const Ints kernel = {pick(random, 1, 3), pick(random, 1, 4)};
+      set_windows(call, random, kernel);
+      call.attributes.set("kernel_shape", kernel);
+      call.attributes.set("ceil_mode", pick(random, 0, 1));
+      call.attributes.set("count_include_pad", pick(random, 0, 1));
+    }
+    call.attributes.set("block", block);
+    call.attributes.set("kind", std::string(seed % 2 ? "max" : "average"));
+    call.inputs = {blocked_image(pick(random, 1, 2), pick(random, 1, 3 * block),
+                                 pick(random, 8, 20), pick(random, 8, 20), block, random)};
+    compare_with_reference(call, 1e-5, 1e-6);
+  }
+}
+
+TEST(BlockedTest, ANotANumberIsTheLargestWhereverItStands) {
+  const int64_t block = channels_in_block();
+  for (int64_t place = 0; place < 4; ++place) {
+    std::vector<float> values(static_cast<size_t>(4 * block), 1.0f);
+    values[static_cast<size_t>(place * block)] = std::numeric_limits<float>::quiet_NaN();
+    OpCall call;
+    call.op = "BlockedPool";
+    call.domain = "eddy";
+    call.attributes = {{"block", block}, {"kind", std::string("max")}, {"global", int64_t{1}}};
+    call.inputs = {TestTensor::of<float>({1, 1, 2, 2, block}, values)};
+    const TestTensor made = run_one(call, KernelSet::kCpu);
+    EXPECT_TRUE(std::isnan(made.view().as<float>()[0])) << place;
+    EXPECT_EQ(made.view().as<float>()[1], 1.0f) << place;
+  }
+}
+
+TEST(BlockedTest, TurningOverAndBackKeepsEveryBit) {
+  const int64_t block = channels_in_block();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int64_t channels = pick(random, 1, 3 * block);
+    OpCall call;
+    call.op = "BlockChannels";
+    call.domain = "eddy";
+    call.attributes = {{"block", block}};
+    call.inputs = {TestTensor::random(
+        ElementType::kFloat, {pick(random, 0, 2), channels, pick(random, 1, 9), pick(random, 0, 9)},
+        random, -1, 1)};
+    compare_with_reference(call);
+    OpCall back;
+    back.op = "UnblockChannels";
+    back.domain = "eddy";
+    back.attributes = {{"channels", channels}};
+    back.inputs = {run_one(call, KernelSet::kCpu)};
+    compare_with_reference(back);
+    EXPECT_TRUE(is_same_bits(run_one(back, KernelSet::kCpu), call.inputs[0].tensor()));
+  }
+}
+
+TEST(BlockedTest, WrongShapesAreRefusedWithWhatIsWrong) {
+  OpCall call;
+  call.op = "BlockedConv";
+  call.domain = "eddy";
+  call.attributes = {{"block", int64_t{4}}};
+  Random random(1);
+  const auto tensor = [&](Dims dims) {
+    return TestTensor::random(ElementType::kFloat, dims, random, -1, 1);
+  };
+  const auto message = [&](TestTensor x, TestTensor w) {
+    call.inputs = {std::move(x), std::move(w)};
+    const auto types = infer_op(call);
+    EXPECT_FALSE(types.is_ok());
+    return types.is_ok() ? std::string() : types.status().to_string();
+  };
+  EXPECT_NE(message(tensor({1, 2, 5, 5}), tensor({4, 8, 3, 3})).find("5 dimensions"),
+            std::string::npos);
+  EXPECT_NE(message(tensor({1, 3, 5, 5, 4}), tensor({4, 8, 3, 3})).find("takes 8 channels"),
+            std::string::npos);
+  call.attributes.set("group", int64_t{3});
+  EXPECT_NE(message(tensor({1, 2, 5, 5, 4}), tensor({4, 8, 3, 3})).find("3 groups"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace eddy::testing
