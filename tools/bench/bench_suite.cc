@@ -44,8 +44,8 @@ Status BenchSuite::open_rival() {
   return Status::ok();
 }
 
-Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path,
-                                                         EddyRun& run) const {
+Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path, EddyRun& run,
+                                                         int num_threads) const {
   EDDY_CHECK(ort_ != nullptr && run.feed().size() == run.session().inputs().size())
       << "a feed of " << run.feed().size() << " values for no rival";
   std::vector<std::pair<std::string, const HostValue*>> inputs;
@@ -54,14 +54,15 @@ Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path
     inputs.emplace_back(run.session().inputs()[i].name, &run.feed()[i]);
   }
   for (const ValueDescription& output : run.session().outputs()) outputs.push_back(output.name);
-  return OrtModel::load(*ort_, path, 1, inputs, outputs);
+  return OrtModel::load(*ort_, path, num_threads, inputs, outputs);
 }
 
 Result<std::vector<Samples>> BenchSuite::measure(const std::vector<Contender>& contenders,
-                                                 double units) {
+                                                 double units, double min_sample_ns) {
   MeasureOptions options;
   options.rounds = options_.rounds;
   options.budget_s = options_.budget_s;
+  options.min_sample_ns = min_sample_ns;
   return measure_runs(contenders, units, options, [this] { return interrupts_.is_interrupted(); });
 }
 

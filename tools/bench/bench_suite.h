@@ -43,8 +43,9 @@ class BenchSuite {
   }
   // Why there is none; empty where there is one.
   const std::string& rival_missing() const { return ort_missing_; }
-  // The model of a file with the run's feed, on one thread. Needs a rival.
-  Result<std::unique_ptr<OrtModel>> load_rival(const std::string& path, EddyRun& run) const;
+  // The model of a file with the run's feed. Needs a rival.
+  Result<std::unique_ptr<OrtModel>> load_rival(const std::string& path, EddyRun& run,
+                                               int num_threads = 1) const;
 
   bool is_wanted(const std::string& name) const {
     return name.find(options_.filter) != std::string::npos;
@@ -52,8 +53,10 @@ class BenchSuite {
   Console& console() { return console_; }
   Interrupts& interrupts() { return interrupts_; }
 
-  // Samples of each contender, in rounds; `units` is the work of one run.
-  Result<std::vector<Samples>> measure(const std::vector<Contender>& contenders, double units);
+  // Samples of each contender, in rounds; `units` is the work of one run. A sample takes
+  // `min_sample_ns` or one run, whichever is longer.
+  Result<std::vector<Samples>> measure(const std::vector<Contender>& contenders, double units,
+                                       double min_sample_ns = MeasureOptions().min_sample_ns);
 
   // Outputs within rtol 1e-3, atol 1e-4: another order of summation, thousands of steps on.
   void compare(const std::string& name, const std::string& other,
