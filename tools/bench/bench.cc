@@ -1,6 +1,7 @@
 // eddy bench: measures, beside peers where they are installed.
 #include "tools/bench/bench_dynamic.h"
 #include "tools/bench/bench_loops.h"
+#include "tools/bench/bench_nets.h"
 #include "tools/bench/bench_speech.h"
 #include "tools/bench/peak_memory.h"
 #include "tools/command/number_check.h"
@@ -12,9 +13,10 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic", "speech", "peak"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "peak"}))
       ->capture_default_str();
-  app.add_option("--models", arguments->models, "the folder of the loop models");
+  app.add_option("--models", arguments->models,
+                 "loops: the folder of its models; nets: a folder, each *.onnx file in it a case");
   app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--silero", arguments->silero, "the voice activity model");
   app.add_option("--filter", arguments->common.filter, "only cases with this in their names");
@@ -23,6 +25,15 @@ Action add_bench(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--budget", arguments->common.budget_s, "seconds for one case, about")
       ->check(check_number("seconds from 0 to 1e6", 0, 1e6))
+      ->capture_default_str();
+  auto nets = std::make_shared<BenchNetsArguments>();
+  app.add_option("--threads", nets->threads,
+                 "nets: numbers of threads, as 1,4; 0: one for each processor (default: 1,0)")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4096))
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--seed", nets->seed, "nets: what the random inputs are made from")
       ->capture_default_str();
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";
@@ -35,7 +46,7 @@ Action add_bench(CLI::App& app) {
   auto fresh = std::make_shared<std::string>();
   app.add_option("--fresh", *fresh, "speech: what this process loads and runs, no more")
       ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
-  return [suite, arguments, peak, fresh](Console& console, Interrupts& interrupts) {
+  return [suite, arguments, nets, peak, fresh](Console& console, Interrupts& interrupts) {
     if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
     if (*suite == "speech") {
       return bench_speech({arguments->common, arguments->silero, *fresh, peak->contender}, console,
@@ -43,6 +54,11 @@ Action add_bench(CLI::App& app) {
     }
     if (*suite == "dynamic") {
       return bench_dynamic(arguments->common, console, interrupts);
+    }
+    if (*suite == "nets") {
+      nets->models = arguments->models;
+      nets->common = arguments->common;
+      return bench_nets(*nets, console, interrupts);
     }
     return bench_loops(*arguments, console, interrupts);
   };

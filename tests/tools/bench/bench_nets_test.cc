@@ -1,0 +1,123 @@
+// Claim: eddy bench nets measures each ONNX file of a folder with each number of threads, also
+// without a rival, says of a model that Eddy does not run why, and refuses a folder of no models.
+#include <gtest/gtest.h>
+
+#include "tests/graph/io/model_writer.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+
+// y = x * 2, floats [1, 3, 4, 4].
+std::string small_net() {
+  return model(graph({.nodes = {node("Mul", {"x", "two"}, {"y"})},
+                      .inputs = {info("x", floats({1, 3, 4, 4}))},
+                      .outputs = {info("y", floats({1, 3, 4, 4}))},
+                      .initializers = {tensor<float>("two", {}, {2})}}));
+}
+
+std::string unknown_net() {
+  return model(graph({.nodes = {node("Frobnicate", {"x"}, {"y"})},
+                      .inputs = {info("x", floats({2}))},
+                      .outputs = {info("y", floats({2}))}}));
+}
+
+std::string net_of_words() {
+  const ValueType words = tensor_type(ElementType::kString, {2});
+  return model(graph({.nodes = {node("Identity", {"x"}, {"y"})},
+                      .inputs = {info("x", words)},
+                      .outputs = {info("y", words)}}));
+}
+
+Finished bench(const std::string& folder, std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"bench",    "nets", "--models", folder,
+                                        "--rounds", "3",    "--budget", "0.1"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_eddy(arguments);
+}
+
+TEST(BenchNets, ARowForEachModelAndNumberOfThreads) {
+  const std::string folder = fresh_folder("nets");
+  write_test_file("nets/b.onnx", small_net());
+  write_test_file("nets/a.onnx", adding_model());
+  write_test_file("nets/a.onnx.txt", "no model");
+  const Finished run = bench(folder, {"--threads", "1,2", "--seed", "7", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.json()["differences"].empty());
+  const json rows = run.json()["rows"];
+  ASSERT_EQ(rows.size(), 4u) << rows;
+  const std::vector<std::pair<std::string, int>> expected = {
+      {"a", 1}, {"a", 2}, {"b", 1}, {"b", 2}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(rows[i]["model"], expected[i].first);
+    EXPECT_EQ(rows[i]["threads"], expected[i].second);
+    EXPECT_EQ(rows[i]["seed"], 7);
+    EXPECT_EQ(rows[i]["eddy"]["samples"], 3);
+    EXPECT_LE(rows[i]["eddy"]["best_ns"], rows[i]["eddy"]["median_ns"]);
+    const json& rival = rows[i]["onnxruntime"];
+    EXPECT_TRUE(rival.contains("missing") || rival.contains("best_ns")) << rival;
+    EXPECT_EQ(rows[i].contains("ratio"), rival.contains("best_ns")) << rows[i];
+  }
+}
+
+TEST(BenchNets, TheTableNamesTheSeedAndEachNumberOfThreadsOnce) {
+  const std::string folder = fresh_folder("once");
+  write_test_file("once/net.onnx", small_net());
+  const Finished run = bench(folder, {"--threads", "1,1"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("random, of seed 1"), std::string::npos) << run.out;
+  const size_t first = run.out.find("\nnet ");
+  ASSERT_NE(first, std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("\nnet ", first + 1), std::string::npos) << run.out;
+}
+
+TEST(BenchNets, AModelThatEddyDoesNotRunHasARowWithTheReason) {
+  const std::string folder = fresh_folder("some");
+  write_test_file("some/bad.onnx", unknown_net());
+  write_test_file("some/net.onnx", small_net());
+  write_test_file("some/words.onnx", net_of_words());
+  const Finished run = bench(folder, {"--threads", "1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json rows = run.json()["rows"];
+  ASSERT_EQ(rows.size(), 3u) << rows;
+  const auto reason = [&](size_t i) { return rows[i]["eddy"]["missing"].get<std::string>(); };
+  EXPECT_NE(reason(0).find("Frobnicate"), std::string::npos) << reason(0);
+  EXPECT_TRUE(rows[1]["eddy"].contains("best_ns"));
+  EXPECT_NE(reason(2).find("input x of type string[2] gets no random values"), std::string::npos)
+      << reason(2);
+  const Finished text = bench(folder, {"--threads", "1"});
+  EXPECT_NE(text.out.find("Frobnicate"), std::string::npos) << text.out;
+}
+
+TEST(BenchNets, WhereEddyRunsNoneTheFirstReasonIsTheError) {
+  const std::string folder = fresh_folder("none");
+  write_test_file("none/bad.onnx", unknown_net());
+  write_test_file("none/broken.onnx", "no model");
+  const Finished run = bench(folder, {});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_NE(run.err.find("Frobnicate"), std::string::npos) << run.err;
+}
+
+TEST(BenchNets, AFolderOfNoModelsIsBadInput) {
+  const std::string folder = fresh_folder("empty");
+  EXPECT_NE(bench(folder, {}).err.find("no *.onnx file in it"), std::string::npos);
+  EXPECT_EQ(bench(folder, {}).exit_code, 3);
+  EXPECT_EQ(bench("/nonexistent", {}).exit_code, 3);
+  write_test_file("empty/net.onnx", small_net());
+  EXPECT_EQ(bench(folder, {"--filter", "no such net"}).exit_code, 3);
+  EXPECT_EQ(bench(folder, {"--ort", "/nonexistent.so"}).exit_code, 3);
+}
+
+TEST(BenchNets, AMissingFolderOrAWrongNumberIsAUsageError) {
+  const Finished run = run_eddy({"bench", "nets"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_NE(run.err.find("--models DIR"), std::string::npos) << run.err;
+  for (const char* threads : {"-1", "two", "1,x", "5000"}) {
+    EXPECT_EQ(bench("/nonexistent", {"--threads", threads}).exit_code, 2) << threads;
+  }
+}
+
+}  // namespace
+}  // namespace eddy::test

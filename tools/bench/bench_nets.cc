@@ -1,0 +1,216 @@
+#include "tools/bench/bench_nets.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "graph/base/check.h"
+#include "graph/base/random.h"
+#include "ops/reference/number.h"
+#include "runtime/cpu/worker_pool.h"
+#include "tools/command/inputs.h"
+#include "tools/command/model.h"
+
+namespace eddy {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The rival's threads spin for a millisecond after a run, beside the first run of the next sample.
+constexpr double kMinSampleNs = 50e6;
+
+// The *.onnx files of a folder, sorted.
+Result<std::vector<fs::path>> find_nets(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return not_found(
+        fmt::format("--models {}: no such folder; name one that holds *.onnx files", folder));
+  }
+  std::vector<fs::path> paths;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code of_entry;
+    if (it->path().extension() == ".onnx" && it->is_regular_file(of_entry)) {
+      paths.push_back(it->path());
+    }
+  }
+  if (error) {
+    return invalid_argument(fmt::format(
+        "--models {}: the folder cannot be read ({}); change its permissions or name another",
+        folder, error.message()));
+  }
+  if (paths.empty()) {
+    return not_found(
+        fmt::format("--models {}: no *.onnx file in it; name a folder that holds some", folder));
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// What to measure with, each number once, in the order given.
+std::vector<int> thread_counts(const std::vector<int>& given) {
+  std::vector<int> counts;
+  for (int count : given.empty() ? std::vector<int>{1, 0} : given) {
+    EDDY_CHECK(count >= 0) << count << " threads";
+    if (count == 0) count = usable_processors();
+    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
+// One line of the table.
+struct Row {
+  std::string model;
+  int threads = 1;
+  uint64_t seed = 0;
+  std::optional<Samples> eddy = {};
+  std::optional<Samples> rival = {};
+  std::string eddy_missing = {}, rival_missing = {};  // why there are none
+
+  // Of two sets of samples.
+  double ratio() const { return eddy->best() / rival->best(); }
+  double median_ratio() const { return eddy->median() / rival->median(); }
+};
+
+Json samples_or_reason(const std::optional<Samples>& samples, const std::string& reason) {
+  return samples ? samples_json(*samples) : Json{{"missing", reason}};
+}
+
+Json row_json(const Row& row) {
+  Json json = {{"model", row.model},
+               {"threads", row.threads},
+               {"seed", row.seed},
+               {"eddy", samples_or_reason(row.eddy, row.eddy_missing)},
+               {"onnxruntime", samples_or_reason(row.rival, row.rival_missing)}};
+  if (row.eddy && row.rival) {
+    json["ratio"] = row.ratio();
+    json["median_ratio"] = row.median_ratio();
+  }
+  return json;
+}
+
+constexpr const char* kLine = "{:<22}{:>7}  {:<38}{:<38}{:>6}{:>8}";
+
+std::string header_text(uint64_t seed) {
+  return fmt::format("inputs: random, of seed {}; ratios: Eddy's time by ONNX Runtime's\n", seed) +
+         fmt::format(kLine, "model", "threads", "Eddy: best (median, 10 to 90 %)", "ONNX Runtime",
+                     "best", "median");
+}
+
+std::string row_text(const Row& row) {
+  if (!row.eddy) return fmt::format("{:<22}{:>7}  {}", row.model, row.threads, row.eddy_missing);
+  const std::string eddy = samples_text(*row.eddy);
+  if (!row.rival) return fmt::format(kLine, row.model, row.threads, eddy, "-", "-", "-");
+  return fmt::format(kLine, row.model, row.threads, eddy, samples_text(*row.rival),
+                     fmt::format("{:.2f}", row.ratio()), fmt::format("{:.2f}", row.median_ratio()));
+}
+
+class NetsBench {
+ public:
+  NetsBench(const BenchNetsArguments& arguments, Console& console, Interrupts& interrupts)
+      : arguments_(arguments), suite_("nets", arguments.common, console, interrupts) {}
+
+  Outcome run() {
+    if (arguments_.models.empty()) {
+      return Outcome::usage("bench nets wants --models DIR, a folder of ONNX files");
+    }
+    EDDY_RETURN_IF_ERROR(suite_.open_rival());
+    EDDY_ASSIGN_OR_RETURN(const std::vector<fs::path> paths, find_nets(arguments_.models));
+    for (const fs::path& path : paths) {
+      if (!suite_.is_wanted(path.stem().string())) continue;
+      for (const int threads : thread_counts(arguments_.threads)) {
+        const Status status = add_row(path, threads);
+        if (!status.is_ok()) return Outcome::of_run(status);
+      }
+    }
+    Outcome outcome = suite_.finish();
+    return has_measured_ || !first_failure_ ? outcome : *first_failure_;
+  }
+
+ private:
+  // Fails only when it is interrupted: whatever else goes wrong stands in the row.
+  Status add_row(const fs::path& path, int threads) {
+    Row row{path.stem().string(), threads, arguments_.seed};
+    row.rival_missing = suite_.rival_missing();
+    suite_.console().progress(fmt::format("measuring {}, threads: {}", row.model, threads));
+    auto run = load(path.string(), threads);
+    Status status = run.is_ok() ? measure(row, path.string(), **run) : run.take_status();
+    if (status.code() == StatusCode::kCancelled) return status;
+    if (status.is_ok()) {
+      has_measured_ = true;
+    } else {
+      row.eddy_missing = status.to_string();
+      if (row.rival_missing.empty()) row.rival_missing = "not measured, as Eddy has no time";
+      if (!first_failure_) {
+        first_failure_ = run.is_ok() ? Outcome::of_run(std::move(status)) : Outcome(status);
+      }
+    }
+    std::string text = row_text(row);
+    // That there is no rival at all has been printed before the first row.
+    if (row.eddy && !row.rival && suite_.has_rival()) text += "  " + row.rival_missing;
+    suite_.add_row(suite_.is_empty() ? header_text(row.seed) + "\n" + text : text, row_json(row));
+    return Status::ok();
+  }
+
+  Status measure(Row& row, const std::string& path, EddyRun& run) {
+    const Interrupts::Attachment attachment(suite_.interrupts(), run.session());
+    std::vector<Contender> contenders = {run.contender("Eddy")};
+    EDDY_RETURN_IF_ERROR(contenders[0].run());
+    const std::unique_ptr<OrtModel> rival = load_rival(row, path, run);
+    if (rival != nullptr) {
+      EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival->outputs());
+      suite_.compare(fmt::format("{}, threads: {}", row.model, row.threads), "ONNX Runtime",
+                     run.outputs(), expected);
+      contenders.push_back({"ONNX Runtime", [&rival] { return rival->run(); }});
+    }
+    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure(contenders, 1, kMinSampleNs));
+    EDDY_CHECK(samples.size() == contenders.size()) << samples.size() << " sets of samples";
+    row.eddy = std::move(samples[0]);
+    if (rival != nullptr) row.rival = std::move(samples[1]);
+    return Status::ok();
+  }
+
+  // A session with random inputs.
+  Result<std::unique_ptr<EddyRun>> load(const std::string& path, int threads) {
+    ModelArguments model_arguments;
+    model_arguments.threads = threads;
+    EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model_arguments));
+    EDDY_ASSIGN_OR_RETURN(Model model, load_model(library_, path, options));
+    Random random(arguments_.seed);
+    std::vector<HostValue> feed;
+    for (const ValueDescription& input : model.session->inputs()) {
+      if (!input.type.is_tensor() || !kNumberTypes.contains(input.type.tensor.element)) {
+        return unsupported(fmt::format(
+            "{}: input {} of type {} gets no random values; leave the model out with --filter",
+            path, input.name, input.text));
+      }
+      EDDY_ASSIGN_OR_RETURN(feed.emplace_back(), random_value(input, random));
+    }
+    return EddyRun::make(std::move(model.session), std::move(feed));
+  }
+
+  // After one run; null, and the reason in the row, where there is no rival or it fails.
+  std::unique_ptr<OrtModel> load_rival(Row& row, const std::string& path, EddyRun& run) {
+    if (!suite_.has_rival()) return nullptr;
+    auto rival = suite_.load_rival(path, run, row.threads);
+    Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
+    if (status.is_ok()) return std::move(*rival);
+    row.rival_missing = status.message();
+    return nullptr;
+  }
+
+  const BenchNetsArguments& arguments_;
+  BenchSuite suite_;
+  const Library library_;
+  bool has_measured_ = false;             // any model
+  std::optional<Outcome> first_failure_;  // of Eddy's
+};
+
+}  // namespace
+
+Outcome bench_nets(const BenchNetsArguments& arguments, Console& console, Interrupts& interrupts) {
+  return NetsBench(arguments, console, interrupts).run();
+}
+
+}  // namespace eddy
