@@ -88,26 +88,27 @@ class ChannelBlocker : public GraphCopier {
 
   bool is_blocked(ValueId id) const { return !id.is_none() && !blocked_[id.index()].is_none(); }
 
-  Value blocked(ValueId id) {
-    if (is_blocked(id)) return blocked_[id.index()];
+  // The image in blocks of so many channels.
+  Value blocked(ValueId id, int64_t block) {
+    if (block == block_ && is_blocked(id)) return blocked_[id.index()];
+    const auto known = turned_.find({id, block});
+    if (known != turned_.end()) return known->second;
     OpOptions options;
     options.domain = "eddy";
-    const Value turned = builder_.op("BlockChannels", {value(id)}, {{"block", block_}}, options);
-    if (source_.value(id).region == region_) turned_[id] = turned;
+    const Value turned = builder_.op("BlockChannels", {value(id)}, {{"block", block}}, options);
+    if (source_.value(id).region == region_) turned_[{id, block}] = turned;
     return turned;
   }
 
-  Value blocked_or_turned(ValueId id) {
-    const auto known = turned_.find(id);
-    return known == turned_.end() ? blocked(id) : known->second;
-  }
-
   // Bodies may be built again: what stood for the value then is gone.
-  void defined(ValueId id, Value) override { turned_.erase(id); }
+  void defined(ValueId id, Value) override { forget_turned(id); }
+  void forget_turned(ValueId id) {
+    std::erase_if(turned_, [id](const auto& turned) { return turned.first.first == id; });
+  }
 
   void define_blocked(ValueId id, Value made) {
     define(id, Value());
-    turned_.erase(id);
+    forget_turned(id);
     blocked_[id.index()] = made;
     if (is_read_elsewhere_[id.index()]) value(id);
   }
@@ -165,8 +166,8 @@ class ChannelBlocker : public GraphCopier {
     return {column(affine.factor), affine.shift};
   }
 
-  bool reads_plain(const ImageChain& chain) const {
-    return !chain.conv.is_none() && facts_.reads_plain(source_.node(chain.conv));
+  int64_t block_read_by(const ImageChain& chain) const {
+    return chain.conv.is_none() ? block_ : facts_.block_read_by(source_.node(chain.conv));
   }
 
   Attributes attributes_of(const ImageChain& chain, int64_t channels) {
@@ -177,7 +178,9 @@ class ChannelBlocker : public GraphCopier {
       attributes = source_.node(chain.conv).attributes;
     }
     attributes.set("block", block_);
-    if (reads_plain(chain)) attributes.set("plain", int64_t{1});
+    if (const int64_t x_block = block_read_by(chain); x_block != block_) {
+      attributes.set("x_block", x_block);
+    }
     if (chain.clamp) {
       attributes.set("clamp", std::vector<float>{chain.clamp->first, chain.clamp->second});
     }
@@ -190,8 +193,8 @@ class ChannelBlocker : public GraphCopier {
     const int64_t channels = facts_.dims(first.outputs[0])[1];
     const ValueId x = chain.conv.is_none() ? facts_.affine_image(first) : first.inputs[0];
     const Weights weights = weights_of(chain, channels);
-    const Value image = reads_plain(chain) ? value(x) : blocked_or_turned(x);
-    const Value addend = chain.addend.is_none() ? Value() : blocked_or_turned(chain.addend);
+    const Value image = blocked(x, block_read_by(chain));
+    const Value addend = chain.addend.is_none() ? Value() : blocked(chain.addend, block_);
     OpOptions options = named(source_.value(made).name);
     options.name = first.name;
     options.device = first.device;
@@ -279,8 +282,9 @@ class ChannelBlocker : public GraphCopier {
   const ImageChains& chains_;
   const int64_t block_;
   RegionId region_;
-  std::vector<Value> blocked_;           // by ValueId
-  std::map<ValueId, Value> turned_;      // plain images that were turned over, in their regions
+  std::vector<Value> blocked_;  // by ValueId
+  std::map<std::pair<ValueId, int64_t>, Value>
+      turned_;  // by image and block: plain images that were turned over, in their regions
   std::vector<bool> is_read_elsewhere_;  // by ValueId
 };
 

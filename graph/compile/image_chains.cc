@@ -67,8 +67,10 @@ bool ImageFacts::is_convolution(const Node& node) const {
   return is_depthwise || (w[1] % block == 0 && w[0] / group % block == 0);
 }
 
-bool ImageFacts::reads_plain(const Node& conv) const {
-  return dims(conv.inputs[0])[1] < block_ / 2 && conv.attributes.get_int("group", 1) == 1;
+int64_t ImageFacts::block_read_by(const Node& conv) const {
+  const int64_t channels = dims(conv.inputs[0])[1];
+  const bool is_narrow = channels < block_ / 2 && conv.attributes.get_int("group", 1) == 1;
+  return is_narrow ? channels : block_;
 }
 
 bool ImageFacts::is_norm(const Node& node) const {

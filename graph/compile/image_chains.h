@@ -40,8 +40,9 @@ class ImageFacts {
   bool is_same_shape(ValueId a, ValueId b) const;
   // A convolution with constant weights that suit blocks.
   bool is_convolution(const Node& node) const;
-  // The first convolution of a network has too few channels for a block: it reads plain images.
-  bool reads_plain(const Node& conv) const;
+  // Channels in a block of the image that the convolution reads: where there are few, all of them
+  // (the first layer of a network).
+  int64_t block_read_by(const Node& conv) const;
   // What scales and shifts each channel by constants: a normalization with given moments, Mul, Add.
   bool is_affine(const Node& node) const;
   // The image that an affine node reads, and the constant beside it (of Mul and Add).

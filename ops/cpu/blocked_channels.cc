@@ -165,14 +165,14 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   state->attributes = init.attributes;
   state->weights = Dims(w.shape());
   const int64_t group = init.attributes.get_int("group", 1);
-  const bool is_blocked = init.attributes.get_int("plain", 0) == 0;
+  const int64_t x_block = init.attributes.get_int("x_block", width);
   const std::span<const float> clamp = init.attributes.get_floats("clamp");
   if (clamp.size() == 2) state->clamp = {clamp[0], clamp[1]};
   const float* const bias = has_bias ? init.constants[2].as<float>() : nullptr;
-  if (is_depthwise(state->weights, group) && is_blocked) {
+  if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
-  } else if (suits_tiles(state->weights, group, width) && (is_blocked || group == 1)) {
-    state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, is_blocked);
+  } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
+    state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, x_block);
   } else {
     return unsupported("the tiled BlockedConv needs groups of whole blocks");
   }

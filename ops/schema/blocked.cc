@@ -87,9 +87,9 @@ Status check_weights(const InferContext& context, const TensorType& x, const Dim
                             std::to_string(group) + " groups");
   }
   if (!x.is_ranked || w[1] < 0 || x.dims[1] < 0) return Status::ok();
-  const bool is_blocked = x.dims.rank() == 5;
   const int64_t channels = w[1] * group;
-  if (x.dims[1] == (is_blocked ? num_blocks(channels, block) : channels)) return Status::ok();
+  const int64_t x_block = context.attributes().get_int("x_block", block);
+  if (x_block >= 1 && x.dims[1] == num_blocks(channels, x_block)) return Status::ok();
   return invalid_argument("W takes " + std::to_string(channels) +
                           " channels, which X does not have: " + to_string(x.dims));
 }
@@ -99,11 +99,9 @@ Status infer_blocked_conv(InferContext& context) {
   EDDY_RETURN_IF_ERROR(read_block(context, block));
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* w, tensor_input(context, 1));
-  const bool is_plain = context.attributes().get_int("plain", 0) != 0;
-  if (!is_plain) EDDY_RETURN_IF_ERROR(read_blocked(context, block, x));
-  if (is_plain && x->is_ranked && x->dims.rank() != 4) {
-    return invalid_argument("a plain X must have 4 dimensions, not " + to_string(x->dims));
-  }
+  // With few channels they are all in one block, narrower than those of the result.
+  const int64_t x_block = context.attributes().get_int("x_block", block);
+  EDDY_RETURN_IF_ERROR(read_blocked(context, x_block, x));
   TensorType y(x->element);
   if (w->is_ranked) EDDY_RETURN_IF_ERROR(check_weights(context, *x, w->dims, block));
   if (x->is_ranked && w->is_ranked) {
@@ -180,7 +178,7 @@ Status add_blocked_schemas(OpTable& table) {
         .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
                    in("addend", kFloat, InputFlag::kOptional)},
         .attributes = window_attributes(
-            {attribute("clamp", kFloats), attribute("group", kInt), attribute("plain", kInt)}),
+            {attribute("clamp", kFloats), attribute("group", kInt), attribute("x_block", kInt)}),
         .infer = infer_blocked_conv,
         .in_place_inputs = uint64_t{1} << 3,
         .flops = blocked_conv_flops},

@@ -14,7 +14,7 @@
 //   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
 //                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
 //                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
-//   BlockedConv     Conv whose X is in such blocks (`plain`: as ONNX has it), with
+//   BlockedConv     Conv whose X is in such blocks, or in others of `x_block`, with
 //                   `addend`, laid out as the result, added, and bounded to `clamp` (two floats).
 //   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by

@@ -235,8 +235,8 @@ class BlockedConvPart {
 void BlockedConv::Free::operator()(float* data) const { std::free(data); }
 
 BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
-                         bool is_input_blocked, const TileKernels& tiles)
-    : tiles_(tiles), groups_(group), block_(is_input_blocked ? tiles.width : 1) {
+                         int64_t x_block, const TileKernels& tiles)
+    : tiles_(tiles), groups_(group), block_(x_block) {
   EDDY_CHECK(weights.rank == 4 && group > 0 && weights.dims[0] % group == 0)
       << weights.dims[0] << " filters in " << group << " groups";
   channels_ = weights.dims[1];

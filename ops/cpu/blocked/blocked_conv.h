@@ -5,8 +5,8 @@
 // with constant weights, in register tiles. A window's row is one contiguous run of kernel * b
 // values, and neighbouring output positions are rows of A at a constant stride, so nothing is
 // copied: positions whose windows reach into the padding are tiles of their own with fewer taps.
-// X may also lie as ONNX has it (few channels: the first layer of a network). Bias, an addend of
-// Y's layout and bounds are applied where the sums are stored.
+// The blocks of X may have another width (few channels: the first layer of a network). Bias, an
+// addend of Y's layout and bounds are applied where the sums are stored.
 //
 // The channels of X beyond the last one hold finite numbers: their weights are 0. Those of Y
 // beyond the last filter are what the addend and the bounds make of 0.
@@ -32,9 +32,10 @@ namespace eddy::cpu {
 class BlockedConv {
  public:
   // `weights` is W of ONNX, [filters, channels of a group, height, width]; `bias_or_null` has one
-  // value for each filter. Several groups need whole blocks each, of channels and of filters.
-  BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
-              bool is_input_blocked, const TileKernels& tiles = tile_kernels());
+  // value for each filter. `x_block`: channels in a block of X. Several groups need whole blocks
+  // each, of channels and of filters.
+  BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group, int64_t x_block,
+              const TileKernels& tiles = tile_kernels());
 
   struct Call {
     const ConvShape* shape = nullptr;  // two spatial axes; channels and filters as ONNX has them
@@ -67,8 +68,8 @@ class BlockedConv {
   const int64_t groups_;
   int64_t channels_, filters_;  // of a group
   int64_t taps_ = 0;
-  int64_t block_;   // channels that lie beside each other
-  int64_t blocks_;  // of them in a group
+  const int64_t block_;  // channels of X that lie beside each other
+  int64_t blocks_;       // of them in a group
   std::unique_ptr<float[], Free> weights_;
   std::vector<float> bias_;  // empty: none; else of whole blocks
 };

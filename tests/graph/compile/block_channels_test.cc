@@ -80,18 +80,19 @@ TEST_F(BlockChannelsTest, AResidualBlockIsThreeNodesAndTurnedOverOnce) {
   const Value sum = b.op("Add", {norm(b, conv(b, a, 8, 8), 8), x});
   b.output("y", b.op("Relu", {sum}));
   const Graph graph = block(b);
-  EXPECT_THAT(ops_of(graph),
-              ElementsAre("BlockedConv", "BlockedConv", "BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
+                                         "BlockedConv", "UnblockChannels"));
   const Node& last = graph.node(graph.value(graph.outputs()[0]).producer);
   const Node& conv = graph.node(graph.value(last.inputs[0]).producer);
   EXPECT_EQ(conv.inputs.size(), 4u) << "it adds";
   EXPECT_THAT(conv.attributes.get_floats("clamp"), ElementsAre(0.0f, ::testing::Gt(1e30f)));
 }
 
-TEST_F(BlockChannelsTest, TheFirstLayerReadsThePlainImageAndOthersTurnItOverOnce) {
+TEST_F(BlockChannelsTest, TheFirstLayerHasOneNarrowBlockAndReadersShareTheTurnedImage) {
   GraphBuilder narrow(ops_);
   narrow.output("y", conv(narrow, image(narrow, 1), 1, 8));
-  EXPECT_THAT(ops_of(block(narrow)), ElementsAre("BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(block(narrow)),
+              ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels"));
 
   GraphBuilder wide(ops_);
   const Value x = image(wide, 4);
@@ -106,8 +107,8 @@ TEST_F(BlockChannelsTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {
   const Value y = conv(b, image(b, 1), 1, 8);
   b.output("relu", b.op("Relu", {y}));
   b.output("y", y);
-  EXPECT_THAT(ops_of(block(b)),
-              UnorderedElementsAre("BlockedConv", "UnblockChannels", "Relu", "UnblockChannels"));
+  EXPECT_THAT(ops_of(block(b)), UnorderedElementsAre("BlockChannels", "BlockedConv",
+                                                     "UnblockChannels", "Relu", "UnblockChannels"));
 }
 
 TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
@@ -119,12 +120,12 @@ TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
     b.output("y", b.op("MaxPool", {joined}, {{"kernel_shape", Ints{2, 2}}}));
     const Graph graph = block(b);
     if (filters == 8) {
-      EXPECT_THAT(ops_of(graph), ElementsAre("BlockedConv", "BlockedConv", "Concat", "BlockedPool",
-                                             "UnblockChannels"));
+      EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
+                                             "Concat", "BlockedPool", "UnblockChannels"));
     } else {
       EXPECT_THAT(ops_of(graph),
-                  UnorderedElementsAre("BlockedConv", "BlockedConv", "UnblockChannels",
-                                       "UnblockChannels", "Concat", "MaxPool"));
+                  UnorderedElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
+                                       "UnblockChannels", "UnblockChannels", "Concat", "MaxPool"));
     }
   }
 }
@@ -132,14 +133,15 @@ TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
 TEST_F(BlockChannelsTest, NodesThatMakeSomethingInfiniteOfZeroReadPlainImages) {
   GraphBuilder b(ops_);
   b.output("y", b.op("Log", {b.op("Softplus", {conv(b, image(b, 1), 1, 5)})}));
-  EXPECT_THAT(ops_of(block(b)), ElementsAre("BlockedConv", "Softplus", "UnblockChannels", "Log"));
+  EXPECT_THAT(ops_of(block(b)),
+              ElementsAre("BlockChannels", "BlockedConv", "Softplus", "UnblockChannels", "Log"));
 }
 
 TEST_F(BlockChannelsTest, NormalizationsStayWhereTheyMustNotRound) {
   GraphBuilder b(ops_);
   b.output("y", norm(b, conv(b, image(b, 1), 1, 8), 8));
   EXPECT_THAT(ops_of(block(b, false)),
-              ElementsAre("BlockedConv", "UnblockChannels", "BatchNormalization"));
+              ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels", "BatchNormalization"));
 }
 
 TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
@@ -156,7 +158,7 @@ TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
       });
   b.output("sum", made[0]);
   const Graph graph = block(b);
-  EXPECT_THAT(ops_of(graph), ElementsAre("BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels"));
   const Node& loop = graph.node(graph.root().nodes.back());
   EXPECT_THAT(ops_of(graph, loop.regions[1]), ElementsAre("ReduceSum", "Add"));
 }

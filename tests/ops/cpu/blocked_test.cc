@@ -54,21 +54,23 @@ TestValue blocked_image(int64_t batch, int64_t channels, int64_t rows, int64_t c
 
 struct ConvForm {
   int64_t channels, filters, group;
-  bool is_plain;
+  int64_t x_block;
 };
 
 ConvForm random_form(int64_t block, Random& random) {
   switch (random.below(4)) {
-    case 0:  // the first layer of a network
-      return {pick(random, 1, 5), pick(random, 1, 3 * block), 1, true};
+    case 0: {  // the first layer of a network
+      const int64_t channels = pick(random, 1, 7);
+      return {channels, pick(random, 1, 3 * block), 1, channels};
+    }
     case 1: {  // depthwise
       const int64_t channels = pick(random, 2, 3 * block);
-      return {channels, channels, channels, false};
+      return {channels, channels, channels, block};
     }
     case 2:  // groups of whole blocks
-      return {2 * block * pick(random, 1, 2), 2 * block, 2, false};
+      return {2 * block * pick(random, 1, 2), 2 * block, 2, block};
     default:
-      return {pick(random, 1, 3 * block), pick(random, 1, 5 * block), 1, false};
+      return {pick(random, 1, 3 * block), pick(random, 1, 5 * block), 1, block};
   }
 }
 
@@ -81,14 +83,10 @@ OpCall random_conv(int64_t block, Random& random) {
   set_windows(call, random, kernel);
   call.attributes.set("block", block);
   call.attributes.set("group", form.group);
-  if (form.is_plain) call.attributes.set("plain", int64_t{1});
+  if (form.x_block != block) call.attributes.set("x_block", form.x_block);
   const int64_t rows = pick(random, 7, 20), columns = pick(random, 7, 24);
   const int64_t batch = pick(random, 1, 2);
-  const TestValue x =
-      form.is_plain
-          ? TestValue(TestTensor::random(ElementType::kFloat, {batch, form.channels, rows, columns},
-                                         random, -1, 1))
-          : blocked_image(batch, form.channels, rows, columns, block, random);
+  const TestValue x = blocked_image(batch, form.channels, rows, columns, form.x_block, random);
   call.inputs = {
       x, TestTensor::random(ElementType::kFloat,
                             {form.filters, form.channels / form.group, kernel[0], kernel[1]},
@@ -144,7 +142,7 @@ TEST(BlockedTest, EverySetsPartsWriteApart) {
       const TensorView x = call.inputs[0].tensor().view(), w = call.inputs[1].tensor().view();
       ConvShape shape;
       ASSERT_TRUE(make_blocked_conv_shape(call.attributes, x, w, made.view(), shape).is_ok());
-      const BlockedConv conv(w, nullptr, 1, true, *tiles);
+      const BlockedConv conv(w, nullptr, 1, tiles->width, *tiles);
       const BlockedConv::Call parts{&shape, x.as<float>(), made.view().mutable_as<float>(), nullptr,
                                     nullptr};
       for (uint32_t part = conv.count_tiles(shape); part-- > 0;) conv.run_tile(parts, part);
