@@ -92,7 +92,7 @@ struct KernelArgs {
 using KernelFunction = bool (*)(const KernelArgs& args);
 // At most 1: the call does not fall apart, and run() is called.
 using TileCountFunction = uint32_t (*)(const KernelArgs& args);
-// As KernelFunction, at once with other tiles; args.scratch is null.
+// As KernelFunction, at once with other tiles; args.scratch is of the thread that runs this one.
 using TileFunction = bool (*)(const KernelArgs& args, uint32_t tile);
 // kFailed after args.fail(). kLater: `call` has been moved from, and args stays until it is
 // complete. Not for operators that make strings or views.

@@ -7,6 +7,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/blocked/blocked_windows.h"
+#include "ops/cpu/blocked/winograd_conv.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/transpose/transpose.h"
 #include "ops/reference/blocked_shape.h"
@@ -17,6 +18,7 @@ namespace {
 using cpu::BlockedConv;
 using cpu::BlockedWindows;
 using cpu::DepthwiseWeights;
+using cpu::WinogradConv;
 
 // All parts in order.
 template <TileCountFunction count, TileFunction run>
@@ -92,11 +94,15 @@ Result<BoundKernel> bind_unblock(const KernelInit&) {
 struct BlockedConvState : KernelState {
   Attributes attributes;
   std::shared_ptr<const BlockedConv> conv_or_null;
+  std::shared_ptr<const WinogradConv> winograd_or_null;  // for shapes that suit it
   std::shared_ptr<const DepthwiseWeights> depthwise_or_null;
   BlockedWindows windows{BlockedWindows::Fold::kProduct};
   Dims weights;
   std::optional<std::pair<float, float>> clamp;
 
+  bool is_for_winograd(const ConvShape& shape) const {
+    return winograd_or_null && WinogradConv::suits(shape);
+  }
   const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
 };
 
@@ -111,6 +117,7 @@ uint32_t count_conv_tiles(const KernelArgs& args) {
   const auto& state = static_cast<const BlockedConvState&>(*args.state);
   ConvShape shape;
   if (args.outputs[0].count() == 0 || !find_shape(state, args, shape)) return 0;
+  if (state.is_for_winograd(shape)) return state.winograd_or_null->count_tiles(shape);
   if (state.conv_or_null) return state.conv_or_null->count_tiles(shape);
   return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0] * args.outputs[0].dims[1]);
 }
@@ -125,8 +132,15 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
       << "an addend of another shape";
   const float* const x = args.inputs[0].as<float>();
   float* const y = args.outputs[0].mutable_as<float>();
+  const BlockedConv::Call call{&shape, x, y, addend, state.clamp_or_null()};
+  if (state.is_for_winograd(shape)) {
+    void* const scratch = args.scratch->reserve(state.winograd_or_null->scratch_bytes());
+    if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
+    state.winograd_or_null->run_tile(call, tile, scratch);
+    return true;
+  }
   if (state.conv_or_null) {
-    state.conv_or_null->run_tile({&shape, x, y, addend, state.clamp_or_null()}, tile);
+    state.conv_or_null->run_tile(call, tile);
     return true;
   }
   const int64_t num_blocks = args.outputs[0].dims[1];
@@ -151,6 +165,28 @@ bool suits_tiles(const Dims& w, int64_t group, int64_t width) {
   return group == 1 || (w[1] % width == 0 && w[0] / group % width == 0);
 }
 
+// Whether all calls suit Winograd's transforms, or none; nullopt: each call's shape decides.
+std::optional<bool> suits_winograd(const KernelInit& init, const BlockedConvState& state,
+                                   bool is_x_of_vectors) {
+  const TensorType &x = init.inputs[0].tensor, &y = init.outputs[0].tensor;
+  const auto is_one = [&](const char* name) {
+    return std::ranges::all_of(init.attributes.get_ints(name), [](int64_t n) { return n == 1; });
+  };
+  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return false;
+  if (init.attributes.get_int("group", 1) != 1 || !is_one("strides") || !is_one("dilations")) {
+    return false;
+  }
+  if (!x.is_static() || !y.is_static()) return std::nullopt;
+  const auto view = [](const Dims& dims) {
+    return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
+  };
+  ConvShape shape;
+  return make_blocked_conv_shape(init.attributes, view(x.dims), view(state.weights), view(y.dims),
+                                 shape)
+             .is_ok() &&
+         WinogradConv::suits(shape);
+}
+
 Result<BoundKernel> bind_conv(const KernelInit& init) {
   const TensorView& w = init.constants[1];
   const bool has_bias =
@@ -172,11 +208,20 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
   } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
-    state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, x_block);
+    const std::optional<bool> is_for_winograd = suits_winograd(init, *state, x_block == width);
+    if (is_for_winograd.value_or(true)) {
+      state->winograd_or_null = std::make_shared<const WinogradConv>(w, bias);
+    }
+    if (!is_for_winograd.value_or(false)) {
+      state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, x_block);
+    }
   } else {
     return unsupported("the tiled BlockedConv needs groups of whole blocks");
   }
+  const size_t scratch_bytes =
+      state->winograd_or_null ? state->winograd_or_null->scratch_bytes() : 0;
   BoundKernel kernel = tiled<count_conv_tiles, run_conv_tile>(std::move(state));
+  kernel.scratch_bytes = scratch_bytes;
   kernel.unread_constants = uint64_t{1} << 1 | uint64_t{has_bias} << 2;
   return kernel;
 }

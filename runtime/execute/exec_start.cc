@@ -6,6 +6,7 @@
 
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_base.h"
+#include "runtime/execute/values/stream_scratch.h"
 
 namespace eddy {
 namespace {
@@ -135,25 +136,27 @@ CallOutcome TileTeam::run(Workers& workers, uint32_t num_helpers) {
     auto helper = std::make_unique<Helper>(Helper{shared_from_this()});
     workers.enqueue(help, helper.release());
   }
-  if (!work()) return CallOutcome::kLater;
+  if (!work(false)) return CallOutcome::kLater;
   return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
 }
 
 void TileTeam::help(void* context) {
   const std::unique_ptr<Helper> helper(static_cast<Helper*>(context));
   TileTeam& team = *helper->team;
-  if (team.work()) team.resume_(team.node_.finish(!team.has_failed_));
+  if (team.work(true)) team.resume_(team.node_.finish(!team.has_failed_));
 }
 
-bool TileTeam::work() {
+bool TileTeam::work(bool is_helper) {
   for (;;) {
     const uint32_t tile = next_.fetch_add(1, std::memory_order_relaxed);
     if (tile >= num_tiles_) return false;
     if (!has_failed_.load(std::memory_order_relaxed)) {
       Status error;
       KernelArgs args = node_.args;
-      args.scratch = nullptr;
       args.error = &error;
+      // Goes with the tile: once the last one has ended, nothing of the run may be held.
+      StreamScratch own(node_.owner->allocator());
+      if (is_helper) args.scratch = &own;
       const bool is_ok = call_or_note(error, [&] { return node_.kernel->run_tile(args, tile); });
       if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
     }

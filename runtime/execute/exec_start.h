@@ -31,8 +31,9 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
     std::shared_ptr<TileTeam> team;
   };
   static void help(void* helper);
-  // Tiles until none is left to take. True: the last one to end was among them.
-  bool work();
+  // Tiles until none is left to take. True: the last one to end was among them. A helper has
+  // scratch memory of its own for each.
+  bool work(bool is_helper);
 
   ExecNode& node_;
   const Resume resume_;

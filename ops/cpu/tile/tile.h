@@ -78,6 +78,22 @@ struct WindowArgs {
   const float* clamp_or_null = nullptr;  // of products: the least value and the greatest
 };
 
+// The transforms of F(4 x 4, 3 x 3), one vector of channels at a time: a tile of 6 x 6 inputs, and
+// 4 x 4 outputs from 6 x 6 products.
+struct WinogradArgs {
+  // Of inputs: those in [first_row, end_row) x [first_column, end_column) of the tile are there,
+  // the others are 0. Of outputs: as many are written, from the first on.
+  int first_row = 0, end_row = 0, first_column = 0, end_column = 0;
+  const float* from = nullptr;  // the tile's first input; the first product
+  int64_t from_row = 0;  // elements from one row of inputs to the next; of products: from one
+                         // of the 36 to the next
+  float* to = nullptr;   // the first of the 36; the tile's first output
+  int64_t to_row = 0;    // as from_row, the other way
+  const float* bias_or_null = nullptr;   // of outputs: one vector
+  const float* add_or_null = nullptr;    // of outputs: laid out as they
+  const float* clamp_or_null = nullptr;  // of outputs: the least value and the greatest
+};
+
 enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
 
 struct TileKernels {
@@ -111,6 +127,9 @@ struct TileKernels {
   void (*window_max)(const WindowArgs& args);
   void (*window_sum)(const WindowArgs& args);
   void (*window_product)(const WindowArgs& args);
+
+  void (*winograd_input)(const WinogradArgs& args);
+  void (*winograd_output)(const WinogradArgs& args);
 
   int panel_width() const { return width * max_vectors; }
 };

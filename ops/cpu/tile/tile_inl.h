@@ -9,8 +9,9 @@
 // min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude, sign),
 // select_less(a, b, x, y) = a < b ? x : y, select_nan(a, x, y) = a != a ? x : y.
 //
-// Sources: exp, tanh by Cephes' single-precision polynomials (Moshier), evaluated with the range
-// reduction described there.
+// Sources: Winograd's transforms as in Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks" (CVPR 2016), section 4.3; exp, tanh by Cephes' single-precision polynomials (Moshier),
+// evaluated with the range reduction described there.
 #pragma once
 
 #include "ops/cpu/tile/tile.h"
@@ -332,6 +333,83 @@ void window_row(const WindowArgs& t) {
   for (; i < t.count; ++i) fold_windows<S, Fold, 1>(t, i);
 }
 
+// Six inputs of one axis.
+template <typename S>
+[[gnu::always_inline]] inline void winograd_input_axis(const typename S::V (&x)[6],
+                                                       typename S::V (&y)[6]) {
+  using V = typename S::V;
+  const V four = S::set1(4.0f), minus_four = S::set1(-4.0f), minus_five = S::set1(-5.0f);
+  const V two = S::set1(2.0f), minus_two = S::set1(-2.0f);
+  const V even = S::fma(x[2], minus_four, x[4]), odd = S::fma(x[1], minus_four, x[3]);
+  const V near = S::sub(x[4], x[2]), far = S::sub(x[3], x[1]);
+  y[0] = S::fma(x[0], four, S::fma(x[2], minus_five, x[4]));
+  y[1] = S::add(even, odd);
+  y[2] = S::sub(even, odd);
+  y[3] = S::fma(far, two, near);
+  y[4] = S::fma(far, minus_two, near);
+  y[5] = S::fma(x[1], four, S::fma(x[3], minus_five, x[5]));
+}
+
+template <typename S>
+void winograd_input(const WinogradArgs& t) {
+  using V = typename S::V;
+  V columns[6][6];  // by column of the tile, then by transformed row
+  for (int c = 0; c < 6; ++c) {
+    V x[6];
+    const bool is_in = c >= t.first_column && c < t.end_column;
+    EDDY_UNROLL for (int r = 0; r < 6; ++r) {
+      x[r] = is_in && r >= t.first_row && r < t.end_row
+                 ? S::load(t.from + r * t.from_row + c * S::kWidth)
+                 : S::zero();
+    }
+    winograd_input_axis<S>(x, columns[c]);
+  }
+  for (int r = 0; r < 6; ++r) {
+    V x[6], y[6];
+    EDDY_UNROLL for (int c = 0; c < 6; ++c) x[c] = columns[c][r];
+    winograd_input_axis<S>(x, y);
+    EDDY_UNROLL for (int c = 0; c < 6; ++c) S::store(t.to + (r * 6 + c) * t.to_row, y[c]);
+  }
+}
+
+// Four outputs of one axis.
+template <typename S>
+[[gnu::always_inline]] inline void winograd_output_axis(const typename S::V (&m)[6],
+                                                        typename S::V (&y)[4]) {
+  using V = typename S::V;
+  const V sum = S::add(m[1], m[2]), difference = S::sub(m[1], m[2]);
+  const V sum_2 = S::add(m[3], m[4]), difference_2 = S::sub(m[3], m[4]);
+  y[0] = S::add(m[0], S::add(sum, sum_2));
+  y[1] = S::fma(difference_2, S::set1(2.0f), difference);
+  y[2] = S::fma(sum_2, S::set1(4.0f), sum);
+  y[3] = S::add(m[5], S::fma(difference_2, S::set1(8.0f), difference));
+}
+
+template <typename S>
+void winograd_output(const WinogradArgs& t) {
+  using V = typename S::V;
+  V columns[6][4];
+  for (int c = 0; c < 6; ++c) {
+    V m[6];
+    EDDY_UNROLL for (int r = 0; r < 6; ++r) m[r] = S::load(t.from + (r * 6 + c) * t.from_row);
+    winograd_output_axis<S>(m, columns[c]);
+  }
+  const V bias = t.bias_or_null ? S::load(t.bias_or_null) : S::zero();
+  for (int r = 0; r < t.end_row; ++r) {
+    V m[6], y[4];
+    EDDY_UNROLL for (int c = 0; c < 6; ++c) m[c] = columns[c][r];
+    winograd_output_axis<S>(m, y);
+    const int64_t row = r * t.to_row;
+    for (int c = 0; c < t.end_column; ++c) {
+      const int64_t at = row + c * S::kWidth;
+      V value = S::add(y[c], bias);
+      if (t.add_or_null) value = S::add(value, S::load(t.add_or_null + at));
+      if (t.clamp_or_null) value = clamped<S>(value, t.clamp_or_null);
+      S::store(t.to + at, value);
+    }
+  }
+}
+
 // Tiles larger than S has registers for are left null; callers look at max_rows, max_vectors.
 template <typename S, int M, int N, bool Edge>
 constexpr TileKernels::Tile tile_or_null() {
@@ -375,6 +453,8 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.window_max = &window_row<S, MaxFold<S>>;
   set.window_sum = &window_row<S, SumFold<S>>;
   set.window_product = &window_row<S, ProductFold<S>>;
+  set.winograd_input = &winograd_input<S>;
+  set.winograd_output = &winograd_output<S>;
   return set;
 }
 

@@ -1,0 +1,257 @@
+#include "ops/cpu/blocked/winograd_conv.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "graph/base/check.h"
+#include "ops/cpu/blocked/block_plane.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr int64_t kProducts = 36;
+constexpr int64_t kInputs = 6, kOutputs = 4;  // of a tile, on each axis
+// Transformed inputs stay in the second-level cache.
+constexpr int64_t kInputFloats = 192 << 10;
+constexpr int64_t kMaxTilesAtOnce = 48;
+// Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
+constexpr int64_t kPartWork = int64_t{2} << 20;
+constexpr int64_t kMaxParts = 64;
+
+struct TileGrid {
+  int64_t rows, columns;
+
+  explicit TileGrid(const ConvShape& s)
+      : rows(div_up(s.grid.output[0], kOutputs)), columns(div_up(s.grid.output[1], kOutputs)) {}
+  int64_t count() const { return rows * columns; }
+};
+
+// Images, then bands of tiles, then sets of panels.
+struct Partition {
+  int64_t bands, panel_sets;
+
+  Partition(const ConvShape& s, const TileGrid& grid, int64_t num_panels) {
+    constexpr int64_t kMinTiles = 24;
+    const int64_t work = grid.count() * kProducts * s.channels * s.filters;
+    const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(s.batch, 1), 1);
+    const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, most);
+    bands = std::clamp<int64_t>(grid.count() / kMinTiles, 1, wanted);
+    panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
+  }
+  int64_t count() const { return bands * panel_sets; }
+};
+
+// The 6 x 6 transformed weights of a 3 x 3 window.
+std::array<double, kProducts> transform_weights(const float* w) {
+  constexpr double kMatrix[6][3] = {{1.0 / 4, 0, 0},
+                                    {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                    {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                    {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                    {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                    {0, 0, 1}};
+  std::array<double, kProducts> result{};
+  for (size_t i = 0; i < 6; ++i) {
+    for (size_t j = 0; j < 6; ++j) {
+      double sum = 0;
+      for (size_t r = 0; r < 3; ++r) {
+        for (size_t c = 0; c < 3; ++c) {
+          sum += kMatrix[i][r] * static_cast<double>(w[r * 3 + c]) * kMatrix[j][c];
+        }
+      }
+      result[i * 6 + j] = sum;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+// Some tiles of one image by some panels of filters.
+class WinogradPart {
+ public:
+  WinogradPart(const WinogradConv& conv, const BlockedConv::Call& call, int64_t image,
+               float* scratch)
+      : conv_(conv), call_(call), tiles_(conv.tiles_), grid_(*call.shape) {
+    const ConvShape& s = *call.shape;
+    x_block_ = s.grid.input_size * tiles_.width;
+    y_block_ = s.grid.output_size * tiles_.width;
+    x_ = call.x + image * div_up(s.channels, tiles_.width) * x_block_;
+    y_at_ = image * div_up(s.filters, tiles_.width) * y_block_;
+    at_once_ = conv.tiles_at_once();
+    inputs_ = scratch;
+    products_ = scratch + kProducts * at_once_ * conv.depth();
+  }
+
+  void run(Span tiles, Span panels) {
+    for (int64_t first = tiles.begin; first < tiles.end; first += at_once_) {
+      const Span some{first, std::min(first + at_once_, tiles.end)};
+      for (int64_t t = some.begin; t < some.end; ++t) transform_inputs(t, t - first);
+      for (int64_t p = panels.begin; p < panels.end; ++p) {
+        multiply(p, some.size());
+        for (int64_t t = some.begin; t < some.end; ++t) transform_outputs(p, t, t - first);
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    int64_t row, column;  // of the first output
+  };
+  Place place_of(int64_t tile) const {
+    return {tile / grid_.columns * kOutputs, tile % grid_.columns * kOutputs};
+  }
+
+  void transform_inputs(int64_t tile, int64_t at) const {
+    const Grid& grid = call_.shape->grid;
+    const Place place = place_of(tile);
+    const int64_t row = place.row - grid.axes[0].pad_begin;
+    const int64_t column = place.column - grid.axes[1].pad_begin;
+    WinogradArgs args;
+    args.first_row = static_cast<int>(std::clamp<int64_t>(-row, 0, kInputs));
+    args.end_row = static_cast<int>(std::clamp<int64_t>(grid.input[0] - row, 0, kInputs));
+    args.first_column = static_cast<int>(std::clamp<int64_t>(-column, 0, kInputs));
+    args.end_column = static_cast<int>(std::clamp<int64_t>(grid.input[1] - column, 0, kInputs));
+    args.from_row = grid.input[1] * tiles_.width;
+    args.to_row = at_once_ * conv_.depth();
+    const int64_t num_blocks = conv_.depth() / tiles_.width;
+    for (int64_t block = 0; block < num_blocks; ++block) {
+      args.from = x_ + block * x_block_ + (row * grid.input[1] + column) * tiles_.width;
+      args.to = inputs_ + at * conv_.depth() + block * tiles_.width;
+      tiles_.winograd_input(args);
+    }
+  }
+
+  // The 36 products of `count` rows.
+  void multiply(int64_t panel, int64_t count) const {
+    const int64_t width = tiles_.panel_width();
+    const int64_t vectors = num_vectors(panel);
+    TileArgs args;
+    args.depth = args.a_row = conv_.depth();
+    args.b_row = args.c_row = width;
+    args.columns = static_cast<int>(vectors) * tiles_.width;
+    const int64_t strips = div_up(count, tiles_.max_rows);
+    for (int64_t product = 0; product < kProducts; ++product) {
+      const float* const b = conv_.weights(panel, product);
+      args.b = &b;
+      for (int64_t i = 0; i < strips; ++i) {
+        const Span rows = part_of(count, strips, i);
+        const float* const a = inputs_ + (product * at_once_ + rows.begin) * conv_.depth();
+        args.a = &a;
+        args.c = products_ + (product * at_once_ + rows.begin) * width;
+        tiles_.tile[rows.size() - 1][vectors - 1](args);
+      }
+    }
+  }
+
+  void transform_outputs(int64_t panel, int64_t tile, int64_t at) const {
+    const Grid& grid = call_.shape->grid;
+    const Place place = place_of(tile);
+    WinogradArgs args;
+    args.end_row = static_cast<int>(std::min(kOutputs, grid.output[0] - place.row));
+    args.end_column = static_cast<int>(std::min(kOutputs, grid.output[1] - place.column));
+    args.from_row = at_once_ * tiles_.panel_width();
+    args.to_row = grid.output[1] * tiles_.width;
+    args.clamp_or_null = call_.clamp_or_null;
+    const int64_t first = panel * tiles_.max_vectors;
+    for (int64_t v = 0; v < num_vectors(panel); ++v) {
+      const int64_t y_at = y_at_ + (first + v) * y_block_ +
+                           (place.row * grid.output[1] + place.column) * tiles_.width;
+      args.from = products_ + at * tiles_.panel_width() + v * tiles_.width;
+      args.to = call_.y + y_at;
+      args.add_or_null = call_.add_or_null ? call_.add_or_null + y_at : nullptr;
+      args.bias_or_null =
+          conv_.bias_.empty() ? nullptr : conv_.bias_.data() + (first + v) * tiles_.width;
+      tiles_.winograd_output(args);
+    }
+  }
+
+  int64_t num_vectors(int64_t panel) const {
+    const int64_t all = div_up(conv_.filters_, tiles_.width);
+    return std::min<int64_t>(tiles_.max_vectors, all - panel * tiles_.max_vectors);
+  }
+
+  const WinogradConv& conv_;
+  const BlockedConv::Call& call_;
+  const TileKernels& tiles_;
+  const TileGrid grid_;
+  const float* x_;
+  int64_t x_block_, y_block_, y_at_, at_once_;
+  float *inputs_, *products_;  // [36][at_once][depth], [36][at_once][panel]
+};
+
+void WinogradConv::Free::operator()(float* data) const { std::free(data); }
+
+WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null,
+                           const TileKernels& tiles)
+    : tiles_(tiles), channels_(weights.dims[1]), filters_(weights.dims[0]) {
+  EDDY_CHECK(weights.rank == 4 && weights.dims[2] == 3 && weights.dims[3] == 3)
+      << "windows other than 3 x 3";
+  const int64_t width = tiles.panel_width();
+  const int64_t count = num_panels() * kProducts * depth() * width;
+  const size_t size_bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
+  weights_.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(size_bytes, 64))));
+  EDDY_CHECK(weights_ != nullptr) << "out of memory packing weights of " << size_bytes << " bytes";
+  std::fill_n(weights_.get(), count, 0.0f);
+  for (int64_t f = 0; f < filters_; ++f) {
+    for (int64_t c = 0; c < channels_; ++c) {
+      const auto window = transform_weights(weights.as<float>() + (f * channels_ + c) * 9);
+      float* to = weights_.get() + (f / width * kProducts * depth() + c) * width + f % width;
+      for (size_t k = 0; k < kProducts; ++k, to += depth() * width) {
+        *to = static_cast<float>(window[k]);
+      }
+    }
+  }
+  if (bias_or_null == nullptr) return;
+  bias_.assign(static_cast<size_t>(div_up(filters_, tiles.width) * tiles.width), 0.0f);
+  std::copy_n(bias_or_null, filters_, bias_.begin());
+}
+
+int64_t WinogradConv::depth() const { return div_up(channels_, tiles_.width) * tiles_.width; }
+int64_t WinogradConv::num_panels() const { return div_up(filters_, tiles_.panel_width()); }
+
+int64_t WinogradConv::tiles_at_once() const {
+  const int64_t rows = tiles_.max_rows;
+  const int64_t fitting = kInputFloats / (kProducts * depth()) / rows * rows;
+  return std::clamp<int64_t>(fitting, 2 * rows, kMaxTilesAtOnce / rows * rows);
+}
+
+// With few tiles the weights, four times as many, take longer to read than they save.
+bool WinogradConv::suits(const ConvShape& shape, const TileKernels& tiles) {
+  constexpr int64_t kMinTiles = 12;
+  const auto is_made_for = [](const WindowAxis& axis) {
+    return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+  };
+  if (shape.grid.rank != 2 || shape.group != 1 || shape.channels < tiles.width) return false;
+  if (!is_made_for(shape.grid.axes[0]) || !is_made_for(shape.grid.axes[1])) return false;
+  const TileGrid grid(shape);
+  // Transforms and multiplications against the direct convolution's.
+  return shape.batch * grid.count() >= kMinTiles &&
+         grid.count() * kProducts * 3 < shape.grid.output_size * 9 * 2;
+}
+
+uint32_t WinogradConv::count_tiles(const ConvShape& shape) const {
+  return static_cast<uint32_t>(shape.batch *
+                               Partition(shape, TileGrid(shape), num_panels()).count());
+}
+
+size_t WinogradConv::scratch_bytes() const {
+  return static_cast<size_t>(kProducts * tiles_at_once() * (depth() + tiles_.panel_width())) *
+         sizeof(float);
+}
+
+void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* scratch) const {
+  const ConvShape& s = *call.shape;
+  EDDY_DCHECK(s.group == 1 && s.channels == channels_ && s.filters == filters_)
+      << "packed for another shape";
+  EDDY_DCHECK(scratch != nullptr) << "no scratch memory";
+  const TileGrid grid(s);
+  const Partition parts(s, grid, num_panels());
+  const int64_t image = tile / parts.count(), rest = tile % parts.count();
+  EDDY_DCHECK(image < s.batch) << "tile " << tile << " of " << count_tiles(s);
+  const Span band = part_of(grid.count(), parts.bands, rest / parts.panel_sets);
+  const Span panels = part_of(num_panels(), parts.panel_sets, rest % parts.panel_sets);
+  WinogradPart(*this, call, image, static_cast<float*>(scratch)).run(band, panels);
+}
+
+}  // namespace eddy::cpu
