@@ -140,7 +140,7 @@ class NetsBench {
     if (status.is_ok()) {
       has_measured_ = true;
     } else {
-      row.eddy_missing = status.to_string();
+      row.eddy_missing = status.path().empty() ? status.message() : status.to_string();
       if (row.rival_missing.empty()) row.rival_missing = "not measured, as Eddy has no time";
       if (!first_failure_) {
         first_failure_ = run.is_ok() ? Outcome::of_run(std::move(status)) : Outcome(status);
