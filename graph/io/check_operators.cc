@@ -42,23 +42,17 @@ class OperatorCheck {
       if (seen_.insert(function).second) called_.push_back(function);
     } else {
       const OpKey key = key_of(node, opsets);
-      if (!is_import_operator(key) && !is_forward(node) &&
-          ops_.find_or_null(key.domain, key.name, key.version) == nullptr) {
+      if (!is_known_operator(node, key, ops_)) {
         report(node, key, !key.domain.empty() || opsets.version_or_zero("") != 0, path);
       }
     }
     for (const OnnxAttribute& attribute : node.attributes) {
       for (const OnnxGraph& graph : attribute.graphs) {
         const std::string inner =
-            (path.empty() ? "" : path + "/") + label(node) + "/" + std::string(attribute.name);
+            (path.empty() ? "" : path + "/") + node_label(node) + "/" + std::string(attribute.name);
         check_nodes(graph.nodes, opsets, inner);
       }
     }
-  }
-
-  static std::string label(const OnnxNode& node) {
-    if (!node.name.empty()) return std::string(node.name);
-    return node.outputs.empty() ? std::string(node.op_type) : std::string(node.outputs[0]);
   }
 
   void report(const OnnxNode& node, const OpKey& key, bool is_declared, const std::string& path) {
@@ -68,7 +62,7 @@ class OperatorCheck {
     std::string text = "operator " + quoted(key.name) + " (domain '" +
                        std::string(key.domain.empty() ? "ai.onnx" : key.domain) + "', " +
                        (is_declared ? "" : "of which the file declares no opset, so ") + "opset " +
-                       std::to_string(key.version) + ") at node " + quoted(label(node));
+                       std::to_string(key.version) + ") at node " + quoted(node_label(node));
     if (!path.empty()) text += " in " + quoted(path);
     if (ops_.knows(key.domain, key.name)) text += ", known in newer opsets only";
     shown_.push_back(std::move(text));
@@ -103,6 +97,16 @@ bool is_import_operator(const OpKey& key) {
 
 bool is_forward(const OnnxNode& node) {
   return node.op_type == "Identity" && node.metadata_or_empty("eddy.forward") == "1";
+}
+
+bool is_known_operator(const OnnxNode& node, const OpKey& key, const OpTable& ops) {
+  return is_import_operator(key) || is_forward(node) ||
+         ops.find_or_null(key.domain, key.name, key.version) != nullptr;
+}
+
+std::string node_label(const OnnxNode& node) {
+  if (!node.name.empty()) return std::string(node.name);
+  return std::string(node.outputs.empty() ? node.op_type : node.outputs[0]);
 }
 
 Status check_operators(const OnnxModel& model, const FunctionTable& functions, const OpTable& ops) {
