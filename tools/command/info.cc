@@ -1,4 +1,4 @@
-// eddy info: what this build is and what this machine gives it.
+// eddy info: what this build is and what this machine gives it; with a model, what the file holds.
 #include <link.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -19,6 +19,7 @@
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/library.h"
 #include "runtime/cuda/cuda_report.h"
+#include "tools/command/model_info.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -237,9 +238,13 @@ void say_info(const Json& info, Console& console) {
 
 }  // namespace
 
-Action add_info(CLI::App&) {
-  return [](Console& console, Interrupts&) {
+Action add_info(CLI::App& app) {
+  auto model = std::make_shared<std::string>();
+  const CLI::Option* const option = app.add_option(
+      "MODEL", *model, "an ONNX file, whose content is listed; none: this build and this machine");
+  return [model, option](Console& console, Interrupts&) {
     const Library library;
+    if (option->count() > 0) return print_model_info(*model, library, console);
     const Json info = info_json(library);
     if (console.is_json()) {
       console.print(info);

@@ -35,7 +35,7 @@ constexpr Subcommand kSubcommands[] = {
     {"conformance", "run ONNX's backend tests", add_conformance},
     {"check", "let this installation find its own defects", add_check},
     {"bench", "measure, beside peers where they are installed", add_bench},
-    {"info", "versions, devices, libraries and limits", add_info},
+    {"info", "versions, devices, libraries and limits; or what a model holds", add_info},
 };
 
 // Known before the command line is understood, for the words about what was not.
