@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
+#include <x86intrin.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -57,6 +58,7 @@ struct WorkerPool::Arena {
 
 WorkerPool::WorkerPool(int num_threads)
     : num_threads_(std::min(num_threads > 0 ? num_threads : usable_processors(), kMaxThreads)),
+      places_(std::make_unique<Place[]>(static_cast<size_t>(num_threads_))),
       arena_(std::make_unique<Arena>(num_threads_)) {}
 
 WorkerPool::~WorkerPool() {
@@ -87,7 +89,8 @@ void WorkerPool::prepare() {
 }
 
 int WorkerPool::num_idle() const {
-  const int64_t num_busy = num_live_.load(std::memory_order_relaxed);
+  const int64_t num_busy =
+      num_live_.load(std::memory_order_relaxed) - num_lingering_.load(std::memory_order_relaxed);
   return static_cast<int>(std::max<int64_t>(num_threads_ - num_busy, 0));
 }
 
@@ -110,6 +113,71 @@ void WorkerPool::enqueue(Function run, void* context) {
   }
   const int64_t num_live = num_live_.fetch_sub(1, std::memory_order_release);
   EDDY_DCHECK(num_live > 0) << "this call was not counted";
+}
+
+void WorkerPool::assist(Function run, void* context) {
+  EDDY_DCHECK(run != nullptr) << "a task does nothing";
+  for (int i = 0; i < num_threads_; ++i) {
+    Place& place = places_[static_cast<size_t>(i)];
+    int expected = Place::kLingering;
+    if (!place.state.compare_exchange_strong(expected, Place::kClaimed, std::memory_order_acquire,
+                                             std::memory_order_relaxed)) {
+      continue;
+    }
+    place.run = run;
+    place.context = context;
+    place.state.store(Place::kFull, std::memory_order_release);
+    return;
+  }
+  enqueue(run_assistance, std::make_unique<Assistance>(Assistance{this, run, context}).release());
+}
+
+void WorkerPool::run_assistance(void* assistance) {
+  const std::unique_ptr<Assistance> first(static_cast<Assistance*>(assistance));
+  Function run = first->run;
+  void* context = first->context;
+  do {
+    run(context);
+  } while (first->pool->linger(run, context));
+}
+
+bool WorkerPool::linger(Function& run, void*& context) {
+  for (int i = 0; i < num_threads_ && !has_waiting(); ++i) {
+    Place& place = places_[static_cast<size_t>(i)];
+    int expected = Place::kFree;
+    if (!place.state.compare_exchange_strong(expected, Place::kLingering, std::memory_order_release,
+                                             std::memory_order_relaxed)) {
+      continue;
+    }
+    num_lingering_.fetch_add(1, std::memory_order_relaxed);
+    const bool has_task = await_task(place, run, context);
+    num_lingering_.fetch_sub(1, std::memory_order_relaxed);
+    return has_task;
+  }
+  return false;
+}
+
+bool WorkerPool::await_task(Place& place, Function& run, void*& context) {
+  constexpr int kPauses = 64;  // some 2 µs
+  const uint64_t began = __rdtsc();
+  for (;;) {
+    for (int i = 0; i < kPauses; ++i) {
+      if (place.state.load(std::memory_order_acquire) == Place::kFull) {
+        run = place.run;
+        context = place.context;
+        place.state.store(Place::kFree, std::memory_order_release);
+        return true;
+      }
+      __builtin_ia32_pause();
+    }
+    std::this_thread::yield();
+    if (!has_waiting() && __rdtsc() - began < kLingerCycles) continue;
+    int expected = Place::kLingering;
+    // Where it fails, a task has been handed over, or is about to be.
+    if (place.state.compare_exchange_strong(expected, Place::kFree, std::memory_order_relaxed)) {
+      return false;
+    }
+  }
 }
 
 }  // namespace eddy

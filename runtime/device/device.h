@@ -115,6 +115,9 @@ class Workers {
  public:
   virtual ~Workers() = default;
   virtual void enqueue(void (*run)(void* context), void* context) = 0;
+  // The same for a part of a call of which more may come at once: the thread that runs it looks for
+  // the next a while before it sleeps.
+  virtual void assist(void (*run)(void* context), void* context) { enqueue(run, context); }
   // How many have nothing to do; a hint.
   virtual int num_idle() const = 0;
 };

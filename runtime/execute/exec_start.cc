@@ -134,7 +134,7 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
 CallOutcome TileTeam::run(Workers& workers, uint32_t num_helpers) {
   for (uint32_t h = 0; h < num_helpers; ++h) {
     auto helper = std::make_unique<Helper>(Helper{shared_from_this()});
-    workers.enqueue(help, helper.release());
+    workers.assist(help, helper.release());
   }
   if (!work(false)) return CallOutcome::kLater;
   return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
