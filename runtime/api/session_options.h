@@ -68,7 +68,8 @@ struct SessionOptions {
   // rounding (graph/compile/fold_norms.h).
   bool folds_norms = false;
   // Convolutions of the CPU, and what stands between them, work on images whose channels lie in
-  // blocks of a vector: faster, and other bits within rounding (graph/compile/block_channels.h).
+  // blocks of a vector, windows of 3 x 3 by Winograd's transforms: faster, and other bits within
+  // rounding (graph/compile/block_channels.h, ops/cpu/blocked/winograd_conv.h).
   bool blocks_channels = true;
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};

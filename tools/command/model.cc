@@ -161,9 +161,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       ->capture_default_str();
   app.add_flag("--tf32", arguments.tf32,
                "--device cuda: let float32 products round their operands to TF32 (faster)");
-  app.add_flag("--exact", arguments.exact,
-               "the same bits however loops are driven, no normalization folded into a convolution "
-               "(always so on the CPU)");
+  app.add_flag(
+      "--exact", arguments.exact,
+      "the same bits however loops are driven; no normalization folded into a convolution, "
+      "no convolution on channels in blocks or by Winograd's transforms");
   app.add_flag(
       "--locate-faults", arguments.locate_faults,
       "--device cuda: if the GPU is lost in a run, say which nodes it was at (slower: each "
