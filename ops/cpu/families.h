@@ -44,6 +44,8 @@ void add_resize_cpu(KernelRegistry& registry);
 void add_recurrent_cpu(KernelRegistry& registry);
 // BatchNormalization, LayerNormalization, InstanceNormalization
 void add_normalization_cpu(KernelRegistry& registry);
+// LRN
+void add_lrn_cpu(KernelRegistry& registry);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_cpu(KernelRegistry& registry);

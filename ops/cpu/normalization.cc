@@ -168,6 +168,7 @@ Result<BoundKernel> bind_layer_normalization(const KernelInit& init) {
 }  // namespace
 
 void add_normalization_cpu(KernelRegistry& registry) {
+  add_lrn_cpu(registry);
   registry.add({.op = "BatchNormalization",
                 .since_version = 6,
                 .bind = bind_batch_normalization,

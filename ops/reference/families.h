@@ -30,7 +30,7 @@ void add_pool_reference(KernelRegistry& registry);
 void add_resize_reference(KernelRegistry& registry);
 // LSTM, GRU, RNN
 void add_recurrent_reference(KernelRegistry& registry);
-// BatchNormalization, LayerNormalization, InstanceNormalization
+// BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 void add_normalization_reference(KernelRegistry& registry);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool

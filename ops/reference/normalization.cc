@@ -1,5 +1,5 @@
 // BatchNormalization, LayerNormalization, InstanceNormalization: means and variances in double,
-// in two passes.
+// in two passes. LRN: each window's sum of squares by itself, in double.
 #include <algorithm>
 #include <cmath>
 
@@ -141,6 +141,46 @@ bool run_layer_normalization(const KernelArgs& args) {
   return true;
 }
 
+struct LrnState : KernelState {
+  int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+};
+
+bool run_lrn(const KernelArgs& args) {
+  const auto& state = static_cast<const LrnState&>(*args.state);
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const Planes p(x);
+  const int64_t before = (state.size - 1) / 2, after = state.size / 2;
+  for (int64_t n = 0; n < p.batch; ++n) {
+    for (int64_t c = 0; c < p.channels; ++c) {
+      for (int64_t i = 0; i < p.plane; ++i) {
+        double sum = 0;
+        for (int64_t other = 0; other < p.channels; ++other) {
+          if (other < c - before || other - c > after) continue;
+          const double value = number_at(x, p.index(n, other, i));
+          sum += value * value;
+        }
+        const double base = state.bias + state.alpha / static_cast<double>(state.size) * sum;
+        const int64_t at = p.index(n, c, i);
+        set_number(y, at, number_at(x, at) / std::pow(base, state.beta));
+      }
+    }
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_lrn(const KernelInit& init) {
+  auto state = std::make_unique<LrnState>();
+  state->size = init.attributes.get_int("size", 1);
+  state->alpha = init.attributes.get_float("alpha", 1e-4f);
+  state->beta = init.attributes.get_float("beta", 0.75f);
+  state->bias = init.attributes.get_float("bias", 1.0f);
+  BoundKernel kernel;
+  kernel.run = run_lrn;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
 Result<BoundKernel> bind_with(const KernelInit& init, KernelFunction run) {
   BoundKernel kernel;
   kernel.run = run;
@@ -177,6 +217,7 @@ void add_normalization_reference(KernelRegistry& registry) {
                 .since_version = 17,
                 .bind = bind_layer_normalization_reference,
                 .provider = "reference"});
+  registry.add({.op = "LRN", .bind = bind_lrn, .provider = "reference"});
 }
 
 }  // namespace eddy

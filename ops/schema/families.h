@@ -33,7 +33,7 @@ Status add_pool_schemas(OpTable& table);
 Status add_resize_schemas(OpTable& table);
 // LSTM, GRU, RNN
 Status add_recurrent_schemas(OpTable& table);
-// BatchNormalization, LayerNormalization, InstanceNormalization
+// BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 Status add_normalization_schemas(OpTable& table);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool

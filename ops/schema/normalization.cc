@@ -1,4 +1,4 @@
-// BatchNormalization, LayerNormalization, InstanceNormalization.
+// BatchNormalization, LayerNormalization, InstanceNormalization, LRN.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -113,6 +113,18 @@ Status infer_layer_normalization(InferContext& context) {
   return Status::ok();
 }
 
+Status infer_lrn(InferContext& context) {
+  const TensorType* x;
+  int64_t channels;
+  EDDY_RETURN_IF_ERROR(read_channels(context, "LRN", x, channels));
+  const int64_t size = context.attributes().get_int("size", 1);
+  if (size < 1) {
+    return invalid_argument("size of LRN must be at least 1, not " + std::to_string(size));
+  }
+  context.set_output(0, *x);
+  return Status::ok();
+}
+
 OpDef batch_normalization(int since_version, int max_outputs) {
   return {.name = "BatchNormalization",
           .since_version = since_version,
@@ -143,7 +155,12 @@ Status add_normalization_schemas(OpTable& table) {
                .max_outputs = 3,
                .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
                               attribute("stash_type", kInt)},
-               .infer = infer_layer_normalization}});
+               .infer = infer_layer_normalization},
+              {.name = "LRN",
+               .inputs = {in("X", kFloatTypes)},
+               .attributes = {attribute("alpha", kFloat), attribute("beta", kFloat),
+                              attribute("bias", kFloat), attribute("size", kInt, true)},
+               .infer = infer_lrn}});
 }
 
 }  // namespace eddy

@@ -97,6 +97,66 @@ TEST(LayerNormalizationTest, ScalesBroadcastToX) {
   compare_layer({3, 4}, -1, {3, 4}, Dims{3, 1});
 }
 
+OpCall lrn(const Dims& x, int64_t size, float beta, Random& random) {
+  OpCall call;
+  call.op = "LRN";
+  call.attributes = {{"size", size}, {"alpha", 0.7f}, {"beta", beta}, {"bias", 1.5f}};
+  call.inputs = {floats(x, random)};
+  return call;
+}
+
+TEST(LrnTest, AgreesWithThePlainLoopForWindowsOfAnySize) {
+  std::vector<Dims> shapes = kShapes;
+  shapes.push_back({2, 6, 600});  // several chunks
+  for (const Dims& x : shapes) {
+    for (const int64_t size : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{4}, int64_t{5},
+                               2 * x[1] - 1, 2 * x[1] + 7, INT64_MAX}) {
+      for (const float beta : {0.75f, 0.5f, 1.3f}) {
+        SCOPED_TRACE(to_string(x) + " size " + std::to_string(size) + " beta " +
+                     std::to_string(beta));
+        Random random(5);
+        compare_with_reference(lrn(x, size, beta, random), kRelative, kAbsolute);
+      }
+    }
+  }
+}
+
+TEST(LrnTest, TheGreaterHalfOfAnEvenWindowIsBehind) {
+  OpCall call;
+  call.op = "LRN";
+  call.attributes = {{"size", int64_t{2}}, {"alpha", 2.0f}, {"beta", 1.0f}, {"bias", 0.0f}};
+  call.inputs = {TestTensor::of<float>({1, 3, 1}, {1, 2, 4})};
+  // x / (its square + the next channel's)
+  const TestTensor expected = TestTensor::of<float>({1, 3, 1}, {1 / 5.0f, 2 / 20.0f, 4 / 16.0f});
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    EXPECT_TRUE(is_close(run_one(call, kernels), expected, 1e-6, 0));
+  }
+}
+
+TEST(LrnTest, HasDefaultsAndHalvesByThePlainLoop) {
+  Random random(6);
+  OpCall call;
+  call.op = "LRN";
+  call.attributes = {{"size", int64_t{5}}};
+  call.inputs = {TestTensor::random(ElementType::kFloat, {2, 7, 9}, random, -100, 100)};
+  for (const int opset : {1, 12, 13, 22}) {
+    call.opset = opset;
+    compare_with_reference(call, kRelative, kAbsolute);
+  }
+  for (const ElementType element : {ElementType::kFloat16, ElementType::kDouble}) {
+    call.inputs = {TestTensor::random(element, {2, 7, 9}, random, -1, 1)};
+    compare_with_reference(call);
+  }
+}
+
+TEST(LrnTest, RefusesWindowsOfNothingAndInputsWithoutChannels) {
+  Random random(7);
+  EXPECT_EQ(infer_op(lrn({2, 3, 4}, 0, 1, random)).status().message(),
+            "size of LRN must be at least 1, not 0");
+  EXPECT_EQ(infer_op(lrn({3}, 1, 1, random)).status().message(),
+            "X of LRN must have at least 2 dimensions, not [3]");
+}
+
 TEST(NormalizationTest, SaysWhichInputDoesNotFit) {
   Random random(4);
   OpCall call = batch_normalization({2, 3, 4}, random);

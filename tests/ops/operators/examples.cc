@@ -165,6 +165,7 @@ std::vector<Example> windows_and_norms() {
        }},
       {"InstanceNormalization", 1, kFloats, {}, 1, shaped({{2, 3, 8}, {3}, {3}})},
       {"LayerNormalization", 17, kFloats, {}, 1, shaped({{2, 3, 8}, {8}, {8}})},
+      {"LRN", 1, kFloats, {{"size", int64_t{3}}}, 1, shaped({{2, 5, 3, 4}})},
       {"Resize",
        10,
        kNumbers,

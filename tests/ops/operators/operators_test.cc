@@ -69,7 +69,7 @@ class OperatorsTest : public ::testing::Test {
 };
 
 TEST_F(OperatorsTest, HaveASchemaAtEveryOpsetSinceTheyCame) {
-  EXPECT_EQ(examples().size(), 60u);
+  EXPECT_EQ(examples().size(), 61u);
   for (const Example& example : examples()) {
     for (int opset = std::max(6, example.first_opset); opset <= 22; ++opset) {
       EXPECT_NE(table_.find_or_null("", example.op, opset), nullptr)
@@ -182,6 +182,7 @@ std::vector<Broken> broken_calls() {
       shape("LayerNormalization", 1, {7}, "Scale does not broadcast to X: [7] to [2,3,8]"),
       attribute("LayerNormalization", "axis", int64_t{3},
                 "axis 3 is out of range for rank 3: -3..2"),
+      attribute("LRN", "size", int64_t{0}, "size of LRN must be at least 1, not 0"),
       content("Resize", 3, {1, 2, 6}, "sizes must hold 4 values, not [3]"),
       attribute("Resize", "mode", std::string("best"),
                 "mode must be one of nearest, linear, cubic, not best"),
