@@ -3,6 +3,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/product.h"
 
 namespace eddy {
@@ -21,127 +22,117 @@ int64_t product_of(const int64_t* dims, int count) {
   return product;
 }
 
-// A[..., m, k] times one constant B[k, n]: all rows of A at once.
-bool run_packed_matmul(const KernelArgs& args) {
+int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
+
+// A[..., m, k] times one constant B[k, n]: rows [first, end) of all of A's.
+bool run_packed_rows(const KernelArgs& args, int64_t first, int64_t end) {
   const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
   const TensorView& a = args.inputs[0];
   const int64_t k = b.depth(), n = b.columns();
   EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == k) << "A does not have " << k << " columns";
-  b.multiply({.m = product_of(a.dims, a.rank - 1),
-              .a = a.as<float>(),
+  b.multiply({.m = end - first,
+              .a = a.as<float>() + first * k,
               .a_row = k,
-              .c = args.outputs[0].mutable_as<float>(),
+              .c = args.outputs[0].mutable_as<float>() + first * n,
               .c_row = n});
   return true;
+}
+bool run_packed_matmul(const KernelArgs& args) {
+  return run_packed_rows(args, 0, num_rows(args.inputs[0]));
 }
 
 // Tiles of rows: products of about so many terms each, hundreds of microseconds.
 constexpr int64_t kTileTerms = 4'000'000;
 constexpr int64_t kRowStep = 24;  // whole register tiles
 
-struct RowTiles {
-  RowTiles(int64_t rows, int64_t terms_of_a_row) : num_rows(rows) {
-    const int64_t wanted = kTileTerms / std::max<int64_t>(terms_of_a_row, 1);
-    rows_each = std::max<int64_t>((wanted + kRowStep - 1) / kRowStep * kRowStep, kRowStep);
+cpu::Tiles tiles_of_rows(int64_t num_rows, const PackedMatrix& b) {
+  const int64_t wanted = kTileTerms / std::max<int64_t>(b.depth() * b.columns(), 1);
+  return {num_rows, std::max<int64_t>((wanted + kRowStep - 1) / kRowStep * kRowStep, kRowStep)};
+}
+cpu::Tiles tiles_of_packed(const KernelArgs& args) {
+  return tiles_of_rows(num_rows(args.inputs[0]),
+                       *static_cast<const PackedState&>(*args.state).matrix);
+}
+
+// Products [first, end) of a batch.
+bool run_batches(const KernelArgs& args, int64_t first, int64_t end) {
+  const BatchedProduct p(args.inputs[0], args.inputs[1]);
+  EDDY_DCHECK(end <= p.num_batches) << "products " << first << " to " << end;
+  if (p.m == 0 || p.n == 0) return true;
+  for (BatchIterator i(p, first); i.index() < end; i.next()) {
+    cpu::gemm({.m = p.m,
+               .n = p.n,
+               .k = p.k,
+               .a = args.inputs[0].as<float>() + i.a() * p.m * p.k,
+               .a_row = p.k,
+               .b = args.inputs[1].as<float>() + i.b() * p.k * p.n,
+               .b_row = p.n,
+               .c = args.outputs[0].mutable_as<float>() + i.index() * p.m * p.n,
+               .c_row = p.n});
   }
-  uint32_t count() const { return static_cast<uint32_t>((num_rows + rows_each - 1) / rows_each); }
-  int64_t first(uint32_t tile) const { return tile * rows_each; }
-  int64_t rows_of(uint32_t tile) const { return std::min(rows_each, num_rows - first(tile)); }
-
-  int64_t num_rows;
-  int64_t rows_each;
-};
-
-RowTiles tiles_of(const KernelArgs& args) {
-  const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
-  const TensorView& a = args.inputs[0];
-  return {product_of(a.dims, a.rank - 1), b.depth() * b.columns()};
-}
-uint32_t count_packed_tiles(const KernelArgs& args) { return tiles_of(args).count(); }
-bool run_packed_tile(const KernelArgs& args, uint32_t tile) {
-  const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
-  const RowTiles tiles = tiles_of(args);
-  EDDY_DCHECK(tile < tiles.count()) << "tile " << tile << " of " << tiles.count();
-  const int64_t first = tiles.first(tile);
-  b.multiply({.m = tiles.rows_of(tile),
-              .a = args.inputs[0].as<float>() + first * b.depth(),
-              .a_row = b.depth(),
-              .c = args.outputs[0].mutable_as<float>() + first * b.columns(),
-              .c_row = b.columns()});
   return true;
 }
-// All tiles in order: which loops a product takes depends on its rows.
-bool run_packed_tiles(const KernelArgs& args) {
-  const uint32_t num_tiles = count_packed_tiles(args);
-  if (num_tiles < 2) return run_packed_matmul(args);
-  for (uint32_t tile = 0; tile < num_tiles; ++tile) run_packed_tile(args, tile);
-  return true;
+cpu::Tiles tiles_of_batches(const BatchedProduct& p) {
+  return cpu::Tiles::of(p.num_batches, p.m * p.n * p.k, kTileTerms);
+}
+cpu::Tiles tiles_of_batches(const KernelArgs& args) {
+  return tiles_of_batches(BatchedProduct(args.inputs[0], args.inputs[1]));
 }
 
 bool run_matmul(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1];
-  const float* a_data = a.as<float>();
-  const float* b_data = b.as<float>();
-  float* c_data = args.outputs[0].mutable_as<float>();
   if (b.rank <= 2) {  // one B: all rows of A at once
     const int64_t k = a.dims[a.rank - 1], n = b.rank == 2 ? b.dims[1] : 1;
     EDDY_DCHECK(k == b.dims[0]) << k << " columns of A, " << b.dims[0] << " rows of B";
     cpu::gemm({.m = product_of(a.dims, a.rank - 1),
                .n = n,
                .k = k,
-               .a = a_data,
+               .a = a.as<float>(),
                .a_row = k,
-               .b = b_data,
+               .b = b.as<float>(),
                .b_row = n,
-               .c = c_data,
+               .c = args.outputs[0].mutable_as<float>(),
                .c_row = n});
     return true;
   }
-  const BatchedProduct p(a, b);
-  if (p.m == 0 || p.n == 0) return true;
-  for (BatchIterator i(p); !i.done(); i.next()) {
-    cpu::gemm({.m = p.m,
-               .n = p.n,
-               .k = p.k,
-               .a = a_data + i.a() * p.m * p.k,
-               .a_row = p.k,
-               .b = b_data + i.b() * p.k * p.n,
-               .b_row = p.n,
-               .c = c_data + i.index() * p.m * p.n,
-               .c_row = p.n});
-  }
-  return true;
+  return run_batches(args, 0, BatchedProduct(a, b).num_batches);
 }
 
 bool is_float(const KernelInit& init, size_t input) {
   return init.inputs[input].tensor.element == ElementType::kFloat;
 }
 
-// As far as known now.
-bool is_one_tile(const KernelInit& init) {
-  const TensorType& a = init.inputs[0].tensor;
-  const TensorView& b = init.constants[1];
+// Whether a batch of products is known to be several tiles.
+bool has_tiles_of_batches(const KernelInit& init) {
+  const TensorType &a = init.inputs[0].tensor, &b = init.inputs[1].tensor;
+  if (!a.is_static() || !b.is_static() || a.dims.rank() == 0 || b.dims.rank() < 3) return false;
+  const BatchedProduct p({nullptr, a.dims.data(), a.dims.rank(), a.element},
+                         {nullptr, b.dims.data(), b.dims.rank(), b.element});
+  return tiles_of_batches(p).count() > 1;
+}
+
+// Whether the rows of A (or of the result) are known to be few.
+bool is_one_tile(const TensorType& a, const PackedMatrix& b) {
   if (!a.is_static() || a.dims.rank() == 0) return false;
-  const int64_t rows = product_of(a.dims.begin(), a.dims.rank() - 1);
-  return RowTiles(rows, b.dims[0] * b.dims[1]).count() < 2;
+  return tiles_of_rows(product_of(a.dims.begin(), a.dims.rank() - 1), b).count() < 2;
 }
 
 Result<BoundKernel> bind_matmul(const KernelInit& init) {
   if (!is_float(init, 0)) return unsupported("the tiled MatMul handles float only");
   BoundKernel kernel;
   kernel.run = run_matmul;
+  if (has_tiles_of_batches(init)) cpu::set_tiles<tiles_of_batches, run_batches>(kernel);
   const TensorView& b = init.constants[1];
   // A vector needs no packing; the dot products read it as it is.
   if (b.is_omitted() || b.rank != 2 || b.dims[1] < 2) return kernel;
   auto state = std::make_unique<PackedState>();
   state->matrix = cpu::pack_matrix(init, b.as<float>(), b.dims[0], b.dims[1], b.dims[1], 1);
-  kernel.state = std::move(state);
   kernel.unread_constants = 1 << 1;
   kernel.run = run_packed_matmul;
-  if (is_one_tile(init)) return kernel;
-  kernel.run = run_packed_tiles;
-  kernel.count_tiles = count_packed_tiles;
-  kernel.run_tile = run_packed_tile;
+  if (!is_one_tile(init.inputs[0].tensor, *state->matrix)) {
+    cpu::set_tiles<tiles_of_packed, run_packed_rows>(kernel);
+  }
+  kernel.state = std::move(state);
   return kernel;
 }
 
@@ -173,20 +164,23 @@ struct Addend {
   float at(int64_t i, int64_t j) const { return data[i * row_step + j * column_step]; }
 };
 
-void multiply(const GemmState& s, const KernelArgs& args, const float* bias_or_null,
-              bool accumulate) {
+// Rows [first, first + m) of the result.
+void multiply(const GemmState& s, const KernelArgs& args, int64_t first, int64_t m,
+              const float* bias_or_null, bool accumulate) {
   const TensorView &a = args.inputs[0], &y = args.outputs[0];
-  const int64_t m = y.dims[0], n = y.dims[1], k = a.dims[s.transpose_a ? 0 : 1];
-  EDDY_DCHECK(a.rank == 2 && y.rank == 2 && a.dims[s.transpose_a ? 1 : 0] == m)
-      << "A does not have " << m << " rows";
-  float* out = y.mutable_as<float>();
+  const int64_t rows = y.dims[0], n = y.dims[1], k = a.dims[s.transpose_a ? 0 : 1];
+  EDDY_DCHECK(a.rank == 2 && y.rank == 2 && a.dims[s.transpose_a ? 1 : 0] == rows)
+      << "A does not have " << rows << " rows";
+  EDDY_DCHECK(first >= 0 && first + m <= rows) << m << " rows from " << first << " of " << rows;
+  const float* const from = a.as<float>() + first * (s.transpose_a ? 1 : k);
+  float* const out = y.mutable_as<float>() + first * n;
   if (s.b_or_null) {
     EDDY_DCHECK(s.b_or_null->depth() == k && s.b_or_null->columns() == n)
         << "B was packed for another product";
     s.b_or_null->multiply({.m = m,
-                           .a = a.as<float>(),
+                           .a = from,
                            .a_row = s.transpose_a ? 1 : k,
-                           .a_step = s.transpose_a ? m : 1,
+                           .a_step = s.transpose_a ? rows : 1,
                            .c = out,
                            .c_row = n,
                            .bias_or_null = bias_or_null,
@@ -196,8 +190,8 @@ void multiply(const GemmState& s, const KernelArgs& args, const float* bias_or_n
   cpu::gemm({.m = m,
              .n = n,
              .k = k,
-             .a = a.as<float>(),
-             .a_row = s.transpose_a ? m : k,
+             .a = from,
+             .a_row = s.transpose_a ? rows : k,
              .transpose_a = s.transpose_a,
              .b = args.inputs[1].as<float>(),
              .b_row = s.transpose_b ? k : n,
@@ -210,28 +204,35 @@ void multiply(const GemmState& s, const KernelArgs& args, const float* bias_or_n
 
 // y = alpha * A * B + beta * C. Without alpha, C is where the sums begin: as a bias where it is a
 // row, else as what the result holds before.
-bool run_gemm(const KernelArgs& args) {
+bool run_gemm_rows(const KernelArgs& args, int64_t first, int64_t end) {
   const auto& s = static_cast<const GemmState&>(*args.state);
   const TensorView& y = args.outputs[0];
-  const int64_t m = y.dims[0], n = y.dims[1];
+  const int64_t n = y.dims[1];
   const Addend c(args, s.beta, n);
   float* out = y.mutable_as<float>();
   if (s.alpha == 1) {
     const bool is_bias = c.data && c.is_row && s.beta == 1;
     const bool accumulate = c.data && !is_bias;
-    for (int64_t i = 0; accumulate && i < m; ++i) {
+    for (int64_t i = first; accumulate && i < end; ++i) {
       for (int64_t j = 0; j < n; ++j) out[i * n + j] = s.beta * c.at(i, j);
     }
-    multiply(s, args, is_bias ? c.data : nullptr, accumulate);
+    multiply(s, args, first, end - first, is_bias ? c.data : nullptr, accumulate);
     return true;
   }
-  multiply(s, args, nullptr, false);
-  for (int64_t i = 0; i < m; ++i) {
+  multiply(s, args, first, end - first, nullptr, false);
+  for (int64_t i = first; i < end; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       out[i * n + j] = s.alpha * out[i * n + j] + (c.data ? s.beta * c.at(i, j) : 0.0f);
     }
   }
   return true;
+}
+
+bool run_gemm(const KernelArgs& args) { return run_gemm_rows(args, 0, args.outputs[0].dims[0]); }
+
+cpu::Tiles tiles_of_gemm(const KernelArgs& args) {
+  const PackedMatrix& b = *static_cast<const GemmState&>(*args.state).b_or_null;
+  return tiles_of_rows(args.outputs[0].dims[0], b);
 }
 
 Result<BoundKernel> bind_gemm(const KernelInit& init) {
@@ -252,6 +253,9 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   BoundKernel kernel;
   if (state->b_or_null) kernel.unread_constants = 1 << 1;
   kernel.run = run_gemm;
+  if (state->b_or_null && !is_one_tile(init.outputs[0].tensor, *state->b_or_null)) {
+    cpu::set_tiles<tiles_of_gemm, run_gemm_rows>(kernel);
+  }
   kernel.state = std::move(state);
   return kernel;
 }

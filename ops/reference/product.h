@@ -53,7 +53,17 @@ struct BatchedProduct {
 // Walks the batches in order of the result.
 class BatchIterator {
  public:
-  explicit BatchIterator(const BatchedProduct& product) : product_(product) {}
+  explicit BatchIterator(const BatchedProduct& product, int64_t first = 0)
+      : product_(product), index_(first) {
+    EDDY_DCHECK(first >= 0) << "batch " << first;
+    for (int i = product.batch_rank - 1; i >= 0 && first != 0; --i) {
+      const auto at = static_cast<size_t>(i);
+      position_[at] = first % product.batch_dims[at];
+      first /= product.batch_dims[at];
+      a_ += product.a_strides[at] * position_[at];
+      b_ += product.b_strides[at] * position_[at];
+    }
+  }
   bool done() const { return index_ >= product_.num_batches; }
   int64_t index() const { return index_; }
   int64_t a() const { return a_; }
