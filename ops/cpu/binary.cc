@@ -10,6 +10,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/broadcast_plan.h"
 #include "ops/cpu/elementwise.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/broadcast.h"
 
 namespace eddy {
@@ -75,6 +76,23 @@ const void* at(const void* data, int64_t offset_bytes) {
   return static_cast<const std::byte*>(data) + offset_bytes;
 }
 void* at(void* data, int64_t offset_bytes) { return static_cast<std::byte*>(data) + offset_bytes; }
+
+// The same in tiles of elements; an operand that is a single element is read by each.
+Tiles tiles_of(const KernelArgs& args) { return Tiles::of(args.outputs[0].count(), 1); }
+
+bool run_some(const KernelArgs& args, int64_t first, int64_t end) {
+  const BinaryState& s = state_of(args);
+  const TensorView &a = args.inputs[0], &b = args.inputs[1];
+  EDDY_DCHECK(end <= s.count && args.outputs[0].count() == s.count)
+      << "elements " << first << " to " << end << " of " << s.count;
+  const BinaryLoop loop = b.count() == 1   ? s.loops.right_scalar
+                          : a.count() == 1 ? s.loops.left_scalar
+                                           : s.loops.both;
+  loop(a.count() == 1 ? a.data : at(a.data, first * s.in_size_bytes),
+       b.count() == 1 ? b.data : at(b.data, first * s.in_size_bytes),
+       at(args.outputs[0].data, first * s.out_size_bytes), end - first);
+  return true;
+}
 
 // One row whose two operands are repeated: computed once for each element.
 void repeat_row(const BinaryState& s, const void* a, const void* b, void* out, int64_t count) {
@@ -193,6 +211,10 @@ Result<std::pair<BinaryOp, LoopType>> find_op(const KernelInit& init) {
   return no_fast_kernel(init);
 }
 
+bool is_flat(KernelFunction run) {
+  return run == run_flat || run == run_right_scalar || run == run_left_scalar;
+}
+
 // Picks the function for two inputs by what is known of their shapes.
 KernelFunction pick_function(const KernelInit& init, BinaryOp op, LoopType type, BinaryState& s) {
   const int64_t a = known_count(init.inputs[0]);
@@ -235,6 +257,7 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   }
   const bool is_plain_pair = !is_variadic || (init.inputs.size() == 2 && init.op.name != "Mean");
   kernel.run = is_plain_pair ? pick_function(init, op, type, *state) : run_variadic;
+  if (is_flat(kernel.run) && state->count > kTileElements) set_tiles<tiles_of, run_some>(kernel);
   kernel.state = std::move(state);
   return kernel;
 }

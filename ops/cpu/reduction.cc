@@ -10,6 +10,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/axes.h"
 
 namespace eddy {
@@ -59,6 +60,14 @@ void fold_groups(const ReduceState& s, const Groups& g, const float* in, float* 
   });
 }
 
+// Of a group of results: sums become means, norms, logarithms.
+void finish(const ReduceState& s, const Groups& groups, float* result, int64_t count) {
+  const float divisor = static_cast<float>(groups.reduced_count);
+  const float no_parameters[2] = {};
+  if (s.is_mean) s.divide(result, &divisor, result, count);
+  if (s.finish != nullptr) s.finish(result, result, count, no_parameters);
+}
+
 bool run_reduce(const KernelArgs& args) {
   const auto& s = *static_cast<const ReduceState*>(args.state);
   const TensorView& in = args.inputs[0];
@@ -75,11 +84,41 @@ bool run_reduce(const KernelArgs& args) {
   } else {
     fold_groups(s, groups, in.as<float>(), result);
   }
-  const float divisor = static_cast<float>(groups.reduced_count);
-  const float no_parameters[2] = {};
-  if (s.is_mean) s.divide(result, &divisor, result, out_count);
-  if (s.finish != nullptr) s.finish(result, result, out_count, no_parameters);
+  finish(s, groups, result, out_count);
   return true;
+}
+
+// The outermost kept axes apart: what is reduced for one index is not split. Nothing where the
+// outermost axis is reduced, or all are kept.
+Tiles tiles_of(const KernelArgs& args) {
+  const auto& s = *static_cast<const ReduceState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  const Result<uint32_t> mask =
+      s.axes.mask(in.rank, args.has_input(1) ? args.inputs[1] : TensorView());
+  if (!mask.is_ok() || in.count() == 0) return {};
+  const Groups groups(in.shape(), *mask);
+  if (groups.rank < 2 || groups.groups[0].is_reduced) return {};
+  return Tiles::of(groups.groups[0].count, in.count() / groups.groups[0].count);
+}
+
+bool run_units(const KernelArgs& args, int64_t first, int64_t end) {
+  const auto& s = *static_cast<const ReduceState*>(args.state);
+  const TensorView& in = args.inputs[0];
+  Result<uint32_t> mask = s.axes.mask(in.rank, args.has_input(1) ? args.inputs[1] : TensorView());
+  if (!mask.is_ok()) return args.fail(mask.take_status());
+  Groups groups(in.shape(), *mask);
+  Groups::Group& outermost = groups.groups[0];
+  EDDY_DCHECK(!outermost.is_reduced && end <= outermost.count) << first << " to " << end;
+  const float* const from = in.as<float>() + in.count() / outermost.count * first;
+  float* const result = args.outputs[0].mutable_as<float>() + outermost.out_stride * first;
+  outermost.count = end - first;
+  fold_groups(s, groups, from, result);
+  finish(s, groups, result, outermost.out_stride * outermost.count);
+  return true;
+}
+
+bool run_reduce_in_tiles(const KernelArgs& args) {
+  return tiles_of(args).count() < 2 ? run_reduce(args) : run_all_units<tiles_of, run_units>(args);
 }
 
 Result<BoundKernel> bind_reduce(const KernelInit& init) {
@@ -99,6 +138,10 @@ Result<BoundKernel> bind_reduce(const KernelInit& init) {
   EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
   BoundKernel kernel;
   kernel.run = run_reduce;
+  if (fills_tiles(init.inputs[0])) {
+    set_tiles<tiles_of, run_units>(kernel);
+    kernel.run = run_reduce_in_tiles;
+  }
   kernel.state = std::move(state);
   return kernel;
 }
