@@ -5,6 +5,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/tile/tile.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/normalization.h"
 #include "ops/reference/outputs.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 using cpu::tile_kernels;
 using cpu::TileKernels;
+using cpu::Tiles;
 
 struct NormalizationState : KernelState {
   float epsilon = 1e-5f;
@@ -32,7 +34,12 @@ struct Planes {
   }
 };
 
-bool run_batch_normalization(const KernelArgs& args) {
+Tiles tiles_of_planes(const KernelArgs& args) {
+  const Planes p(args.inputs[0]);
+  return Tiles::of(p.batch * p.channels, p.plane);
+}
+
+bool run_batch_normalization(const KernelArgs& args, int64_t first, int64_t end) {
   const float epsilon = state_of(args).epsilon;
   const auto input = [&](size_t i) { return args.inputs[i].as<float>(); };
   const Planes p(args.inputs[0]);
@@ -40,16 +47,14 @@ bool run_batch_normalization(const KernelArgs& args) {
     EDDY_DCHECK(args.inputs[i].count() == p.channels) << "input " << i << " is not by channel";
   }
   const TileKernels& tiles = tile_kernels();
-  for (int64_t n = 0; n < p.batch; ++n) {
-    for (int64_t c = 0; c < p.channels; ++c) {
-      const int64_t at = (n * p.channels + c) * p.plane;
-      tiles.normalize({.count = p.plane,
-                       .x = input(0) + at,
-                       .mean = input(3)[c],
-                       .factor = input(1)[c] / std::sqrt(input(4)[c] + epsilon),
-                       .shift = input(2)[c],
-                       .y = args.outputs[0].mutable_as<float>() + at});
-    }
+  for (int64_t i = first; i < end; ++i) {
+    const int64_t c = i % p.channels;
+    tiles.normalize({.count = p.plane,
+                     .x = input(0) + i * p.plane,
+                     .mean = input(3)[c],
+                     .factor = input(1)[c] / std::sqrt(input(4)[c] + epsilon),
+                     .shift = input(2)[c],
+                     .y = args.outputs[0].mutable_as<float>() + i * p.plane});
   }
   return true;
 }
@@ -64,12 +69,12 @@ struct Moments {
   }
 };
 
-bool run_instance_normalization(const KernelArgs& args) {
+bool run_instance_normalization(const KernelArgs& args, int64_t first, int64_t end) {
   const Planes p(args.inputs[0]);
   EDDY_DCHECK(args.inputs[1].count() == p.channels && args.inputs[2].count() == p.channels)
       << "scale or shift are not by channel";
   const TileKernels& tiles = tile_kernels();
-  for (int64_t i = 0; i < p.batch * p.channels; ++i) {
+  for (int64_t i = first; i < end; ++i) {
     const int64_t c = i % p.channels;
     const float* x = args.inputs[0].as<float>() + i * p.plane;
     const Moments m(tiles, x, p.plane, state_of(args).epsilon);
@@ -96,24 +101,36 @@ bool is_row(const TensorView& view, const TensorView& x, int64_t columns) {
   return size == columns;
 }
 
-bool run_layer_normalization(const KernelArgs& args) {
+// Scale and shift are one row each.
+bool is_by_rows(const KernelArgs& args) {
+  const TensorView& x = args.inputs[0];
+  int64_t rows, columns;
+  split_at_axis(x, state_of(args).axis, rows, columns);
+  return is_row(args.inputs[1], x, columns) &&
+         (!args.has_input(2) || is_row(args.inputs[2], x, columns));
+}
+
+// Nothing where the plain loop serves.
+Tiles tiles_of_rows(const KernelArgs& args) {
+  if (!is_by_rows(args)) return {};
+  int64_t rows, columns;
+  split_at_axis(args.inputs[0], state_of(args).axis, rows, columns);
+  return Tiles::of(rows, columns);
+}
+
+bool run_rows(const KernelArgs& args, int64_t first, int64_t end) {
   const NormalizationState& state = state_of(args);
   const TensorView& x = args.inputs[0];
   int64_t rows, columns;
   split_at_axis(x, state.axis, rows, columns);
   const bool has_shift = args.has_input(2);
-  if (!is_row(args.inputs[1], x, columns) || (has_shift && !is_row(args.inputs[2], x, columns))) {
-    KernelArgs plain = args;
-    plain.state = state.plain.state.get();
-    return state.plain.run(plain);
-  }
   float* mean = output_or_null<float>(args, 1);
   float* factor = output_or_null<float>(args, 2);
   const TileKernels& tiles = tile_kernels();
   EDDY_DCHECK((!mean || args.outputs[1].count() == rows) &&
               (!factor || args.outputs[2].count() == rows))
       << "statistics are not one for each of " << rows << " rows";
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = first; row < end; ++row) {
     const float* from = x.as<float>() + row * columns;
     const Moments m(tiles, from, columns, state.epsilon);
     tiles.normalize({.count = columns,
@@ -129,7 +146,15 @@ bool run_layer_normalization(const KernelArgs& args) {
   return true;
 }
 
-Result<BoundKernel> bind_with(const KernelInit& init, KernelFunction run) {
+bool run_layer_normalization(const KernelArgs& args) {
+  if (is_by_rows(args)) return cpu::run_all_units<tiles_of_rows, run_rows>(args);
+  KernelArgs plain = args;
+  plain.state = state_of(args).plain.state.get();
+  return state_of(args).plain.run(plain);
+}
+
+template <cpu::TilesFunction tiles_of, cpu::UnitsFunction run_units>
+Result<BoundKernel> bind_with(const KernelInit& init) {
   for (const ValueType& input : init.inputs) {
     const ElementType element = input.tensor.element;
     if (element != ElementType::kFloat && element != ElementType::kUndefined) {
@@ -140,7 +165,8 @@ Result<BoundKernel> bind_with(const KernelInit& init, KernelFunction run) {
   state->epsilon = init.attributes.get_float("epsilon", 1e-5f);
   state->axis = init.attributes.get_int("axis", -1);
   BoundKernel kernel;
-  kernel.run = run;
+  kernel.run = cpu::run_all_units<tiles_of, run_units>;
+  if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run_units>(kernel);
   kernel.state = std::move(state);
   return kernel;
 }
@@ -150,16 +176,17 @@ Result<BoundKernel> bind_batch_normalization(const KernelInit& init) {
       init.attributes.get_int("spatial", 1) == 0) {
     return unsupported("the fast BatchNormalization is for inference");
   }
-  return bind_with(init, run_batch_normalization);
+  return bind_with<tiles_of_planes, run_batch_normalization>(init);
 }
 Result<BoundKernel> bind_instance_normalization(const KernelInit& init) {
-  return bind_with(init, run_instance_normalization);
+  return bind_with<tiles_of_planes, run_instance_normalization>(init);
 }
 Result<BoundKernel> bind_layer_normalization(const KernelInit& init) {
   if (init.attributes.get_int("stash_type", 1) != 1) {
     return unsupported("the fast LayerNormalization keeps float statistics only");
   }
-  EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_with(init, run_layer_normalization));
+  EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, (bind_with<tiles_of_rows, run_rows>(init)));
+  kernel.run = run_layer_normalization;
   auto& state = static_cast<NormalizationState&>(*kernel.state);
   EDDY_ASSIGN_OR_RETURN(state.plain, bind_layer_normalization_reference(init));
   return kernel;

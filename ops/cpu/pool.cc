@@ -8,6 +8,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/outputs.h"
 #include "ops/reference/window_walk.h"
 
@@ -167,8 +168,20 @@ class PlanePool {
   int64_t inner_begin_, inner_end_;  // windows that reach into no padding
 };
 
+// Planes apart, by the elements that they read.
+cpu::Tiles tiles_of(const KernelArgs& args) {
+  const TensorView& x = args.inputs[0];
+  EDDY_DCHECK(x.rank >= 3) << "no spatial axes";
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  return cpu::Tiles::of(x.dims[0] * x.dims[1], size);
+}
+int64_t num_planes(const KernelArgs& args) {
+  return args.inputs[0].dims[0] * args.inputs[0].dims[1];
+}
+
 template <typename Kind>
-bool run_pool(const KernelArgs& args) {
+bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   const auto& state = static_cast<const PoolState&>(*args.state);
   const TensorView& x = args.inputs[0];
   EDDY_DCHECK(x.rank == args.outputs[0].rank && x.dims[0] == args.outputs[0].dims[0] &&
@@ -186,31 +199,35 @@ bool run_pool(const KernelArgs& args) {
   if (row == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
   PlanePool<Kind> planes(pool, row, state.counts_padding);
   float* y = args.outputs[0].mutable_as<float>();
-  for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+  for (int64_t plane = first; plane < end; ++plane) {
     planes.run(x.as<float>() + plane * grid.input_size, y + plane * grid.output_size);
   }
   return true;
 }
+template <typename Kind>
+bool run_pool(const KernelArgs& args) {
+  return run_planes<Kind>(args, 0, num_planes(args));
+}
 
-bool run_global_average_pool(const KernelArgs& args) {
+bool run_global_average_planes(const KernelArgs& args, int64_t first, int64_t end) {
   EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
   int64_t size = 1;
   for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
-  for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+  for (int64_t plane = first; plane < end; ++plane) {
     const float sum = cpu::tile_kernels().sum(x.as<float>() + plane * size, size);
     args.outputs[0].mutable_as<float>()[plane] = sum / static_cast<float>(size);
   }
   return true;
 }
 
-bool run_global_max_pool(const KernelArgs& args) {
+bool run_global_max_planes(const KernelArgs& args, int64_t first, int64_t end) {
   EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
   int64_t size = 1;
   for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
   const auto fold = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)].fold;
-  for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+  for (int64_t plane = first; plane < end; ++plane) {
     args.outputs[0].mutable_as<float>()[plane] = fold(x.as<float>() + plane * size, size);
   }
   return true;
@@ -233,15 +250,21 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
   state->counts_padding = init.attributes.get_int("count_include_pad", 0) != 0;
   BoundKernel kernel;
   kernel.run = run_pool<Kind>;
+  if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run_planes<Kind>>(kernel);
   kernel.state = std::move(state);
   return kernel;
 }
 
-template <KernelFunction run>
+template <cpu::UnitsFunction run>
+bool run_global_pool(const KernelArgs& args) {
+  return run(args, 0, num_planes(args));
+}
+template <cpu::UnitsFunction run>
 Result<BoundKernel> bind_global_pool(const KernelInit& init) {
   EDDY_RETURN_IF_ERROR(check_float(init));
   BoundKernel kernel;
-  kernel.run = run;
+  kernel.run = run_global_pool<run>;
+  if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run>(kernel);
   return kernel;
 }
 
@@ -251,10 +274,10 @@ void add_pool_cpu(KernelRegistry& registry) {
   registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu"});
   registry.add({.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu"});
   registry.add({.op = "GlobalAveragePool",
-                .bind = bind_global_pool<run_global_average_pool>,
+                .bind = bind_global_pool<run_global_average_planes>,
                 .provider = "tile"});
   registry.add(
-      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_pool>, .provider = "cpu"});
+      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_planes>, .provider = "cpu"});
 }
 
 }  // namespace eddy
