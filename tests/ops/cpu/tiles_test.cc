@@ -1,0 +1,162 @@
+// Claim: kernels with tiles give the reference's values from their tiles in any order, each with
+// scratch memory of its own, and the bits of the kernels that are bound without knowing a shape.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/cpu/cpu_kernels.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+class OwnScratch : public Scratch {
+ public:
+  void* reserve(size_t size_bytes) override {
+    bytes_ = std::make_unique<std::byte[]>(size_bytes + 64);
+    const auto at = reinterpret_cast<uintptr_t>(bytes_.get());
+    return reinterpret_cast<void*>((at + 63) / 64 * 64);
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+};
+
+uint32_t most_tiles = 0;  // of any call
+
+struct Backwards : KernelState {
+  BoundKernel kernel;
+};
+
+// The last tile first. A kernel without tiles is run as it is.
+bool run_backwards(const KernelArgs& args) {
+  const BoundKernel& kernel = static_cast<const Backwards&>(*args.state).kernel;
+  KernelArgs own = args;
+  own.state = kernel.state.get();
+  const uint32_t count = kernel.count_tiles != nullptr ? kernel.count_tiles(own) : 0;
+  most_tiles = std::max(most_tiles, count);
+  if (count < 2) return kernel.run(own);
+  for (uint32_t tile = count; tile-- > 0;) {
+    OwnScratch scratch;
+    own.scratch = &scratch;
+    if (!kernel.run_tile(own, tile)) return false;
+  }
+  return true;
+}
+
+class TilesOfKernelsTest : public ::testing::Test {
+ protected:
+  TilesOfKernelsTest() { add_cpu_kernels(cpu_); }
+
+  // The call must fall into tiles.
+  void check(const OpCall& call, double relative = 1e-4, double absolute = 1e-5) {
+    SCOPED_TRACE(call.op);
+    KernelRegistry backwards;
+    const auto bind = [&](const KernelInit& init) -> Result<BoundKernel> {
+      auto state = std::make_unique<Backwards>();
+      EDDY_ASSIGN_OR_RETURN(state->kernel, cpu_.bind(init));
+      BoundKernel kernel;
+      kernel.run = run_backwards;
+      kernel.unread_constants = state->kernel.unread_constants;
+      kernel.state = std::move(state);
+      return kernel;
+    };
+    backwards.add({.op = call.op, .bind = bind});
+    most_tiles = 0;
+    compare_with_reference(call, backwards, relative, absolute);
+    EXPECT_GT(most_tiles, 1u);
+  }
+  TestTensor floats(const Dims& dims, double low = -1) {
+    return TestTensor::random(ElementType::kFloat, dims, random_, low, 1);
+  }
+  OpCall call(std::string op, std::vector<TestValue> inputs, Attributes attributes = {}) {
+    OpCall made;
+    made.op = std::move(op);
+    made.attributes = std::move(attributes);
+    made.inputs = std::move(inputs);
+    return made;
+  }
+
+  Random random_{7};
+  KernelRegistry cpu_;
+};
+
+TEST_F(TilesOfKernelsTest, Products) {
+  OpCall product = call("MatMul", {floats({3, 200, 300}), floats({300, 70})});
+  product.constant_inputs = 2;
+  check(product);
+  check(call("MatMul", {floats({3, 2, 150, 90}), floats({2, 90, 70})}));
+  for (const int64_t transpose : {0, 1}) {
+    for (const float alpha : {1.0f, 0.5f}) {
+      const Dims a = transpose != 0 ? Dims{300, 210} : Dims{210, 300};
+      for (const Dims& c : {Dims{70}, Dims{210, 1}, Dims{210, 70}}) {
+        OpCall gemm = call("Gemm", {floats(a), floats({300, 70}), floats(c)},
+                           {{"transA", transpose}, {"alpha", alpha}, {"beta", 1.0f}});
+        gemm.constant_inputs = 2;
+        check(gemm);
+      }
+    }
+  }
+}
+
+TEST_F(TilesOfKernelsTest, PairsOfElements) {
+  check(call("Add", {floats({3, 50'001}), floats({3, 50'001})}), 0, 0);
+  check(call("Mul", {floats({3, 50'001}), floats({1})}), 0, 0);
+  check(call("Sub", {floats({}), floats({150'001})}), 0, 0);
+  check(call("Less", {floats({150'001}), floats({})}), 0, 0);
+}
+
+TEST_F(TilesOfKernelsTest, Softmaxes) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      check(call(op, {floats({3, 50, 700})}, {{"axis", axis}}));
+    }
+    check(call(op, {floats({1000, 77})}, {{"axis", int64_t{0}}}));
+  }
+}
+
+TEST_F(TilesOfKernelsTest, Normalizations) {
+  const Dims image{2, 5, 130, 101};
+  const std::vector<TestValue> one = {floats(image), floats({5}), floats({5})};
+  check(call("InstanceNormalization", one));
+  std::vector<TestValue> all = one;
+  all.insert(all.end(), {floats({5}), floats({5}, 0.1)});
+  check(call("BatchNormalization", all));
+  check(call("LRN", {floats(image)}, {{"size", int64_t{3}}, {"alpha", 0.5f}}));
+  check(call("LayerNormalization", {floats({3, 100, 301}), floats({301}), floats({301})}));
+}
+
+TEST_F(TilesOfKernelsTest, Pools) {
+  const Attributes windows = {
+      {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 0, 1}}};
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    check(call(op, {floats({2, 7, 100, 91})}, windows));
+  }
+  for (const char* op : {"GlobalMaxPool", "GlobalAveragePool"}) {
+    check(call(op, {floats({2, 7, 100, 91})}));
+  }
+}
+
+TEST_F(TilesOfKernelsTest, ReductionsOfWhatIsKeptOutermost) {
+  const TestTensor x = floats({7, 30, 20, 40}, 0.1);
+  for (const char* op : {"ReduceMean", "ReduceL2", "ReduceMax", "ReduceLogSum"}) {
+    for (const Ints& axes : {Ints{1}, Ints{3}, Ints{1, 3}, Ints{2, 3}, Ints{1, 2, 3}}) {
+      check(call(op, {x}, {{"axes", axes}}));
+    }
+  }
+}
+
+TEST_F(TilesOfKernelsTest, Transposes) {
+  check(call("Transpose", {floats({400, 301})}), 0, 0);
+  check(call("Transpose", {floats({1, 70, 12, 200})}, {{"perm", Ints{0, 2, 1, 3}}}), 0, 0);
+  check(call("Transpose", {floats({1, 200, 30, 31})}, {{"perm", Ints{0, 2, 3, 1}}}), 0, 0);
+  check(call("Transpose", {floats({31, 30, 200, 1})}, {{"perm", Ints{3, 2, 0, 1}}}), 0, 0);
+}
+
+}  // namespace
+}  // namespace eddy::testing
