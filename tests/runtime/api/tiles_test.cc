@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <set>
@@ -151,38 +152,109 @@ TEST_P(TilesTest, ATileThatFailsOrThrowsFailsTheRunAtItsNode) {
   EXPECT_TRUE(session->run(inputs()).is_ok());
 }
 
-// The operators of the CPU that have tiles, on sizes around those of the tiles.
-TEST_P(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
+std::vector<float> random_floats(size_t count) {
   std::mt19937 random(5);
   std::uniform_real_distribution<float> uniform(-3, 3);
-  for (const int64_t rows : {1, 64, 257, 1000}) {
-    constexpr int64_t kDepth = 300, kColumns = 290;
-    std::vector<float> weights(kDepth * kColumns), x(static_cast<size_t>(rows * kDepth));
-    for (float& w : weights) w = uniform(random);
-    for (float& v : x) v = uniform(random);
-    const auto run = [&](int num_threads) {
-      GraphBuilder b(library_.ops());
-      const Value in = b.input("x", tensor_type(ElementType::kFloat, {rows, kDepth}));
-      const Value w =
-          b.constant(Tensor::of<float>({kDepth, kColumns}, std::span<const float>(weights)).view());
-      b.output("y", b.op("Tanh", {b.op("MatMul", {in, w})}));
-      SessionOptions options;
-      options.num_threads = num_threads;
-      options.loops = GetParam();
-      auto session = Session::create(library_, std::move(*b.finish()), options);
-      EXPECT_TRUE(session.is_ok()) << session.status().to_string();
-      const auto outputs =
-          (*session)->run({{"x", Tensor::of<float>({rows, kDepth}, std::span<const float>(x))}});
-      EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
-      const auto values = (*outputs)[0].second.values<float>();
-      return std::vector<float>(values.begin(), values.end());
-    };
-    const std::vector<float> expected = run(1);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(random);
+  return values;
+}
+
+// A graph of one operator of the CPU that has tiles (and what follows), and its input.
+struct Shipped {
+  const char* name;
+  Dims dims;
+  std::function<Value(GraphBuilder&, Value)> make;
+
+  // With the same input each time.
+  std::vector<float> run(const Library& library, Loops loops, int num_threads) const {
+    GraphBuilder b(library.ops());
+    b.output("y", make(b, b.input("x", tensor_type(ElementType::kFloat, dims))));
+    SessionOptions options;
+    options.num_threads = num_threads;
+    options.loops = loops;
+    auto session = Session::create(library, std::move(*b.finish()), options);
+    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+    const std::vector<float> x = random_floats(static_cast<size_t>(*dims.count()));
+    const auto outputs = (*session)->run({{"x", Tensor::of<float>(dims, std::span(x))}});
+    EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    const auto values = (*outputs)[0].second.values<float>();
+    return std::vector<float>(values.begin(), values.end());
+  }
+};
+
+Value constant_of(GraphBuilder& b, const Dims& dims) {
+  const std::vector<float> values = random_floats(static_cast<size_t>(*dims.count()));
+  return b.constant(Tensor::of<float>(dims, std::span(values)).view());
+}
+// The same number for each channel or column.
+Value same(GraphBuilder& b, int64_t count) {
+  const std::vector<float> values(static_cast<size_t>(count), 1.5f);
+  return b.constant(Tensor::of<float>({count}, std::span(values)).view());
+}
+
+std::vector<Shipped> shipped_products() {
+  std::vector<Shipped> all;
+  for (const int64_t rows : {1, 64, 257, 1000}) {  // around those of the tiles
+    all.push_back({"MatMul", {rows, 300}, [](GraphBuilder& b, Value x) {
+                     return b.op("Tanh", {b.op("MatMul", {x, constant_of(b, {300, 290})})});
+                   }});
+    all.push_back({"Gemm", {rows, 300}, [](GraphBuilder& b, Value x) {
+                     return b.op("Gemm", {x, constant_of(b, {290, 300}), constant_of(b, {290})},
+                                 {{"transB", int64_t{1}}});
+                   }});
+  }
+  all.push_back({"MatMul", {7, 130, 130}, [](GraphBuilder& b, Value x) {
+                   return b.op("MatMul", {x, x});
+                 }});
+  return all;
+}
+
+std::vector<Shipped> shipped_operators() {
+  using Ints = std::vector<int64_t>;
+  const Dims image{2, 24, 61, 67};
+  const Attributes window = {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}};
+  std::vector<Shipped> all = shipped_products();
+  const auto add = [&](const char* name, const Attributes& attributes) {
+    all.push_back(
+        {name, image, [=](GraphBuilder& b, Value x) { return b.op(name, {x}, attributes); }});
+  };
+  const auto add_with = [&](const char* name, auto... make) {
+    all.push_back({name, image, [=](GraphBuilder& b, Value x) {
+                     return b.op(name, {x, make(b, x)...});
+                   }});
+  };
+  const auto of_channels = [](GraphBuilder& b, Value) { return same(b, 24); };
+  const auto of_columns = [](GraphBuilder& b, Value) { return same(b, 67); };
+  add("LRN", {{"size", int64_t{5}}});
+  add("MaxPool", window);
+  add("AveragePool", window);
+  add("GlobalAveragePool", {});
+  add("GlobalMaxPool", {});
+  add("Transpose", {{"perm", Ints{0, 2, 3, 1}}});
+  for (const int64_t axis : {1, 3}) {
+    add("Softmax", {{"axis", axis}});
+    add("LogSoftmax", {{"axis", axis}});
+  }
+  add_with("BatchNormalization", of_channels, of_channels, of_channels, of_channels);
+  add_with("InstanceNormalization", of_channels, of_channels);
+  add_with("LayerNormalization", of_columns, of_columns);
+  add_with("Add", [](GraphBuilder&, Value x) { return x; });
+  add_with("Mul", [](GraphBuilder& b, Value) { return b.scalar(0.3f); });
+  add_with("ReduceMean", [](GraphBuilder& b, Value) { return b.int64s({2, 3}); });
+  add_with("ReduceSum", [](GraphBuilder& b, Value) { return b.int64s({1}); });
+  return all;
+}
+
+TEST_P(TilesTest, ShippedKernelsHaveTheSameBitsWithAnyNumberOfThreads) {
+  for (const Shipped& shipped : shipped_operators()) {
+    SCOPED_TRACE(std::string(shipped.name) + " of " + to_string(shipped.dims));
+    const std::vector<float> expected = shipped.run(library_, GetParam(), 1);
     for (const int num_threads : {2, 3, 8}) {
-      const std::vector<float> actual = run(num_threads);
+      const std::vector<float> actual = shipped.run(library_, GetParam(), num_threads);
       ASSERT_EQ(actual.size(), expected.size());
       EXPECT_EQ(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)), 0)
-          << rows << " rows, " << num_threads << " threads";
+          << num_threads << " threads";
     }
   }
 }
