@@ -4,8 +4,9 @@
 //   W' = W * factor,   B' = (B - mean) * factor + bias
 //
 // The new weights are written as nodes of constants, which simplify() then evaluates, so this pass
-// stands between two of it: the first makes constants of what is computed of constants. Folded are float32 and float64 normalizations with given moments, all of
-// constants, whose input is made by a Conv of constant weights that no other node reads.
+// stands between two of it: the first makes constants of what is computed of constants. Folded are
+// float32 and float64 normalizations with given moments, all of constants, whose input is made by a
+// Conv of constant weights that no other node reads.
 //
 // The result is the same within rounding, not the same bits: a caller that promises equal bits
 // leaves the pass out (SessionOptions::folds_norms).
