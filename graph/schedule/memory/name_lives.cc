@@ -1,7 +1,6 @@
 #include "graph/schedule/memory/name_lives.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
@@ -130,10 +129,10 @@ bool NameLives::ends_before(ValueId a, ValueId b) const {
   const auto is_over = [&](const Event& use) { return precedes(use, begin); };
   if (!is_over(made(a))) return false;
   // The last use decides most, and where many loops begin with one value only that is quick.
-  const auto uses = std::views::reverse(uses_[a.index()]);
-  if (std::ranges::all_of(uses, is_over)) return true;
+  const std::vector<Event>& uses = uses_[a.index()];
+  if (std::all_of(uses.rbegin(), uses.rend(), is_over)) return true;
   if (!may_overwrite(a, b)) return false;
-  return std::ranges::all_of(uses, [&](const Event& use) {
+  return std::all_of(uses.rbegin(), uses.rend(), [&](const Event& use) {
     return is_over(use) || (use.node == begin.node && use.region == begin.region);
   });
 }
