@@ -58,11 +58,13 @@ Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path
 }
 
 Result<std::vector<Samples>> BenchSuite::measure(const std::vector<Contender>& contenders,
-                                                 double units, double min_sample_ns) {
+                                                 double units, double min_sample_ns,
+                                                 double pause_ns) {
   MeasureOptions options;
   options.rounds = options_.rounds;
   options.budget_s = options_.budget_s;
   options.min_sample_ns = min_sample_ns;
+  options.pause_ns = pause_ns;
   return measure_runs(contenders, units, options, [this] { return interrupts_.is_interrupted(); });
 }
 

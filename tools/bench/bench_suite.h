@@ -56,7 +56,8 @@ class BenchSuite {
   // Samples of each contender, in rounds; `units` is the work of one run. A sample takes
   // `min_sample_ns` or one run, whichever is longer.
   Result<std::vector<Samples>> measure(const std::vector<Contender>& contenders, double units,
-                                       double min_sample_ns = MeasureOptions().min_sample_ns);
+                                       double min_sample_ns = MeasureOptions().min_sample_ns,
+                                       double pause_ns = 0);
 
   // Outputs within rtol 1e-3, atol 1e-4: another order of summation, thousands of steps on.
   void compare(const std::string& name, const std::string& other,

@@ -1,7 +1,9 @@
 #include "tools/command/measure_runs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "graph/base/check.h"
 #include "tools/command/model.h"
@@ -14,6 +16,12 @@ Result<double> time_batch(const Contender& contender, int64_t batch) {
   for (int64_t i = 0; i < batch; ++i) EDDY_RETURN_IF_ERROR(contender.run());
   EDDY_CHECK(batch > 0) << "a batch of no runs takes no time";
   return static_cast<double>(now_ns() - start_ns) / static_cast<double>(batch);
+}
+
+Status settle(const Contender& contender, double pause_ns) {
+  if (pause_ns <= 0) return Status::ok();
+  std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(pause_ns)));
+  return contender.run();
 }
 
 }  // namespace
@@ -38,6 +46,7 @@ Result<std::vector<Samples>> measure_runs(const std::vector<Contender>& contende
     }
     for (size_t i = 0; i < contenders.size(); ++i) {
       if (should_stop()) return cancelled("interrupted");
+      EDDY_RETURN_IF_ERROR(settle(contenders[i], options.pause_ns));
       EDDY_ASSIGN_OR_RETURN(const double run_ns, time_batch(contenders[i], batches[i]));
       samples[i].ns.push_back(run_ns / units);
     }

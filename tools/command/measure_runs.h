@@ -35,6 +35,9 @@ struct MeasureOptions {
   int rounds = 15;
   double budget_s = 4;  // of one row
   double min_sample_ns = 2e6;
+  // Before each sample, and then a run that is not counted: threads of the contender before, which
+  // look for work a while after a run, go to sleep.
+  double pause_ns = 0;
 };
 inline constexpr int kMinRounds = 3;
 
