@@ -107,16 +107,16 @@ struct BlockedConvState : KernelState {
 };
 
 // The weights' bytes may be gone: only their shape is asked for.
-bool find_shape(const BlockedConvState& state, const KernelArgs& args, ConvShape& shape) {
+Status find_shape(const BlockedConvState& state, const KernelArgs& args, ConvShape& shape) {
   const TensorView weights{nullptr, state.weights.data(), 4, ElementType::kFloat};
-  return make_blocked_conv_shape(state.attributes, args.inputs[0], weights, args.outputs[0], shape)
-      .is_ok();
+  return make_blocked_conv_shape(state.attributes, args.inputs[0], weights, args.outputs[0], shape);
 }
 
 uint32_t count_conv_tiles(const KernelArgs& args) {
   const auto& state = static_cast<const BlockedConvState&>(*args.state);
   ConvShape shape;
-  if (args.outputs[0].count() == 0 || !find_shape(state, args, shape)) return 0;
+  if (args.outputs[0].count() == 0) return 0;
+  if (!find_shape(state, args, shape).is_ok()) return 1;  // which fails
   if (state.is_for_winograd(shape)) return state.winograd_or_null->count_tiles(shape);
   if (state.conv_or_null) return state.conv_or_null->count_tiles(shape);
   return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0] * args.outputs[0].dims[1]);
@@ -125,8 +125,8 @@ uint32_t count_conv_tiles(const KernelArgs& args) {
 bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   const auto& state = static_cast<const BlockedConvState&>(*args.state);
   ConvShape shape;
-  const bool is_found = find_shape(state, args, shape);
-  EDDY_CHECK(is_found) << "a part of a convolution without a shape";
+  Status status = find_shape(state, args, shape);
+  if (!status.is_ok()) return args.fail(std::move(status));
   const float* const addend = args.has_input(3) ? args.inputs[3].as<float>() : nullptr;
   EDDY_DCHECK(addend == nullptr || args.inputs[3].count() == args.outputs[0].count())
       << "an addend of another shape";
@@ -156,7 +156,9 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   return true;
 }
 
-bool is_depthwise(const Dims& w, int64_t group) { return w[1] == 1 && w[0] == group && group > 1; }
+bool is_depthwise(const Dims& w, int64_t group) {
+  return w[1] == 1 && w[0] == group && group > 1 && w[2] * w[3] > 0;
+}
 
 // Whether the tiles can take it: whole blocks for each group, few runs of taps.
 bool suits_tiles(const Dims& w, int64_t group, int64_t width) {
@@ -241,7 +243,7 @@ uint32_t count_pool_tiles(const KernelArgs& args) {
   Grid grid;
   const TensorView& y = args.outputs[0];
   if (y.count() == 0) return 0;
-  if (!make_blocked_pool_grid(state.attributes, args.inputs[0], y, grid).is_ok()) return 0;
+  if (!make_blocked_pool_grid(state.attributes, args.inputs[0], y, grid).is_ok()) return 1;
   return state.windows.count_tiles(grid, y.dims[0] * y.dims[1]);
 }
 

@@ -93,25 +93,27 @@ bool run_conv(const KernelArgs& args) {
 
 // Taps of a window in the input, and in the input with its padding.
 struct Taps {
-  int64_t inside = 0, padded = 0;
+  int64_t inside = 0, padded = 1;
 };
 
+// Visits those in the input alone: the padding may be far larger.
 template <typename Visit>
 Taps walk_window(const Grid& grid, const Position& at, const Visit& visit) {
   Taps taps;
-  for (Position tap(grid.kernel, 2); !tap.done(); tap.next()) {
+  SpatialDims first{}, count{};
+  grid.taps_inside(at, first, count);
+  for (Position tap(count, 2); !tap.done(); tap.next()) {
     int64_t index;
-    if (grid.input_index(at, tap, index)) {
-      visit(index);
-      ++taps.inside;
-    }
-    bool is_padded = true;
-    for (int i = 0; i < 2; ++i) {
-      const WindowAxis& axis = grid.axes[static_cast<size_t>(i)];
-      const int64_t place = at[i] * axis.stride + tap[i] * axis.dilation - axis.pad_begin;
-      is_padded &= place < grid.input[static_cast<size_t>(i)] + axis.pad_end;
-    }
-    taps.padded += is_padded ? 1 : 0;
+    if (!grid.input_index(at, tap, index, first)) continue;
+    visit(index);
+    ++taps.inside;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const WindowAxis& axis = grid.axes[static_cast<size_t>(i)];
+    const int64_t room =
+        grid.input[static_cast<size_t>(i)] + axis.pad_end + axis.pad_begin - at[i] * axis.stride;
+    const int64_t fitting = (room + axis.dilation - 1) / axis.dilation;
+    taps.padded *= std::clamp<int64_t>(fitting, 0, axis.kernel);
   }
   return taps;
 }

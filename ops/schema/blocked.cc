@@ -1,4 +1,5 @@
 // BlockChannels, UnblockChannels, BlockedConv, BlockedPool: images whose channels lie in blocks.
+#include <cstdint>
 #include <string>
 
 #include "ops/schema/families.h"
@@ -12,11 +13,15 @@ using enum AttributeKind;
 
 constexpr int64_t kMaxBlock = 64;
 
+Status check_block(const std::string& name, int64_t block) {
+  if (block >= 1 && block <= kMaxBlock) return Status::ok();
+  return invalid_argument(name + " must be from 1 to " + std::to_string(kMaxBlock) + ", not " +
+                          std::to_string(block));
+}
+
 Status read_block(const InferContext& context, int64_t& block) {
   block = context.attributes().get_int("block", 0);
-  if (block >= 1 && block <= kMaxBlock) return Status::ok();
-  return invalid_argument("block must be from 1 to " + std::to_string(kMaxBlock) + ", not " +
-                          std::to_string(block));
+  return check_block("block", block);
 }
 
 int64_t num_blocks(int64_t channels, int64_t block) {
@@ -54,8 +59,9 @@ Status infer_unblock_channels(InferContext& context) {
   TensorType y(x->element);
   if (x->is_ranked) {
     const Dims& d = x->dims;
-    const bool fits = d.rank() == 5 && channels >= 1 &&
-                      (d[1] < 0 || d[4] < 1 || d[1] == num_blocks(channels, d[4]));
+    const bool has_blocks = d.rank() == 5 && (d[4] < 0 || check_block("block", d[4]).is_ok());
+    const bool fits = has_blocks && channels >= 1 && channels <= INT64_MAX - kMaxBlock &&
+                      (d[1] < 0 || d[4] < 0 || d[1] == num_blocks(channels, d[4]));
     if (!fits) {
       return invalid_argument(std::to_string(channels) + " channels are not in the blocks of " +
                               to_string(d));
@@ -76,7 +82,7 @@ Status resolve_windows(Windows& windows, const Dims& x, Dims& dims) {
 }
 
 Status check_weights(const InferContext& context, const TensorType& x, const Dims& w,
-                     int64_t block) {
+                     int64_t x_block) {
   const int64_t group = context.attributes().get_int("group", 1);
   if (w.rank() != 4 || group < 1) {
     return invalid_argument("W must have 4 dimensions and group be at least 1, not " +
@@ -86,12 +92,41 @@ Status check_weights(const InferContext& context, const TensorType& x, const Dim
     return invalid_argument("W's " + std::to_string(w[0]) + " filters do not divide into " +
                             std::to_string(group) + " groups");
   }
-  if (!x.is_ranked || w[1] < 0 || x.dims[1] < 0) return Status::ok();
-  const int64_t channels = w[1] * group;
-  const int64_t x_block = context.attributes().get_int("x_block", block);
-  if (x_block >= 1 && x.dims[1] == num_blocks(channels, x_block)) return Status::ok();
+  if (!x.is_ranked || w[1] < 0) return Status::ok();
+  int64_t channels;
+  if (__builtin_mul_overflow(w[1], group, &channels) || channels > INT64_MAX - kMaxBlock) {
+    return invalid_argument("group is too large: " + std::to_string(group));
+  }
+  if (x.dims[1] < 0 || x.dims[1] == num_blocks(channels, x_block)) return Status::ok();
   return invalid_argument("W takes " + std::to_string(channels) +
                           " channels, which X does not have: " + to_string(x.dims));
+}
+
+// Kernels read one value of B for each filter, and two bounds.
+Status check_bias_and_clamp(const InferContext& context, const Dims& w) {
+  const size_t num_bounds = context.attributes().get_floats("clamp").size();
+  if (num_bounds != 0 && num_bounds != 2) {
+    return invalid_argument("clamp must be the least value and the greatest, not " +
+                            std::to_string(num_bounds) + " values");
+  }
+  if (!context.has_input(2)) return Status::ok();
+  const TensorType& bias = context.input(2).tensor;
+  if (!bias.is_ranked || (bias.dims.rank() == 1 && merge_dim(bias.dims[0], w[0]))) {
+    return Status::ok();
+  }
+  return invalid_argument("B must hold one value for each of the " + std::to_string(w[0]) +
+                          " filters, not " + to_string(bias.dims));
+}
+
+// It is added element by element.
+Status check_addend(const InferContext& context, const Dims& y) {
+  if (!context.has_input(3) || !context.input(3).tensor.is_ranked) return Status::ok();
+  const Dims& addend = context.input(3).tensor.dims;
+  bool fits = addend.rank() == y.rank();
+  for (int i = 0; fits && i < y.rank(); ++i) fits = merge_dim(addend[i], y[i]).has_value();
+  if (fits) return Status::ok();
+  return invalid_argument("the addend must have the shape of the result, " + to_string(y) +
+                          ", not " + to_string(addend));
 }
 
 Status infer_blocked_conv(InferContext& context) {
@@ -101,15 +136,20 @@ Status infer_blocked_conv(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* w, tensor_input(context, 1));
   // With few channels they are all in one block, narrower than those of the result.
   const int64_t x_block = context.attributes().get_int("x_block", block);
+  EDDY_RETURN_IF_ERROR(check_block("x_block", x_block));
   EDDY_RETURN_IF_ERROR(read_blocked(context, x_block, x));
   TensorType y(x->element);
-  if (w->is_ranked) EDDY_RETURN_IF_ERROR(check_weights(context, *x, w->dims, block));
+  if (w->is_ranked) {
+    EDDY_RETURN_IF_ERROR(check_weights(context, *x, w->dims, x_block));
+    EDDY_RETURN_IF_ERROR(check_bias_and_clamp(context, w->dims));
+  }
   if (x->is_ranked && w->is_ranked) {
     const Dims kernel{w->dims[2], w->dims[3]};
     Windows windows;
     EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), 2, &kernel, windows));
     Dims dims{x->dims[0], num_blocks(w->dims[0], block), 0, 0, block};
     EDDY_RETURN_IF_ERROR(resolve_windows(windows, x->dims, dims));
+    EDDY_RETURN_IF_ERROR(check_addend(context, dims));
     y = TensorType(x->element, dims);
   }
   context.set_output(0, y);
@@ -137,7 +177,11 @@ Status infer_blocked_pool(InferContext& context) {
     y.dims[2] = y.dims[3] = 1;
   } else if (x->is_ranked) {
     Windows windows;
+    if (context.attributes().get_ints("kernel_shape").empty()) {
+      return invalid_argument("kernel_shape is missing; a pool of all positions has global = 1");
+    }
     EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), 2, nullptr, windows));
+    EDDY_RETURN_IF_ERROR(check_pads(windows));
     EDDY_RETURN_IF_ERROR(resolve_windows(windows, x->dims, y.dims));
   }
   context.set_output(0, y);

@@ -18,18 +18,6 @@ Status read_x(const InferContext& context, const TensorType*& x) {
   return invalid_argument("X of a pool must have at least 3 dimensions, not " + to_string(x->dims));
 }
 
-// A window that lies in the padding alone has no value.
-Status check_pads(const Windows& windows) {
-  for (int i = 0; i < windows.rank; ++i) {
-    const WindowAxis& axis = windows[i];
-    if (axis.pad_begin < axis.extent() && axis.pad_end < axis.extent()) continue;
-    return invalid_argument("pads of " + std::to_string(axis.pad_begin) + " and " +
-                            std::to_string(axis.pad_end) + " on spatial axis " + std::to_string(i) +
-                            " must be smaller than the window's " + std::to_string(axis.extent()));
-  }
-  return Status::ok();
-}
-
 // Which index the places of maxima count by: rows first or columns first.
 Status check_storage_order(const InferContext& context) {
   const int64_t order = context.attributes().get_int("storage_order", 0);

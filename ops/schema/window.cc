@@ -162,6 +162,17 @@ Status resolve_axis(const Windows& windows, int i, int64_t input, WindowAxis& ax
   return Status::ok();
 }
 
+Status check_pads(const Windows& windows) {
+  for (int i = 0; i < windows.rank; ++i) {
+    const WindowAxis& axis = windows[i];
+    if (axis.pad_begin < axis.extent() && axis.pad_end < axis.extent()) continue;
+    return invalid_argument("pads of " + std::to_string(axis.pad_begin) + " and " +
+                            std::to_string(axis.pad_end) + " on spatial axis " + std::to_string(i) +
+                            " must be smaller than the window's " + std::to_string(axis.extent()));
+  }
+  return Status::ok();
+}
+
 Status parse_transposed_windows(const Attributes& attributes, int rank, const Dims* kernel_or_null,
                                 TransposedWindows& windows) {
   EDDY_RETURN_IF_ERROR(parse_windows(attributes, rank, kernel_or_null, windows.windows));

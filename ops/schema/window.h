@@ -56,6 +56,9 @@ struct Windows {
 Status parse_windows(const Attributes& attributes, int rank, const Dims* kernel_or_null,
                      Windows& windows);
 
+// Refuses paddings as wide as a window: one that lies in the padding alone has no value.
+Status check_pads(const Windows& windows);
+
 // Output size of one axis and, for SAME, its paddings (which it sets). `input` may be unknown: the
 // result then is unknown, or `input` itself where the window keeps sizes.
 Status resolve_axis(const Windows& windows, int i, int64_t input, WindowAxis& axis,

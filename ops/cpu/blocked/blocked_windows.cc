@@ -12,12 +12,17 @@ namespace {
 constexpr int64_t kPartWork = 32 << 10;
 constexpr int64_t kMaxParts = 64;
 
+// The most taps of a window that lie inside the input: the others, perhaps far more, are padding.
+int64_t max_live_taps(const Grid& grid) {
+  return std::min(grid.kernel[0], grid.input[0]) * std::min(grid.kernel[1], grid.input[1]);
+}
+
 // Parts of planes, then of a plane's rows.
 struct Partition {
   int64_t plane_sets, bands;
 
   Partition(const Grid& grid, int64_t num_planes) {
-    const int64_t work = grid.output_size * grid.kernel_size * num_planes;
+    const int64_t work = grid.output_size * max_live_taps(grid) * num_planes;
     const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, kMaxParts);
     plane_sets = std::max<int64_t>(std::min(wanted, num_planes), 1);
     bands = std::clamp<int64_t>(wanted / plane_sets, 1, std::max<int64_t>(grid.output[0], 1));
@@ -46,10 +51,10 @@ class PlaneRows {
       weights_ = call.weights->block(block);
       args_.start_or_null = call.weights->bias_or_null(block);
       args_.clamp_or_null = call.clamp_or_null;
-      live_weights_.resize(static_cast<size_t>(grid_.kernel_size * tiles.width));
+      live_weights_.resize(static_cast<size_t>(max_live_taps(grid_) * tiles.width));
     }
     args_.y_step = tiles.width;
-    taps_.resize(static_cast<size_t>(grid_.kernel_size));
+    taps_.resize(static_cast<size_t>(max_live_taps(grid_)));
     args_.taps = taps_.data();
   }
 
