@@ -12,7 +12,10 @@ namespace {
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Library& library, const OracleOptions& options)
-      : graph_(graph), options_(options), kernels_(graph, library), values_(graph.num_values()) {}
+      : graph_(graph),
+        options_(options),
+        kernels_(graph, library, options.kernels_or_null),
+        values_(graph.num_values()) {}
 
   Result<OracleResult> run(const NamedTensors& inputs) {
     for (uint32_t v = 0; v < graph_.num_values(); ++v) {

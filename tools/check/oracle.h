@@ -32,6 +32,8 @@ namespace eddy::check {
 struct OracleOptions {
   bool record_executions = true;
   uint64_t max_executions = 10'000'000;
+  // Instead of the library's, the reference kernels for one (ops/reference/reference_kernels.h).
+  const KernelRegistry* kernels_or_null = nullptr;
   // Callbacks for each region entered, and for the results of each execution of a node.
   std::function<void(RegionId)> on_region = {};
   std::function<void(NodeId, std::span<const Tensor>)> on_made = {};

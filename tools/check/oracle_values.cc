@@ -242,7 +242,7 @@ Result<const BoundKernel*> OracleKernels::kernel(NodeId id) {
   for (ValueId value : node.outputs) outputs.push_back(graph_.value(value).type);
   const KernelInit init{*node.op, node.attributes, node.opset_version, node.name,
                         inputs,   outputs,         constants};
-  EDDY_ASSIGN_OR_RETURN(kernel, library_.cpu_kernels().bind(init));
+  EDDY_ASSIGN_OR_RETURN(kernel, registry_.bind(init));
   return &kernel;
 }
 

@@ -18,8 +18,12 @@ namespace eddy::check {
 // Kernels of a graph's nodes; each is bound at its first use.
 class OracleKernels {
  public:
-  OracleKernels(const Graph& graph, const Library& library)
-      : graph_(graph), library_(library), kernels_(graph.num_nodes()) {}
+  // All outlive it; without a registry, the library's kernels.
+  OracleKernels(const Graph& graph, const Library& library, const KernelRegistry* registry_or_null)
+      : graph_(graph),
+        library_(library),
+        registry_(registry_or_null != nullptr ? *registry_or_null : library.cpu_kernels()),
+        kernels_(graph.num_nodes()) {}
 
   const Graph& graph() const { return graph_; }
   const Library& library() const { return library_; }
@@ -28,6 +32,7 @@ class OracleKernels {
  private:
   const Graph& graph_;
   const Library& library_;
+  const KernelRegistry& registry_;
   std::vector<BoundKernel> kernels_;  // by NodeId
 };
 

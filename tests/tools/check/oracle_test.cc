@@ -49,6 +49,16 @@ TEST_F(OracleTest, CarriedValuesAreAssignedAtOnce) {
   EXPECT_EQ(result.trips[0].trips, 3);
 }
 
+TEST_F(OracleTest, OperatorsRunByTheKernelsThatAreGiven) {
+  GraphBuilder b(library_.ops());
+  b.output("sum", b.op("Add", {b.scalar(1.0f), b.scalar(2.0f)}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  const KernelRegistry none;
+  const auto result = interpret(*graph, library_, {}, {.kernels_or_null = &none});
+  EXPECT_EQ(result.status().code(), StatusCode::kUnsupported) << result.status().to_string();
+}
+
 TEST_F(OracleTest, WorkBeforeTheTestRunsOnceMoreThanWorkAfterIt) {
   GraphBuilder b(library_.ops());
   const auto made = b.while_loop(
