@@ -15,8 +15,10 @@ Action add_bench(CLI::App& app) {
   app.add_option("SUITE", *suite, "what to measure")
       ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "peak"}))
       ->capture_default_str();
-  app.add_option("--models", arguments->models,
-                 "loops: the folder of its models; nets: a folder, each *.onnx file in it a case");
+  app.add_option(
+      "--models", arguments->models,
+      "loops: the folder of its models; nets: a folder, each *.onnx file in it a case, before "
+      "the networks that Eddy builds itself");
   app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--silero", arguments->silero, "the voice activity model");
   app.add_option("--filter", arguments->common.filter, "only cases with this in their names");
@@ -33,7 +35,8 @@ Action add_bench(CLI::App& app) {
       ->check(CLI::Range(0, 4096))
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--seed", nets->seed, "nets: what the random inputs are made from")
+  app.add_option("--seed", nets->seed,
+                 "nets: what the random inputs are made from, and weights of built networks")
       ->capture_default_str();
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";

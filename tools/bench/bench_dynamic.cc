@@ -1,40 +1,14 @@
 #include "tools/bench/bench_dynamic.h"
 
-#include <unistd.h>
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "examples/dynamic_models/model.h"
 #include "graph/io/export.h"
 #include "tools/bench/peak_memory.h"
+#include "tools/bench/scratch_folder.h"
 
 namespace eddy {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A file that goes when the object does.
-class ScratchFile {
- public:
-  explicit ScratchFile(const std::string& name) {
-    std::error_code error;
-    fs::path folder = fs::temp_directory_path(error);
-    if (error) folder = ".";
-    path_ = (folder / fmt::format("eddy_bench_{}_{}", getpid(), name)).string();
-  }
-  ~ScratchFile() {
-    std::error_code error;
-    fs::remove(path_, error);
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // One line of the table.
 struct Row {
@@ -108,8 +82,9 @@ class DynamicBench {
   Status add_row(const dynamic::Model& model) {
     suite_.console().progress(fmt::format("measuring {}, batch {}", model.name, model.batch));
     EDDY_ASSIGN_OR_RETURN(Graph graph, model.build(library_.ops()));
-    const ScratchFile file(model.name + ".onnx");
-    EDDY_RETURN_IF_ERROR(export_onnx(graph, file.path()));
+    EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
+    const std::string path = folder->file(model.name + ".onnx");
+    EDDY_RETURN_IF_ERROR(export_onnx(graph, path));
     SessionOptions options;
     options.num_threads = 1;
     EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library_, std::move(graph), options));
@@ -119,9 +94,9 @@ class DynamicBench {
     const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
 
     Row row{model.name, model.size, model.batch};
-    std::unique_ptr<OrtModel> rival = load_rival(file.path(), *run, row.rival_missing);
+    std::unique_ptr<OrtModel> rival = load_rival(path, *run, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
-    EDDY_RETURN_IF_ERROR(measure_peaks(row, file.path(), *run));
+    EDDY_RETURN_IF_ERROR(measure_peaks(row, path, *run));
     EDDY_ASSIGN_OR_RETURN(row.trips, count_trips(model, *run));
     EDDY_RETURN_IF_ERROR(check(model, row, *run, rival.get()));
     const std::string text = row_text(row);

@@ -6,10 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "examples/nets/net.h"
 #include "graph/base/check.h"
 #include "graph/base/random.h"
+#include "graph/io/export.h"
 #include "ops/reference/number.h"
 #include "runtime/cpu/worker_pool.h"
+#include "tools/bench/scratch_folder.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
 
@@ -47,6 +50,12 @@ Result<std::vector<fs::path>> find_nets(const std::string& folder) {
   std::ranges::sort(paths);
   return paths;
 }
+
+// A file to measure, and what it is fed; without inputs, random values.
+struct NetFile {
+  std::string name, path;
+  std::vector<std::pair<std::string, HostValue>> inputs = {};
+};
 
 // What to measure with, each number once, in the order given.
 std::vector<int> thread_counts(const std::vector<int>& given) {
@@ -93,7 +102,10 @@ Json row_json(const Row& row) {
 constexpr const char* kLine = "{:<22}{:>7}  {:<38}{:<38}{:>6}{:>8}";
 
 std::string header_text(uint64_t seed) {
-  return fmt::format("inputs: random, of seed {}; ratios: Eddy's time by ONNX Runtime's\n", seed) +
+  return fmt::format(
+             "inputs and built weights: random, of seed {}; ratios: Eddy's time by ONNX "
+             "Runtime's\n",
+             seed) +
          fmt::format(kLine, "model", "threads", "Eddy: best (median, 10 to 90 %)", "ONNX Runtime",
                      "best", "median");
 }
@@ -112,30 +124,64 @@ class NetsBench {
       : arguments_(arguments), suite_("nets", arguments.common, console, interrupts) {}
 
   Outcome run() {
-    if (arguments_.models.empty()) {
-      return Outcome::usage("bench nets wants --models DIR, a folder of ONNX files");
-    }
     EDDY_RETURN_IF_ERROR(suite_.open_rival());
-    EDDY_ASSIGN_OR_RETURN(const std::vector<fs::path> paths, find_nets(arguments_.models));
+    std::vector<fs::path> paths;
+    if (!arguments_.models.empty()) {
+      EDDY_ASSIGN_OR_RETURN(paths, find_nets(arguments_.models));
+    }
     for (const fs::path& path : paths) {
       if (!suite_.is_wanted(path.stem().string())) continue;
-      for (const int threads : thread_counts(arguments_.threads)) {
-        const Status status = add_row(path, threads);
-        if (!status.is_ok()) return Outcome::of_run(status);
-      }
+      Status status = add_rows({path.stem().string(), path.string()});
+      if (!status.is_ok()) return Outcome::of_run(std::move(status));
+    }
+    for (const nets::Recipe& recipe : nets::all_nets()) {
+      if (!suite_.is_wanted(recipe.name)) continue;
+      Status status = add_built(recipe);
+      if (!status.is_ok()) return Outcome::of_run(std::move(status));
     }
     Outcome outcome = suite_.finish();
     return has_measured_ || !first_failure_ ? outcome : *first_failure_;
   }
 
  private:
+  // The file goes when it is measured, so an interrupt is waited for until then.
+  Status add_built(const nets::Recipe& recipe) {
+    const Interrupts::Patience patience(suite_.interrupts());
+    EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
+    NetFile file{recipe.name, folder->file(recipe.name + std::string(".onnx"))};
+    suite_.console().progress(fmt::format("building {}", recipe.name));
+    const Status written = write(recipe, file);
+    EDDY_RETURN_IF_ERROR(check_interrupts());
+    return add_rows(file, written);
+  }
+
+  Status write(const nets::Recipe& recipe, NetFile& file) {
+    EDDY_ASSIGN_OR_RETURN(nets::Net net,
+                          recipe.build(library_.ops(), nets::Scale::kFull, arguments_.seed));
+    EDDY_RETURN_IF_ERROR(check_interrupts());
+    file.inputs = std::move(net.inputs);
+    return export_onnx(net.graph, file.path);
+  }
+
+  Status check_interrupts() const {
+    return suite_.interrupts().is_interrupted() ? cancelled("interrupted") : Status::ok();
+  }
+
+  // One for each number of threads. `ready`: what has gone wrong before.
+  Status add_rows(const NetFile& file, const Status& ready = Status::ok()) {
+    for (const int threads : thread_counts(arguments_.threads)) {
+      EDDY_RETURN_IF_ERROR(add_row(file, threads, ready));
+    }
+    return Status::ok();
+  }
+
   // Fails only when it is interrupted: whatever else goes wrong stands in the row.
-  Status add_row(const fs::path& path, int threads) {
-    Row row{path.stem().string(), threads, arguments_.seed};
+  Status add_row(const NetFile& file, int threads, const Status& ready) {
+    Row row{file.name, threads, arguments_.seed};
     row.rival_missing = suite_.rival_missing();
     suite_.console().progress(fmt::format("measuring {}, threads: {}", row.model, threads));
-    auto run = load(path.string(), threads);
-    Status status = run.is_ok() ? measure(row, path.string(), **run) : run.take_status();
+    auto run = ready.is_ok() ? load(file, threads) : ready;
+    Status status = run.is_ok() ? measure(row, file.path, **run) : run.take_status();
     if (status.code() == StatusCode::kCancelled) return status;
     if (status.is_ok()) {
       has_measured_ = true;
@@ -171,23 +217,34 @@ class NetsBench {
     return Status::ok();
   }
 
-  // A session with random inputs.
-  Result<std::unique_ptr<EddyRun>> load(const std::string& path, int threads) {
+  Result<std::unique_ptr<EddyRun>> load(const NetFile& file, int threads) {
     ModelArguments model_arguments;
     model_arguments.threads = threads;
-    EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model_arguments));
-    EDDY_ASSIGN_OR_RETURN(Model model, load_model(library_, path, options));
+    EDDY_ASSIGN_OR_RETURN(SessionOptions options, make_session_options(model_arguments));
+    options.check = [this] { return check_interrupts(); };
+    EDDY_ASSIGN_OR_RETURN(Model model, load_model(library_, file.path, options));
+    EDDY_ASSIGN_OR_RETURN(std::vector<HostValue> feed, make_feed(file, *model.session));
+    return EddyRun::make(std::move(model.session), std::move(feed));
+  }
+
+  Result<std::vector<HostValue>> make_feed(const NetFile& file, const Session& session) {
     Random random(arguments_.seed);
     std::vector<HostValue> feed;
-    for (const ValueDescription& input : model.session->inputs()) {
+    for (const ValueDescription& input : session.inputs()) {
+      const auto own =
+          std::ranges::find(file.inputs, input.name, [](const auto& named) { return named.first; });
+      if (own != file.inputs.end()) {
+        feed.push_back(own->second);
+        continue;
+      }
       if (!input.type.is_tensor() || !kNumberTypes.contains(input.type.tensor.element)) {
         return unsupported(fmt::format(
             "{}: input {} of type {} gets no random values; leave the model out with --filter",
-            path, input.name, input.text));
+            file.path, input.name, input.text));
       }
       EDDY_ASSIGN_OR_RETURN(feed.emplace_back(), random_value(input, random));
     }
-    return EddyRun::make(std::move(model.session), std::move(feed));
+    return feed;
   }
 
   // After one run; null, and the reason in the row, where there is no rival or it fails.

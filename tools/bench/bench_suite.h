@@ -51,7 +51,7 @@ class BenchSuite {
     return name.find(options_.filter) != std::string::npos;
   }
   Console& console() { return console_; }
-  Interrupts& interrupts() { return interrupts_; }
+  Interrupts& interrupts() const { return interrupts_; }
 
   // Samples of each contender, in rounds; `units` is the work of one run. A sample takes
   // `min_sample_ns` or one run, whichever is longer.
