@@ -97,9 +97,11 @@ Image ImageParts::average_pool(const Image& x, int64_t stride) {
 Image ImageParts::thin_out(const Image& x, bool from_second) {
   Image thick = x;
   if (from_second) {
-    const Value end = b_.int64s({x.size, x.size});
-    const Value rest = b_.op("Slice", {x.value, b_.int64s({1, 1}), end, b_.int64s({2, 3})});
-    thick.value = b_.op("Pad", {rest, b_.int64s({0, 0, 0, 0, 0, 0, 1, 1})});
+    // Padded before it is cut: ONNX Runtime makes a Pad before a pool the pool's own, also where
+    // its windows are then too small for that.
+    const Value padded = b_.op("Pad", {x.value, b_.int64s({0, 0, 0, 0, 0, 0, 1, 1})});
+    const Value end = b_.int64s({x.size + 1, x.size + 1});
+    thick.value = b_.op("Slice", {padded, b_.int64s({1, 1}), end, b_.int64s({2, 3})});
   }
   return pool("AveragePool", thick, {.stride = 2});
 }
