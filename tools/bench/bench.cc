@@ -2,6 +2,7 @@
 #include "tools/bench/bench_dynamic.h"
 #include "tools/bench/bench_loops.h"
 #include "tools/bench/bench_nets.h"
+#include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_speech.h"
 #include "tools/bench/peak_memory.h"
 #include "tools/command/number_check.h"
@@ -13,7 +14,7 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "peak"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "serve", "peak"}))
       ->capture_default_str();
   app.add_option(
       "--models", arguments->models,
@@ -38,6 +39,13 @@ Action add_bench(CLI::App& app) {
   app.add_option("--seed", nets->seed,
                  "nets: what the random inputs are made from, and weights of built networks")
       ->capture_default_str();
+  auto serve = std::make_shared<BenchServeArguments>();
+  app.add_option("--clients", serve->clients, "serve: numbers of clients")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024))
+      ->take_all()
+      ->allow_extra_args(false)
+      ->capture_default_str();
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";
   app.add_option("--model", peak->model, of_peak + "the model whose memory is measured");
@@ -49,7 +57,7 @@ Action add_bench(CLI::App& app) {
   auto fresh = std::make_shared<std::string>();
   app.add_option("--fresh", *fresh, "speech: what this process loads and runs, no more")
       ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
-  return [suite, arguments, nets, peak, fresh](Console& console, Interrupts& interrupts) {
+  return [suite, arguments, nets, serve, peak, fresh](Console& console, Interrupts& interrupts) {
     if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
     if (*suite == "speech") {
       return bench_speech({arguments->common, arguments->silero, *fresh, peak->contender}, console,
@@ -62,6 +70,10 @@ Action add_bench(CLI::App& app) {
       nets->models = arguments->models;
       nets->common = arguments->common;
       return bench_nets(*nets, console, interrupts);
+    }
+    if (*suite == "serve") {
+      serve->common = arguments->common;
+      return bench_serve(*serve, console, interrupts);
     }
     return bench_loops(*arguments, console, interrupts);
   };

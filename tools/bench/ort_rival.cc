@@ -1,6 +1,8 @@
 #include "tools/bench/ort_rival.h"
 
 #include <dlfcn.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -189,44 +191,60 @@ Result<OrtValue> OrtSession::tensor(const TensorView& view) const {
 
 Status OrtSession::run(std::span<const char* const> input_names,
                        std::span<const OrtValue* const> inputs,
-                       std::span<const char* const> output_names, std::span<OrtValue> outputs) {
+                       std::span<const char* const> output_names,
+                       std::span<OrtValue> outputs) const {
   using Run = void* (*)(void*, const void*, const char* const*, const void* const*, size_t,
                         const char* const*, size_t, void**);
   EDDY_CHECK(input_names.size() == inputs.size() && output_names.size() == outputs.size())
       << inputs.size() << " inputs and " << outputs.size() << " outputs";
-  raw_inputs_.clear();
-  for (const OrtValue* input : inputs) raw_inputs_.push_back(input->get());
+  std::vector<void*> raw(inputs.size() + outputs.size(), nullptr);
+  std::ranges::transform(inputs, raw.begin(), &OrtValue::get);
+  void** const raw_outputs = raw.data() + inputs.size();
   for (OrtValue& output : outputs) output = OrtValue();
-  raw_outputs_.assign(outputs.size(), nullptr);
-  Status status = library_.check(library_.at<Run>(kRun)(
-      session_, nullptr, input_names.data(), raw_inputs_.data(), raw_inputs_.size(),
-      output_names.data(), output_names.size(), raw_outputs_.data()));
-  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = OrtValue(library_, raw_outputs_[i]);
+  Status status = library_.check(
+      library_.at<Run>(kRun)(session_, nullptr, input_names.data(), raw.data(), inputs.size(),
+                             output_names.data(), output_names.size(), raw_outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = OrtValue(library_, raw_outputs[i]);
   return status;
 }
+
+struct OrtModel::Feed {
+  std::unique_ptr<OrtSession> session;
+  std::vector<std::string> names;  // of inputs, then of outputs
+  std::vector<const char*> input_names, output_names;
+  std::vector<OrtValue> inputs;
+  std::vector<const OrtValue*> input_pointers;
+};
+
+OrtModel::OrtModel(std::shared_ptr<const Feed> feed)
+    : feed_(std::move(feed)), outputs_(feed_->output_names.size()) {}
 
 Result<std::unique_ptr<OrtModel>> OrtModel::load(
     const OrtLibrary& library, const std::string& path, int num_threads,
     const std::vector<std::pair<std::string, const HostValue*>>& inputs,
     const std::vector<std::string>& outputs) {
-  std::unique_ptr<OrtModel> model(new OrtModel);
-  EDDY_ASSIGN_OR_RETURN(model->session_, OrtSession::load(library, path, num_threads));
+  const auto feed = std::make_shared<Feed>();
+  EDDY_ASSIGN_OR_RETURN(feed->session, OrtSession::load(library, path, num_threads));
   for (const auto& [name, value] : inputs) {
-    EDDY_ASSIGN_OR_RETURN(model->inputs_.emplace_back(), model->session_->tensor(value->view()));
-    model->names_.push_back(name);
+    EDDY_ASSIGN_OR_RETURN(feed->inputs.emplace_back(), feed->session->tensor(value->view()));
+    feed->names.push_back(name);
   }
-  model->names_.insert(model->names_.end(), outputs.begin(), outputs.end());
-  model->outputs_.resize(outputs.size());
-  for (size_t i = 0; i < model->names_.size(); ++i) {
+  feed->names.insert(feed->names.end(), outputs.begin(), outputs.end());
+  for (size_t i = 0; i < feed->names.size(); ++i) {
     const bool is_input = i < inputs.size();
-    (is_input ? model->input_names_ : model->output_names_).push_back(model->names_[i].c_str());
-    if (is_input) model->input_pointers_.push_back(&model->inputs_[i]);
+    (is_input ? feed->input_names : feed->output_names).push_back(feed->names[i].c_str());
+    if (is_input) feed->input_pointers.push_back(&feed->inputs[i]);
   }
-  return model;
+  return std::unique_ptr<OrtModel>(new OrtModel(feed));
+}
+
+std::unique_ptr<OrtModel> OrtModel::share() const {
+  return std::unique_ptr<OrtModel>(new OrtModel(feed_));
 }
 
 Status OrtModel::run() {
-  return session_->run(input_names_, input_pointers_, output_names_, outputs_);
+  return feed_->session->run(feed_->input_names, feed_->input_pointers, feed_->output_names,
+                             outputs_);
 }
 
 Result<std::vector<HostValue>> OrtModel::outputs() const {

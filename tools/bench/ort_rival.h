@@ -4,7 +4,7 @@
 // the few that are used here are called by their index (interface version 17).
 //
 // Errors: kNotFound with what is missing and where to get it; kRunFailed with the library's words.
-// Threads: one at a time.
+// Threads: a session runs on any number of them at a time, a model on one.
 #pragma once
 
 #include <memory>
@@ -75,7 +75,7 @@ class OrtSession {
   Result<OrtValue> tensor(const TensorView& view) const;
   // `outputs[i]` gets output `output_names[i]`; its previous value is released.
   Status run(std::span<const char* const> input_names, std::span<const OrtValue* const> inputs,
-             std::span<const char* const> output_names, std::span<OrtValue> outputs);
+             std::span<const char* const> output_names, std::span<OrtValue> outputs) const;
 
  private:
   explicit OrtSession(const OrtLibrary& library) : library_(library) {}
@@ -84,10 +84,9 @@ class OrtSession {
   const OrtLibrary& library_;
   void* session_ = nullptr;
   void* memory_info_ = nullptr;
-  std::vector<void*> raw_inputs_, raw_outputs_;  // of a run
 };
 
-// A session with one feed.
+// A feed of a session, which it may share with others.
 class OrtModel {
  public:
   // `library` and the inputs' memory must outlive the model.
@@ -95,19 +94,19 @@ class OrtModel {
       const OrtLibrary& library, const std::string& path, int num_threads,
       const std::vector<std::pair<std::string, const HostValue*>>& inputs,
       const std::vector<std::string>& outputs);
+  // Another one of the same session, with the same feed.
+  std::unique_ptr<OrtModel> share() const;
 
   // Its outputs are those of the last run.
   Status run();
   Result<std::vector<HostValue>> outputs() const;
 
  private:
-  OrtModel() = default;
+  struct Feed;
+  explicit OrtModel(std::shared_ptr<const Feed> feed);
 
-  std::unique_ptr<OrtSession> session_;
-  std::vector<std::string> names_;  // of inputs, then of outputs
-  std::vector<const char*> input_names_, output_names_;
-  std::vector<OrtValue> inputs_, outputs_;
-  std::vector<const OrtValue*> input_pointers_;
+  const std::shared_ptr<const Feed> feed_;
+  std::vector<OrtValue> outputs_;
 };
 
 }  // namespace eddy
