@@ -132,6 +132,7 @@ Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callba
 
 Status Call::wait() {
   EDDY_RETURN_IF_ERROR(state_->run.check_wait());
+  state_->run.help();
   state_->run.wait();
   if (!state_->has_run) return invalid_argument("no run of this Call was submitted yet");
   return state_->run.status();

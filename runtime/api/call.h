@@ -73,7 +73,8 @@ class Call {
   // in front may write the inputs, what is behind read the outputs.
   Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {});
 
-  // Blocks until no run is under way; the last one's result.
+  // Blocks until no run is under way; the last one's result. A run that no worker has begun yet may
+  // run here.
   Status wait();
   // Blocks for so long at most. True: no run is under way. Where wait() would be refused, it
   // returns at once.

@@ -4,52 +4,59 @@
 
 namespace eddy {
 
-CallbackThread::~CallbackThread() {
-  if (is_its_own_) return;
+void CallbackQueue::post(std::function<void()> callback, bool wakes) {
   {
-    std::lock_guard lock(mutex_);
-    is_ending_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
-}
-
-void CallbackThread::post(std::function<void()> callback) {
-  {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(callback));
   }
-  changed_.notify_one();
+  if (wakes) changed_.notify_one();
 }
 
-void CallbackThread::drain() {
+void CallbackQueue::help(const EndSignal& end) {
+  std::unique_lock lock(mutex_);
+  while (!end.is_set() && may_call()) call_first(lock);
+  const bool goes_on = may_call();
+  lock.unlock();
+  if (goes_on) changed_.notify_one();
+}
+
+void CallbackQueue::drain() {
   std::unique_lock lock(mutex_);
   drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
 }
 
-void CallbackThread::leave_to_itself() {
-  std::lock_guard lock(mutex_);
-  EDDY_CHECK(is_here() && queue_.empty()) << "a callback thread is left with callbacks to call";
-  is_its_own_ = true;
-  thread_.detach();
+void CallbackQueue::end() {
+  const std::lock_guard lock(mutex_);
+  is_ending_ = true;
+  changed_.notify_one();
 }
 
-void CallbackThread::loop() {
+void CallbackQueue::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return !queue_.empty() || is_ending_; });
+    changed_.wait(lock, [this] { return may_call() || (is_ending_ && queue_.empty()); });
     if (queue_.empty()) return;
-    std::function<void()> callback = std::move(queue_.front());
-    queue_.pop_front();
-    is_busy_ = true;
-    lock.unlock();
-    callback();
-    callback = nullptr;  // its captures go before the lock is taken again
-    if (is_its_own_) return delete this;
-    lock.lock();
-    is_busy_ = false;
-    if (queue_.empty()) drained_.notify_all();
+    call_first(lock);
   }
+}
+
+void CallbackQueue::call_first(std::unique_lock<std::mutex>& lock) {
+  std::function<void()> callback = std::move(queue_.front());
+  queue_.pop_front();
+  is_busy_ = true;
+  runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  lock.unlock();
+  callback();
+  callback = nullptr;  // its captures go before the lock is taken again
+  lock.lock();
+  runner_.store(std::thread::id(), std::memory_order_relaxed);
+  is_busy_ = false;
+  if (queue_.empty()) drained_.notify_all();
+}
+
+CallbackThread::~CallbackThread() {
+  queue_->end();
+  queue_->is_here() ? thread_.detach() : thread_.join();
 }
 
 std::unique_ptr<CallbackThread> CallbackThreads::take() {
@@ -76,18 +83,14 @@ SessionCallbacks::~SessionCallbacks() {
     std::lock_guard lock(mutex_);  // the last post() may still hold it
     thread = std::move(thread_or_null_);
   }
-  if (thread == nullptr) return;
-  if (thread->is_here()) {
-    thread.release()->leave_to_itself();
-  } else {
-    thread->drain();
-    threads_.give_back(std::move(thread));
-  }
+  if (thread == nullptr || thread->queue()->is_here()) return;
+  thread->queue()->drain();
+  threads_.give_back(std::move(thread));
 }
 
 bool SessionCallbacks::is_here() {
   std::lock_guard lock(mutex_);
-  return thread_or_null_ != nullptr && thread_or_null_->is_here();
+  return thread_or_null_ != nullptr && thread_or_null_->queue()->is_here();
 }
 
 void SessionCallbacks::prepare() {
@@ -95,11 +98,17 @@ void SessionCallbacks::prepare() {
   if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
 }
 
-void SessionCallbacks::post(std::function<void()> callback) {
+std::shared_ptr<CallbackQueue> SessionCallbacks::queue() {
+  std::lock_guard lock(mutex_);
+  EDDY_CHECK(thread_or_null_ != nullptr) << "a session without callbacks is helped with them";
+  return thread_or_null_->queue();
+}
+
+void SessionCallbacks::post(std::function<void()> callback, bool wakes) {
   // Posts under the lock: once the callback runs, this object may be destroyed.
   std::lock_guard lock(mutex_);
   if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
-  thread_or_null_->post(std::move(callback));
+  thread_or_null_->queue()->post(std::move(callback), wakes);
 }
 
 }  // namespace eddy

@@ -1,4 +1,5 @@
-// CallbackThread: one thread that calls users' callbacks, in the order in which they come.
+// CallbackThread: one thread that calls users' callbacks, in the order in which they come
+// (CallbackQueue), but for those that a thread calls which waits for them.
 // CallbackThreads: those that no session needs at the moment.
 // SessionCallbacks: a session's own one, from its first callback to its end.
 //
@@ -12,6 +13,7 @@
 // before post() has returned.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -20,24 +22,31 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/api/end_signal.h"
+
 namespace eddy {
 
-class CallbackThread {
+// Callbacks in the order in which they come, called one after the other: by the queue's thread, or
+// by one that waits for one of them.
+class CallbackQueue {
  public:
-  CallbackThread() : thread_([this] { loop(); }) {}
-  // Runs what is queued, then joins.
-  ~CallbackThread();
-  // The caller keeps the thread until post() has returned.
-  void post(std::function<void()> callback);
+  // Not `wakes`: the caller helps afterwards.
+  void post(std::function<void()> callback, bool wakes);
+  // Calls what is queued on this thread, where no other thread does, until `end` is set.
+  void help(const EndSignal& end);
   // Waits until nothing is queued or running.
   void drain();
-  // Whether the caller is inside a callback of this thread.
-  bool is_here() const { return std::this_thread::get_id() == thread_.get_id(); }
-  // Inside the last callback, by the owner, which lets go of it: the thread ends by itself.
-  void leave_to_itself();
+  // Whether the caller is inside a callback.
+  bool is_here() const {
+    return runner_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+  // loop() calls what is queued, and returns.
+  void end();
+  void loop();
 
  private:
-  void loop();
+  bool may_call() const { return !is_busy_ && !queue_.empty(); }
+  void call_first(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -45,8 +54,25 @@ class CallbackThread {
   std::deque<std::function<void()>> queue_;  // under the mutex
   bool is_busy_ = false;                     // under the mutex
   bool is_ending_ = false;                   // under the mutex
-  bool is_its_own_ = false;                  // the thread's own
-  std::thread thread_;                       // last: it uses all of the above
+  // The thread that is inside a callback. A thread finds itself there only if it is (relaxed).
+  std::atomic<std::thread::id> runner_{};
+};
+
+class CallbackThread {
+ public:
+  CallbackThread()
+      : queue_(std::make_shared<CallbackQueue>()), thread_([queue = queue_] { queue->loop(); }) {}
+  // Runs what is queued, then joins; inside a callback, behind which nothing may be queued, the
+  // thread ends by itself.
+  ~CallbackThread();
+  CallbackThread(const CallbackThread&) = delete;
+  CallbackThread& operator=(const CallbackThread&) = delete;
+
+  const std::shared_ptr<CallbackQueue>& queue() const { return queue_; }
+
+ private:
+  const std::shared_ptr<CallbackQueue> queue_;  // the thread's, too
+  std::thread thread_;
 };
 
 class CallbackThreads {
@@ -69,9 +95,11 @@ class SessionCallbacks {
   ~SessionCallbacks();
   // That post() will find a thread. Throws std::system_error where the system has none.
   void prepare();
-  void post(std::function<void()> callback);
+  void post(std::function<void()> callback, bool wakes = true);
   // Whether the caller is inside one of them.
   bool is_here();
+  // What a thread helps with that waits for a callback; the session may go meanwhile. Prepared.
+  std::shared_ptr<CallbackQueue> queue();
 
  private:
   CallbackThreads& threads_;

@@ -12,6 +12,9 @@ namespace {
 
 Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
 
+// The run that this thread has begun for its waiter, which is this thread, too.
+thread_local const Run* helped_here = nullptr;
+
 }  // namespace
 
 Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
@@ -36,6 +39,7 @@ Status Run::begin(const RunOptions& options, bool calls_back) {
   } else {
     EDDY_RETURN_IF_ERROR(begin_with_threads(options, calls_back));
   }
+  priority = options.priority;
   if (kind_ == Kind::kOnce) return Status::ok();
   state_or_null = &values_.state();
   // No stop of an earlier time counts.
@@ -163,10 +167,47 @@ bool Run::launch() noexcept {
   values_.begin();
   if (is_launched_here()) {
     state.runner().run_here(state.control);
+  } else if (core_.starts_on_workers()) {
+    send_worker();
   } else {
     state.runner().start(state.control);
   }
   return true;
+}
+
+// The worker may find that a thread that waits has come first; it takes another run then, or none.
+void Run::send_worker() noexcept {
+  Workers& workers = *core_.host().workers_or_null();
+  const std::shared_ptr<SessionRuns> runs = runs_;
+  if (!runs->make_ready(*this)) return;
+  workers.enqueue(&Run::take_ready, std::make_unique<std::shared_ptr<SessionRuns>>(runs).release());
+  runs->has_sent();
+}
+
+void Run::take_ready(void* context) {
+  const std::unique_ptr<std::shared_ptr<SessionRuns>> runs(
+      static_cast<std::shared_ptr<SessionRuns>*>(context));
+  RunEntry* const run = (*runs)->take_ready();
+  if (run == nullptr) return;
+  BoundRun& state = static_cast<Run*>(run)->values_.state();
+  state.runner().run_as_worker(state.control);
+}
+
+void Run::help() {
+  if (!runs_->claim(*this)) return;
+  BoundRun& state = values_.state();
+  state.runner().run_here(state.control);
+}
+
+void Run::help(const EndSignal& end) {
+  if (!runs_->claim(*this)) return;
+  // Afterwards the session may be gone.
+  const std::shared_ptr<CallbackQueue> callbacks = core_.callbacks.queue();
+  const Run* const outer = std::exchange(helped_here, this);
+  BoundRun& state = values_.state();
+  state.runner().run_here(state.control);
+  helped_here = outer;
+  callbacks->help(end);
 }
 
 void Run::on_complete(void* run) {
@@ -217,6 +258,7 @@ void Run::leave(Followers* followers_or_null) {
     gate = std::move(followers_or_null->gate);
     if (on_end) status = status_;
   }
+  const bool is_helped = helped_here == this;
   std::shared_ptr<void> keeper;
   const size_t num_holds = (on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
   RunEntry* const next = runs_->leave(*this, num_holds, keeper);
@@ -227,9 +269,9 @@ void Run::leave(Followers* followers_or_null) {
   if (!signal_.is_set()) signal_.set();
   // And this run, too.
   if (on_end) {
-    core.callbacks.post([on_end = std::move(on_end), status = std::move(status)]() mutable {
-      on_end(std::move(status));
-    });
+    core.callbacks.post([on_end = std::move(on_end),
+                         status = std::move(status)]() mutable { on_end(std::move(status)); },
+                        /*wakes=*/!is_helped);
   }
   if (next != nullptr) static_cast<Run*>(next)->start();
   if (keeper != nullptr) {

@@ -30,7 +30,7 @@ class Run : private RunEntry {
     kOnce,  // takes a state when it has its turn, and collects its outputs
     kKept,  // has a state from the beginning, where its values are bound
   };
-  // On the callback thread, once the run has ended; lets go of the session (SessionRuns::let_go()).
+  // Called as callbacks are, once the run has ended; lets go of the session (SessionRuns::let_go()).
   using OnEnd = std::function<void(Status)>;
 
   Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null);
@@ -52,6 +52,10 @@ class Run : private RunEntry {
   Status check_wait() const { return runs_->check_wait(signal_); }
   // Until it has ended. False: the deadline came first.
   bool wait(const Deadline& deadline = {}) { return runs_->wait(signal_, false, deadline); }
+  // By a thread that waits for a submitted run: runs it here where no worker has begun it yet.
+  void help();
+  // The same, and then calls what its session calls back, until `end` is set.
+  void help(const EndSignal& end);
   // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
   // Stops the session's runs in flight, and ends those that wait for their turn or stream; closing:
@@ -84,6 +88,8 @@ class Run : private RunEntry {
   bool is_launched_here() const;
   // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
   bool launch() noexcept;
+  void send_worker() noexcept;
+  static void take_ready(void* runs);
   static void on_complete(void* run);
   // It has run, or `why` says why it has not. Afterwards it may be gone.
   void end(Status why = Status::ok());

@@ -79,6 +79,7 @@ bool RunHandle::wait_for(std::chrono::nanoseconds timeout) {
 
 Status RunHandle::wait() {
   EDDY_RETURN_IF_ERROR(state_->runs->check_wait(state_->done));
+  if (state_->run) state_->run->help(state_->done);
   state_->runs->wait(state_->done, false);
   return state_->status;
 }

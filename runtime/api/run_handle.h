@@ -22,10 +22,11 @@ using RunCallback = std::function<void(Result<NamedTensors>)>;
 
 class RunHandle {
  public:
-  // Blocks until the run has ended and its callback has returned; the run's result.
+  // Blocks until the run has ended and its callback has returned; the run's result. A run that no
+  // worker has begun yet may run here, and be called back here.
   Status wait();
-  // Blocks for so long at most. True: wait() has its result at once. Where wait() would be refused,
-  // it returns at once.
+  // Blocks for so long at most, and runs nothing. True: wait() has its result at once. Where wait()
+  // would be refused, it returns at once.
   bool wait_for(std::chrono::nanoseconds timeout);
   bool is_done() const;
   void cancel();  // no effect once the run has ended; one that still waits ends at once

@@ -9,8 +9,9 @@
 //              hottest paths: no look-ups, no allocation, results in the caller's memory.
 //   run        one such run, with inputs by name, waited for. On an idle CPU session with a
 //              one-stream plan it runs on the calling thread, without any hand-off.
-//   run_async  the same, submitted: the callback is called exactly once, on the callback thread,
-//   run_on     also when the run fails, is cancelled or passes its deadline.
+//   run_async  the same, submitted: the callback is called exactly once, also when the run fails,
+//   run_on     is cancelled or passes its deadline: on the callback thread, or on one that waits
+//              for the run's handle. A session's callbacks come one after the other.
 //
 // Inputs may be borrowed memory; they are never written and must stay alive and unchanged until
 // the run ends. Where it is not aligned to the element's size the run reads a copy. A run takes

@@ -60,6 +60,10 @@ struct SessionCore {
   std::string placement;  // as text
 
   bool is_host_driven() const { return options.loops == Loops::kHost || !has_one_device(); }
+  // Submitted runs begin on the host's workers; else where the runner says.
+  bool starts_on_workers() const {
+    return !is_host_driven() && !host().needs_polling() && host().workers_or_null() != nullptr;
+  }
   std::unique_ptr<Executable> executable;
   std::unique_ptr<RunPool> run_pool;
 

@@ -45,6 +45,29 @@ RunEntry* RunList::pop_front() {
   return run;
 }
 
+RunList& RunQueue::of(const RunEntry& run) {
+  return lists_[kNumPriorities - 1 - static_cast<size_t>(run.priority)];
+}
+
+RunEntry* RunQueue::first_or_null() const {
+  for (const RunList& list : lists_) {
+    if (list.size() > 0) return list.first_or_null();
+  }
+  return nullptr;
+}
+
+RunEntry* RunQueue::pop_front() {
+  RunEntry* const run = first_or_null();
+  if (run != nullptr) erase(*run);
+  return run;
+}
+
+size_t RunQueue::size() const {
+  size_t size = 0;
+  for (const RunList& list : lists_) size += list.size();
+  return size;
+}
+
 bool Turns::try_take(RunEntry& run) {
   if (max_ != 0 && num_taken_ >= max_) return false;
   ++num_taken_;
@@ -168,6 +191,47 @@ void SessionRuns::reach(RunEntry& run, BoundRun& state) {
   if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);
 }
 
+bool SessionRuns::make_ready(RunEntry& run) {
+  std::lock_guard lock(mutex_);
+  EDDY_DCHECK(run.phase == RunPhase::kRunning && run.state_or_null != nullptr)
+      << "a run without a turn or state is ready";
+  turns_.in_flight.erase(run);
+  run.phase = RunPhase::kReady;
+  ready_.push_back(run);
+  if (num_sent_ >= ready_.size()) return false;
+  ++num_sent_;
+  ++num_sending_;
+  return true;
+}
+
+void SessionRuns::has_sent() {
+  std::unique_lock lock(mutex_);
+  --num_sending_;
+  settle(lock);
+}
+
+RunEntry* SessionRuns::take_ready() {
+  std::lock_guard lock(mutex_);
+  EDDY_CHECK(num_sent_ > 0) << "a worker comes that was not sent";
+  --num_sent_;
+  RunEntry* const run = ready_.pop_front();
+  if (run != nullptr) begin_ready(*run);
+  return run;
+}
+
+bool SessionRuns::claim(RunEntry& run) {
+  std::lock_guard lock(mutex_);
+  if (run.phase != RunPhase::kReady) return false;
+  ready_.erase(run);
+  begin_ready(run);
+  return true;
+}
+
+void SessionRuns::begin_ready(RunEntry& run) {
+  run.phase = RunPhase::kRunning;
+  turns_.in_flight.push_back(run);
+}
+
 // What stops a run reaches into its state.
 void SessionRuns::await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock) {
   if (run.num_stopping > 0) stopped_.wait(lock, [&run] { return run.num_stopping == 0; });
@@ -208,7 +272,8 @@ bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void>& keeper) {
   return true;
 }
 
-void SessionRuns::end_wait(RunEntry& run, RunList& list) {
+template <typename List>
+void SessionRuns::end_wait(RunEntry& run, List& list) {
   list.erase(run);
   run.waited_in = std::exchange(run.phase, RunPhase::kEnding);
   ++num_holds_;
@@ -227,9 +292,16 @@ bool SessionRuns::stop_waiting(RunEntry& run, StopReason reason) {
   return true;
 }
 
+template <typename Visit>
+void SessionRuns::for_each_begun(const Visit& visit) {
+  turns_.in_flight.for_each(visit);
+  ready_.for_each(visit);
+}
+
 // Whether it is to be stopped where it runs. Without a state it is as soon as it has one.
 bool SessionRuns::begin_stop(RunEntry& run, StopReason reason) {
-  if (run.phase != RunPhase::kRunning || run.stop != StopReason::kRunning) return false;
+  const bool has_begun = run.phase == RunPhase::kRunning || run.phase == RunPhase::kReady;
+  if (!has_begun || run.stop != StopReason::kRunning) return false;
   run.stop = reason;
   if (run.state_or_null == nullptr) return false;
   ++run.num_stopping;
@@ -261,15 +333,15 @@ RunList SessionRuns::stop_all(bool is_closing) {
   std::unique_lock lock(mutex_);
   is_closed_ = is_closed_ || is_closing;
   ++num_holds_;
-  for (RunEntry* run = turns_.in_flight.first_or_null(); run != nullptr; run = run->next_or_null) {
-    if (begin_stop(*run, StopReason::kCancelled)) running.push_back(run);
-  }
-  for (const RunList* const list : {&turns_.queue, &behind_}) {
-    while (RunEntry* const run = list->first_or_null()) {
-      stop_waiting(*run, StopReason::kCancelled);
-      ended.push_back(*run);
-    }
-  }
+  for_each_begun([&](RunEntry& run) {
+    if (begin_stop(run, StopReason::kCancelled)) running.push_back(&run);
+  });
+  const auto stop_first = [&](RunEntry& run) {
+    stop_waiting(run, StopReason::kCancelled);
+    ended.push_back(run);
+  };
+  while (RunEntry* const run = turns_.queue.first_or_null()) stop_first(*run);
+  while (RunEntry* const run = behind_.first_or_null()) stop_first(*run);
   stop_running(running, StopReason::kCancelled, std::move(lock));
   return ended;
 }
@@ -320,14 +392,16 @@ void SessionRuns::orphan(std::function<void()> end) {
 
 std::string SessionRuns::describe() {
   std::lock_guard lock(mutex_);
-  std::string text = std::to_string(turns_.in_flight.size()) + " run(s) in flight, " +
-                     std::to_string(turns_.queue.size()) + " waiting for their turn\n";
+  std::string text = std::to_string(turns_.in_flight.size() + ready_.size()) +
+                     " run(s) in flight, " + std::to_string(turns_.queue.size()) +
+                     " waiting for their turn\n";
   size_t number = 0;
-  for (const RunEntry* run = turns_.in_flight.first_or_null(); run != nullptr;
-       run = run->next_or_null) {
+  for_each_begun([&](const RunEntry& run) {
     text += "run " + std::to_string(number++) + ":\n";
-    text += run->state_or_null == nullptr ? "  about to start\n" : run->state_or_null->describe();
-  }
+    text += run.phase == RunPhase::kReady  ? "  waits for a worker\n"
+            : run.state_or_null == nullptr ? "  about to start\n"
+                                           : run.state_or_null->describe();
+  });
   return text;
 }
 

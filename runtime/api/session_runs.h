@@ -7,9 +7,13 @@
 //                                                                          kRunning
 //   kBehindStream behind     its stream comes to it                        kQueued | kRunning
 //                            it is stopped, or the session was closed      kEnding
-//   kQueued       queue      a turn comes free, in the order of coming     kRunning
+//   kQueued       queue      a turn comes free: by priority, then in the   kRunning
+//                            order of coming
 //                            it is stopped                                 kEnding
-//   kRunning      in flight  its last strand has ended, or it cannot start kEnding, or at once
+//   kReady        ready      a worker takes it, likewise, or a thread      kRunning
+//                            that waits for it does
+//   kRunning      in flight  it has to be started by a worker              kReady
+//                            its last strand has ended, or it cannot start kEnding, or at once
 //                                                                          kEnded (keeps its state)
 //   kEnding                  Run::end() has given everything back          kEnded
 //
@@ -23,6 +27,7 @@
 // and leaves with one locked section each.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -34,6 +39,7 @@
 
 #include "runtime/api/end_signal.h"
 #include "runtime/api/fork_guard.h"
+#include "runtime/api/run_options.h"
 #include "runtime/execute/run_pool.h"
 
 namespace eddy {
@@ -44,7 +50,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 // From now on; none where it is further than the clock counts.
 Deadline deadline_in(std::chrono::nanoseconds timeout);
 
-enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kRunning, kEnding };
+enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kReady, kRunning, kEnding };
 
 // The place of a run in a stream. Under the mutex; null: the run was stopped there.
 struct StreamEntry {
@@ -56,6 +62,7 @@ struct StreamEntry {
 struct RunEntry {
   // Set by the run, while it has ended.
   bool is_waited_for = false;  // a thread waits for its turn, and launches it
+  Priority priority = Priority::kNormal;
   Deadline deadline;
   BoundRun* state_or_null = nullptr;  // where a stop reaches it; null: it has none yet
 
@@ -81,11 +88,35 @@ class RunList {
   RunEntry* first_or_null() const { return first_; }
   RunEntry* pop_front();
   size_t size() const { return size_; }
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (RunEntry* run = first_; run != nullptr; run = run->next_or_null) visit(*run);
+  }
 
  private:
   RunEntry* first_ = nullptr;
   RunEntry* last_ = nullptr;
   size_t size_ = 0;
+};
+
+// Runs of each priority in the order of coming.
+class RunQueue {
+ public:
+  void push_back(RunEntry& run) { of(run).push_back(run); }
+  void erase(RunEntry& run) { of(run).erase(run); }
+  // Of the highest priority.
+  RunEntry* first_or_null() const;
+  RunEntry* pop_front();
+  size_t size() const;
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const RunList& list : lists_) list.for_each(visit);
+  }
+
+ private:
+  RunList& of(const RunEntry& run);
+
+  std::array<RunList, kNumPriorities> lists_;  // the highest first
 };
 
 // Turns: at most so many runs are in flight; the others wait in a queue. Not locked.
@@ -98,7 +129,7 @@ class Turns {
   RunEntry* pass();
 
   RunList in_flight;
-  RunList queue;  // empty while a turn is free
+  RunQueue queue;  // empty while a turn is free
   size_t num_taken() const { return num_taken_; }
 
  private:
@@ -149,6 +180,15 @@ class SessionRuns {
   Arrival leave_stream(StreamEntry& place);
   // A run with a turn has its state, where stops reach it from now on.
   void reach(RunEntry& run, BoundRun& state);
+  // A run with a turn is to be started by a worker. True: the caller sends a worker for
+  // take_ready(), and calls has_sent(), before which the session does not go; the run may have
+  // ended by then. False: one is on its way.
+  bool make_ready(RunEntry& run);
+  void has_sent();
+  // By a worker that was sent: null where another thread has come first.
+  RunEntry* take_ready();
+  // By a thread that waits for it. True: it starts the run.
+  bool claim(RunEntry& run);
   // No stop reaches the run any more; it still has its turn.
   void withdraw(RunEntry& run);
   // The run has ended, and its turn is the next one's, which is returned. Holds the session
@@ -177,7 +217,11 @@ class SessionRuns {
   Status may_wait() const;
   Status may_enter(RunEntry& run, RunPhase where);
   Admission admit(RunEntry& run, Status& why);
-  void end_wait(RunEntry& run, RunList& list);
+  void begin_ready(RunEntry& run);
+  template <typename Visit>
+  void for_each_begun(const Visit& visit);
+  template <typename List>
+  void end_wait(RunEntry& run, List& list);
   bool stop_waiting(RunEntry& run, StopReason reason);
   bool begin_stop(RunEntry& run, StopReason reason);
   void stop_running(std::span<RunEntry* const> runs, StopReason reason,
@@ -185,7 +229,7 @@ class SessionRuns {
   void await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock);
   bool is_unused() const {
     return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
-           num_holds_ == 0;
+           num_holds_ == 0 && num_sending_ == 0;
   }
   void settle(std::unique_lock<std::mutex>& lock);
 
@@ -194,6 +238,9 @@ class SessionRuns {
   std::mutex mutex_;
   // Under the mutex.
   Turns turns_;
+  RunQueue ready_;          // with turns
+  size_t num_sent_ = 0;     // workers on their way, one for each of ready_ at least
+  size_t num_sending_ = 0;  // threads between make_ready() and has_sent()
   RunList behind_;
   size_t num_places_ = 0;  // in streams; runs that were stopped there have left theirs behind
   size_t num_holds_ = 0;

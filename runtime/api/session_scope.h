@@ -1,7 +1,7 @@
 // SessionScope: marks the current thread as running a session's host function or callback, so
 // that waiting there for a run that needs this very thread is refused instead of deadlocking.
 //
-// A callback stands on its session's own callback thread: only that session's runs need it. A
+// A session calls back on one thread at a time: only that session's runs need a callback's. A
 // host function stands on threads that sessions may share (SharedThreads): runs of all of these
 // need them.
 #pragma once

@@ -34,6 +34,11 @@ void CpuStrands::run_here(RunControl& control) {
   execute(0, /*is_pool_thread=*/false);
 }
 
+void CpuStrands::run_as_worker(RunControl& control) {
+  prepare(control);
+  execute(0, /*is_pool_thread=*/true);
+}
+
 void CpuStrands::enqueue(uint32_t strand) {
   EDDY_DCHECK(strand < tasks_.size()) << "strand " << strand << " of " << tasks_.size();
   set_state(strand, StrandState::kQueued);

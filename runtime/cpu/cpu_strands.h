@@ -22,6 +22,7 @@ class CpuStrands : public RunningStrands {
 
   void start(RunControl& control) override;
   void run_here(RunControl& control) override;
+  void run_as_worker(RunControl& control) override;
 
  private:
   struct Worker;  // a thread that executes one of the strands

@@ -185,6 +185,8 @@ class StrandRunner {
   // With the main strand on the calling thread. It returns when that strand has ended, waits for
   // another or gave way; on_complete is called when all is done (often before it returns).
   virtual void run_here(RunControl& control) = 0;
+  // The same on one of the device's workers, which gives way to what waits for one.
+  virtual void run_as_worker(RunControl& control) { run_here(control); }
   // A glimpse, from any thread.
   virtual StrandState strand_state(uint32_t strand) const = 0;
   // The driver's stream to which the work of one of the machine's is issued; null where there is
