@@ -102,8 +102,6 @@ bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
 
 }  // namespace
 
-// The place to split big products over workers is here, by rows of A in fixed blocks: no bit
-// changes, because every sum keeps its order.
 void gemm(const GemmArgs& g) {
   EDDY_DCHECK(g.m >= 0 && g.n >= 0 && g.k >= 0) << g.m << " x " << g.n << " x " << g.k;
   if (g.m == 0 || g.n == 0) return;
@@ -170,7 +168,8 @@ void PackedMatrix::multiply(const Product& product) const {
   if (product.m == 0) return;
   // One block when the panel is read once anyway.
   const int64_t block = product.m <= tiles_.max_rows ? std::max<int64_t>(k_, 1) : kDepthBlock;
-  for (int64_t p = 0; p < num_panels(); ++p) {
+  const int64_t end_panel = std::min(product.end_panel, num_panels());
+  for (int64_t p = product.first_panel; p < end_panel; ++p) {
     multiply_panel(product, p, 0, std::min(block, k_), product.accumulate);
     for (int64_t first = block; first < k_; first += block) {
       multiply_panel(product, p, first, std::min(block, k_ - first), true);

@@ -60,6 +60,8 @@ class PackedMatrix {
     int64_t c_row = 0;
     const float* bias_or_null = nullptr;
     bool accumulate = false;
+    // Of these panels' columns only.
+    int64_t first_panel = 0, end_panel = INT64_MAX;
   };
   void multiply(const Product& product) const;
 

@@ -24,34 +24,80 @@ int64_t product_of(const int64_t* dims, int count) {
 
 int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
 
-// A[..., m, k] times one constant B[k, n]: rows [first, end) of all of A's.
-bool run_packed_rows(const KernelArgs& args, int64_t first, int64_t end) {
-  const PackedMatrix& b = *static_cast<const PackedState&>(*args.state).matrix;
+// Tiles are products of about so many terms each, hundreds of microseconds. Where rows are few, the
+// time goes to reading B: an element of it counts as so many terms at least.
+constexpr int64_t kTileTerms = 4'000'000;
+constexpr int64_t kMinTerms = 16;
+constexpr int64_t kRowStep = 24;  // whole register tiles
+
+// How a product by a packed B is cut into tiles: into rows of the result, or into panels of its
+// columns, whichever are more.
+class ProductTiles {
+ public:
+  ProductTiles(int64_t num_rows, const PackedMatrix& b) : num_rows_(num_rows), b_(b) {
+    const int64_t row_terms = std::max<int64_t>(b.depth() * b.columns(), 1);
+    const int64_t wanted_rows = (kTileTerms / row_terms + kRowStep - 1) / kRowStep * kRowStep;
+    const cpu::Tiles rows = {num_rows, std::max(wanted_rows, kRowStep)};
+    const cpu::Tiles panels = cpu::Tiles::of(
+        b.num_panels(), b.depth() * width() * std::max(num_rows, kMinTerms), kTileTerms);
+    is_by_rows_ = rows.count() >= panels.count();
+    tiles_ = is_by_rows_ ? rows : panels;
+  }
+  const cpu::Tiles& tiles() const { return tiles_; }
+
+  // Rows and columns of the result.
+  struct Part {
+    int64_t first_row, end_row;
+    int64_t first_panel, end_panel;
+    int64_t first_column, end_column;
+  };
+  Part part(int64_t first, int64_t end) const {
+    if (is_by_rows_) return {first, end, 0, b_.num_panels(), 0, b_.columns()};
+    return {0, num_rows_, first, end, first * width(), std::min(end * width(), b_.columns())};
+  }
+
+ private:
+  int64_t width() const { return b_.tiles().panel_width(); }
+
+  int64_t num_rows_;
+  const PackedMatrix& b_;
+  bool is_by_rows_;
+  cpu::Tiles tiles_;
+};
+
+const PackedMatrix& packed_of(const KernelArgs& args) {
+  return *static_cast<const PackedState&>(*args.state).matrix;
+}
+
+// A[..., m, k] times one constant B[k, n], all of A's rows as one m.
+ProductTiles product_of_packed(const KernelArgs& args) {
+  return {num_rows(args.inputs[0]), packed_of(args)};
+}
+cpu::Tiles tiles_of_packed(const KernelArgs& args) { return product_of_packed(args).tiles(); }
+
+bool run_packed(const KernelArgs& args, int64_t first, int64_t end) {
+  const PackedMatrix& b = packed_of(args);
   const TensorView& a = args.inputs[0];
   const int64_t k = b.depth(), n = b.columns();
   EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == k) << "A does not have " << k << " columns";
-  b.multiply({.m = end - first,
-              .a = a.as<float>() + first * k,
+  const ProductTiles::Part part = product_of_packed(args).part(first, end);
+  b.multiply({.m = part.end_row - part.first_row,
+              .a = a.as<float>() + part.first_row * k,
               .a_row = k,
-              .c = args.outputs[0].mutable_as<float>() + first * n,
-              .c_row = n});
+              .c = args.outputs[0].mutable_as<float>() + part.first_row * n,
+              .c_row = n,
+              .first_panel = part.first_panel,
+              .end_panel = part.end_panel});
   return true;
 }
 bool run_packed_matmul(const KernelArgs& args) {
-  return run_packed_rows(args, 0, num_rows(args.inputs[0]));
-}
-
-// Tiles of rows: products of about so many terms each, hundreds of microseconds.
-constexpr int64_t kTileTerms = 4'000'000;
-constexpr int64_t kRowStep = 24;  // whole register tiles
-
-cpu::Tiles tiles_of_rows(int64_t num_rows, const PackedMatrix& b) {
-  const int64_t wanted = kTileTerms / std::max<int64_t>(b.depth() * b.columns(), 1);
-  return {num_rows, std::max<int64_t>((wanted + kRowStep - 1) / kRowStep * kRowStep, kRowStep)};
-}
-cpu::Tiles tiles_of_packed(const KernelArgs& args) {
-  return tiles_of_rows(num_rows(args.inputs[0]),
-                       *static_cast<const PackedState&>(*args.state).matrix);
+  const PackedMatrix& b = packed_of(args);
+  b.multiply({.m = num_rows(args.inputs[0]),
+              .a = args.inputs[0].as<float>(),
+              .a_row = b.depth(),
+              .c = args.outputs[0].mutable_as<float>(),
+              .c_row = b.columns()});
+  return true;
 }
 
 // Products [first, end) of a batch.
@@ -111,10 +157,10 @@ bool has_tiles_of_batches(const KernelInit& init) {
   return tiles_of_batches(p).count() > 1;
 }
 
-// Whether the rows of A (or of the result) are known to be few.
+// Whether the product is known to be small, by the rows of A (or of the result).
 bool is_one_tile(const TensorType& a, const PackedMatrix& b) {
   if (!a.is_static() || a.dims.rank() == 0) return false;
-  return tiles_of_rows(product_of(a.dims.begin(), a.dims.rank() - 1), b).count() < 2;
+  return ProductTiles(product_of(a.dims.begin(), a.dims.rank() - 1), b).tiles().count() < 2;
 }
 
 Result<BoundKernel> bind_matmul(const KernelInit& init) {
@@ -130,7 +176,7 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   kernel.unread_constants = 1 << 1;
   kernel.run = run_packed_matmul;
   if (!is_one_tile(init.inputs[0].tensor, *state->matrix)) {
-    cpu::set_tiles<tiles_of_packed, run_packed_rows>(kernel);
+    cpu::set_tiles<tiles_of_packed, run_packed>(kernel);
   }
   kernel.state = std::move(state);
   return kernel;
@@ -164,16 +210,20 @@ struct Addend {
   float at(int64_t i, int64_t j) const { return data[i * row_step + j * column_step]; }
 };
 
-// Rows [first, first + m) of the result.
-void multiply(const GemmState& s, const KernelArgs& args, int64_t first, int64_t m,
+using Part = ProductTiles::Part;
+
+// A part of the result.
+void multiply(const GemmState& s, const KernelArgs& args, const Part& part,
               const float* bias_or_null, bool accumulate) {
   const TensorView &a = args.inputs[0], &y = args.outputs[0];
   const int64_t rows = y.dims[0], n = y.dims[1], k = a.dims[s.transpose_a ? 0 : 1];
+  const int64_t m = part.end_row - part.first_row;
   EDDY_DCHECK(a.rank == 2 && y.rank == 2 && a.dims[s.transpose_a ? 1 : 0] == rows)
       << "A does not have " << rows << " rows";
-  EDDY_DCHECK(first >= 0 && first + m <= rows) << m << " rows from " << first << " of " << rows;
-  const float* const from = a.as<float>() + first * (s.transpose_a ? 1 : k);
-  float* const out = y.mutable_as<float>() + first * n;
+  EDDY_DCHECK(part.first_row >= 0 && part.end_row <= rows)
+      << m << " rows from " << part.first_row << " of " << rows;
+  const float* const from = a.as<float>() + part.first_row * (s.transpose_a ? 1 : k);
+  float* const out = y.mutable_as<float>() + part.first_row * n;
   if (s.b_or_null) {
     EDDY_DCHECK(s.b_or_null->depth() == k && s.b_or_null->columns() == n)
         << "B was packed for another product";
@@ -184,7 +234,9 @@ void multiply(const GemmState& s, const KernelArgs& args, int64_t first, int64_t
                            .c = out,
                            .c_row = n,
                            .bias_or_null = bias_or_null,
-                           .accumulate = accumulate});
+                           .accumulate = accumulate,
+                           .first_panel = part.first_panel,
+                           .end_panel = part.end_panel});
     return;
   }
   cpu::gemm({.m = m,
@@ -204,7 +256,7 @@ void multiply(const GemmState& s, const KernelArgs& args, int64_t first, int64_t
 
 // y = alpha * A * B + beta * C. Without alpha, C is where the sums begin: as a bias where it is a
 // row, else as what the result holds before.
-bool run_gemm_rows(const KernelArgs& args, int64_t first, int64_t end) {
+bool run_gemm_part(const KernelArgs& args, const Part& part) {
   const auto& s = static_cast<const GemmState&>(*args.state);
   const TensorView& y = args.outputs[0];
   const int64_t n = y.dims[1];
@@ -213,26 +265,34 @@ bool run_gemm_rows(const KernelArgs& args, int64_t first, int64_t end) {
   if (s.alpha == 1) {
     const bool is_bias = c.data && c.is_row && s.beta == 1;
     const bool accumulate = c.data && !is_bias;
-    for (int64_t i = first; accumulate && i < end; ++i) {
-      for (int64_t j = 0; j < n; ++j) out[i * n + j] = s.beta * c.at(i, j);
+    for (int64_t i = part.first_row; accumulate && i < part.end_row; ++i) {
+      for (int64_t j = part.first_column; j < part.end_column; ++j) {
+        out[i * n + j] = s.beta * c.at(i, j);
+      }
     }
-    multiply(s, args, first, end - first, is_bias ? c.data : nullptr, accumulate);
+    multiply(s, args, part, is_bias ? c.data : nullptr, accumulate);
     return true;
   }
-  multiply(s, args, first, end - first, nullptr, false);
-  for (int64_t i = first; i < end; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
+  multiply(s, args, part, nullptr, false);
+  for (int64_t i = part.first_row; i < part.end_row; ++i) {
+    for (int64_t j = part.first_column; j < part.end_column; ++j) {
       out[i * n + j] = s.alpha * out[i * n + j] + (c.data ? s.beta * c.at(i, j) : 0.0f);
     }
   }
   return true;
 }
 
-bool run_gemm(const KernelArgs& args) { return run_gemm_rows(args, 0, args.outputs[0].dims[0]); }
+bool run_gemm(const KernelArgs& args) {
+  const TensorView& y = args.outputs[0];
+  return run_gemm_part(args, {0, y.dims[0], 0, INT64_MAX, 0, y.dims[1]});
+}
 
-cpu::Tiles tiles_of_gemm(const KernelArgs& args) {
-  const PackedMatrix& b = *static_cast<const GemmState&>(*args.state).b_or_null;
-  return tiles_of_rows(args.outputs[0].dims[0], b);
+ProductTiles product_of_gemm(const KernelArgs& args) {
+  return {args.outputs[0].dims[0], *static_cast<const GemmState&>(*args.state).b_or_null};
+}
+cpu::Tiles tiles_of_gemm(const KernelArgs& args) { return product_of_gemm(args).tiles(); }
+bool run_gemm_tile(const KernelArgs& args, int64_t first, int64_t end) {
+  return run_gemm_part(args, product_of_gemm(args).part(first, end));
 }
 
 Result<BoundKernel> bind_gemm(const KernelInit& init) {
@@ -254,7 +314,7 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   if (state->b_or_null) kernel.unread_constants = 1 << 1;
   kernel.run = run_gemm;
   if (state->b_or_null && !is_one_tile(init.outputs[0].tensor, *state->b_or_null)) {
-    cpu::set_tiles<tiles_of_gemm, run_gemm_rows>(kernel);
+    cpu::set_tiles<tiles_of_gemm, run_gemm_tile>(kernel);
   }
   kernel.state = std::move(state);
   return kernel;

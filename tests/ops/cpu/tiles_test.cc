@@ -104,6 +104,29 @@ TEST_F(TilesOfKernelsTest, Products) {
   }
 }
 
+// By panels of columns, of which the last is narrow.
+TEST_F(TilesOfKernelsTest, ProductsOfFewRows) {
+  for (const int64_t rows : {1, 5, 130}) {
+    OpCall product = call("MatMul", {floats({rows, 700}), floats({700, 1001})});
+    product.constant_inputs = 2;
+    check(product);
+  }
+  for (const float alpha : {1.0f, 0.5f}) {
+    for (const int64_t transpose : {0, 1}) {
+      const Dims a = transpose != 0 ? Dims{700, 3} : Dims{3, 700};
+      for (const Dims& c : {Dims{1001}, Dims{3, 1}, Dims{3, 1001}}) {
+        OpCall gemm = call("Gemm", {floats(a), floats({1001, 700}), floats(c)},
+                           {{"transA", transpose},
+                            {"transB", int64_t{1}},
+                            {"alpha", alpha},
+                            {"beta", 0.5f + alpha}});
+        gemm.constant_inputs = 2;
+        check(gemm);
+      }
+    }
+  }
+}
+
 TEST_F(TilesOfKernelsTest, PairsOfElements) {
   check(call("Add", {floats({3, 50'001}), floats({3, 50'001})}), 0, 0);
   check(call("Mul", {floats({3, 50'001}), floats({1})}), 0, 0);
