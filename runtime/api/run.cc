@@ -178,10 +178,12 @@ bool Run::launch() noexcept {
 // The worker may find that a thread that waits has come first; it takes another run then, or none.
 void Run::send_worker() noexcept {
   Workers& workers = *core_.host().workers_or_null();
-  const std::shared_ptr<SessionRuns> runs = runs_;
-  if (!runs->make_ready(*this)) return;
-  workers.enqueue(&Run::take_ready, std::make_unique<std::shared_ptr<SessionRuns>>(runs).release());
-  runs->has_sent();
+  const std::shared_ptr<SessionRuns> runs = runs_;  // the run may be gone when this returns
+  runs->make_ready(*this, [&] {
+    auto own = std::make_unique<std::shared_ptr<SessionRuns>>(runs);
+    workers.enqueue(&Run::take_ready, own.get());
+    [[maybe_unused]] const auto* of_the_worker = own.release();
+  });
 }
 
 void Run::take_ready(void* context) {

@@ -191,23 +191,16 @@ void SessionRuns::reach(RunEntry& run, BoundRun& state) {
   if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);
 }
 
-bool SessionRuns::make_ready(RunEntry& run) {
+void SessionRuns::make_ready(RunEntry& run, const std::function<void()>& send) {
   std::lock_guard lock(mutex_);
   EDDY_DCHECK(run.phase == RunPhase::kRunning && run.state_or_null != nullptr)
       << "a run without a turn or state is ready";
   turns_.in_flight.erase(run);
   run.phase = RunPhase::kReady;
   ready_.push_back(run);
-  if (num_sent_ >= ready_.size()) return false;
+  if (num_sent_ >= ready_.size()) return;
   ++num_sent_;
-  ++num_sending_;
-  return true;
-}
-
-void SessionRuns::has_sent() {
-  std::unique_lock lock(mutex_);
-  --num_sending_;
-  settle(lock);
+  send();
 }
 
 RunEntry* SessionRuns::take_ready() {

@@ -180,11 +180,10 @@ class SessionRuns {
   Arrival leave_stream(StreamEntry& place);
   // A run with a turn has its state, where stops reach it from now on.
   void reach(RunEntry& run, BoundRun& state);
-  // A run with a turn is to be started by a worker. True: the caller sends a worker for
-  // take_ready(), and calls has_sent(), before which the session does not go; the run may have
-  // ended by then. False: one is on its way.
-  bool make_ready(RunEntry& run);
-  void has_sent();
+  // A run with a turn and state is to be started by a worker: calls `send`, unless one is on its
+  // way, which sends a worker for take_ready(). Under the lock, so that the run, and with it the
+  // session, does not go before the worker is sent.
+  void make_ready(RunEntry& run, const std::function<void()>& send);
   // By a worker that was sent: null where another thread has come first.
   RunEntry* take_ready();
   // By a thread that waits for it. True: it starts the run.
@@ -229,7 +228,7 @@ class SessionRuns {
   void await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock);
   bool is_unused() const {
     return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
-           num_holds_ == 0 && num_sending_ == 0;
+           num_holds_ == 0;
   }
   void settle(std::unique_lock<std::mutex>& lock);
 
@@ -238,9 +237,8 @@ class SessionRuns {
   std::mutex mutex_;
   // Under the mutex.
   Turns turns_;
-  RunQueue ready_;          // with turns
-  size_t num_sent_ = 0;     // workers on their way, one for each of ready_ at least
-  size_t num_sending_ = 0;  // threads between make_ready() and has_sent()
+  RunQueue ready_;       // with turns
+  size_t num_sent_ = 0;  // workers on their way, one for each of ready_ at least
   RunList behind_;
   size_t num_places_ = 0;  // in streams; runs that were stopped there have left theirs behind
   size_t num_holds_ = 0;

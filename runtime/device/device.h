@@ -114,6 +114,7 @@ class Allocator : public BufferOwner {
 class Workers {
  public:
   virtual ~Workers() = default;
+  // Returns before the call is made, or while another thread makes it.
   virtual void enqueue(void (*run)(void* context), void* context) = 0;
   // The same for a part of a call of which more may come at once: the thread that runs it looks for
   // the next a while before it sleeps.
