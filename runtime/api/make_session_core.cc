@@ -269,7 +269,24 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
                          : Result<Graph>(std::move(graph));
 }
 
+Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options,
+                                StepLog& log) {
+  const size_t num_given = graph.num_nodes();
+  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
+  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
+  log.done("simplified " + count_text(num_given, "node") + " to " +
+           std::to_string(ready.num_nodes()));
+  return ready;
+}
+
 }  // namespace
+
+Result<Graph> make_graph_to_run(const Library& library, Graph graph,
+                                const SessionOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_options(options));
+  StepLog log(options);
+  return make_graph_to_run(library, std::move(graph), options, log);
+}
 
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
                                                        const SessionOptions& options) {
@@ -280,12 +297,8 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   const auto check = [&options] { return options.check ? options.check() : Status::ok(); };
   EDDY_RETURN_IF_ERROR(check());
   StepLog log(options);
-  const size_t num_given = graph.num_nodes();
-  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
-  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
+  EDDY_ASSIGN_OR_RETURN(Graph ready, make_graph_to_run(library, std::move(graph), options, log));
   auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
-  log.done("simplified " + count_text(num_given, "node") + " to " +
-           std::to_string(core->graph.num_nodes()));
   EDDY_RETURN_IF_ERROR(make_devices(*core));
   PlanOptions planning = plan_options(options, core->host().num_workers());
   EDDY_RETURN_IF_ERROR(place_graph(*core, planning));

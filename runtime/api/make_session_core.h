@@ -21,6 +21,9 @@
 
 namespace eddy {
 
+// The first of the steps. What the options' hooks throw goes through.
+Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options);
+
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
                                                        const SessionOptions& options);
 

@@ -82,6 +82,17 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
   return create(library, std::move(graph), options);
 }
 
+Result<Graph> Session::graph_to_run(const Library& library, Graph graph,
+                                    const SessionOptions& options) {
+  SessionOptions own = options;
+  own.check = guarded("check", own.check);
+  try {
+    return make_graph_to_run(library, std::move(graph), own);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory to simplify the graph");
+  }
+}
+
 Session::~Session() {
   if (core_->is_in_child()) {
     // Its threads are not here to be joined, and its locks may be taken for ever.

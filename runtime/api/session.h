@@ -51,6 +51,11 @@ class Session {
   // From an ONNX file.
   static Result<std::unique_ptr<Session>> load(const Library& library, const std::string& path,
                                                const SessionOptions& options);
+  // The graph that create() would plan: simplified, and changed as the options ask for. On the CPU
+  // a session of it, with these options but without those that change graphs, runs the same
+  // kernels.
+  static Result<Graph> graph_to_run(const Library& library, Graph graph,
+                                    const SessionOptions& options);
   // Waits for runs in flight; close() first to cancel them. In a callback of its own, which may
   // hold the last reference, it does not wait: the session goes as soon as its last run has ended,
   // before that run's handle is done. In a host function that its runs wait for it is a programmer

@@ -12,11 +12,9 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
-#include "graph/compile/simplify.h"
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
 #include "graph/schedule/costs/cost_table.h"
-#include "ops/contract/evaluate.h"
 #include "tools/command/inputs.h"
 #include "tools/command/measure_runs.h"
 #include "tools/command/model.h"
@@ -75,6 +73,14 @@ Result<Graph> one_node_graph(const Graph& graph, const Node& node, const OpTable
   return builder.finish();
 }
 
+// One thread, and the graph as it is given.
+SessionOptions as_given() {
+  SessionOptions options;
+  options.num_threads = 1;
+  options.simplify = options.folds_norms = options.blocks_channels = false;
+  return options;
+}
+
 // Nothing but a value passed through: what a run costs by itself.
 Result<Graph> empty_graph(const OpTable& ops) {
   GraphBuilder builder(ops);
@@ -85,10 +91,7 @@ Result<Graph> empty_graph(const OpTable& ops) {
 Result<std::unique_ptr<Probe>> make_probe(const Library& library, Graph graph, uint64_t seed,
                                           bool uses_zeros) {
   auto probe = std::make_unique<Probe>();
-  SessionOptions options;
-  options.num_threads = 1;
-  options.simplify = false;
-  EDDY_ASSIGN_OR_RETURN(probe->session, Session::create(library, std::move(graph), options));
+  EDDY_ASSIGN_OR_RETURN(probe->session, Session::create(library, std::move(graph), as_given()));
   Random random(seed);
   for (const ValueDescription& input : probe->session->inputs()) {
     auto value = uses_zeros ? filled_value(input, "0") : random_value(input, random);
@@ -189,14 +192,7 @@ Result<Graph> load_graph(const MeasureArguments& arguments, const Library& libra
   EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model));
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, arguments.model));
-  SimplifyOptions simplifying;
-  simplifying.dims = options.dims;
-  simplifying.input_dims = options.input_dims;
-  simplifying.evaluate = [&library](const Node& node, std::span<const TensorView> inputs) {
-    return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
-                         inputs, node.outputs.size());
-  };
-  auto simple = simplify(std::move(graph), library.ops(), simplifying);
+  auto simple = Session::graph_to_run(library, std::move(graph), options);
   if (!simple.is_ok()) return std::move(simple.take_status().prepend_message(arguments.model));
   return simple;
 }
@@ -290,10 +286,8 @@ struct WholeModel {
 Result<std::unique_ptr<WholeModel>> make_whole(const MeasureArguments& arguments,
                                                const Library& library, Graph graph) {
   auto whole = std::make_unique<WholeModel>();
-  SessionOptions options;
-  options.num_threads = 1;
+  SessionOptions options = as_given();
   options.assignment = Assignment::kSerial;
-  options.simplify = false;
   options.observer_or_null = &whole->profile;
   EDDY_ASSIGN_OR_RETURN(whole->session, Session::create(library, std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(whole->values, whole_inputs(arguments, *whole->session));

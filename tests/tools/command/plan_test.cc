@@ -107,6 +107,31 @@ TEST(Plan, ATableThatEddyMeasureWroteCoversItsModel) {
   EXPECT_EQ(plan["costs"], json({{"measured", 5}, {"estimated", 0}}));
 }
 
+// The normalization has gone into the weights, and images are blocked: what is measured is what
+// runs.
+TEST(Plan, AllThatRunsOfAConvolutionIsMeasured) {
+  const std::vector<float> weights(32 * 32, 0.5f), ones(32, 1.0f);
+  const std::string path = write_test_file(
+      "norm.onnx",
+      model(graph({.nodes = {node("Conv", {"x", "w"}, {"c"}),
+                             node("BatchNormalization", {"c", "one", "one", "one", "one"}, {"y"})},
+                   .inputs = {info("x", floats({1, 32, 9, 9}))},
+                   .outputs = {info("y", floats({1, 32, 9, 9}))},
+                   .initializers = {tensor<float>("w", {32, 32, 1, 1}, weights),
+                                    tensor<float>("one", {32}, ones)}})));
+  for (const bool is_whole : {false, true}) {
+    const std::string costs = fresh_folder("norms") + "/costs.json";
+    std::vector<std::string> arguments = {"measure", path, "--repeat", "3", "--output", costs};
+    if (is_whole) arguments.insert(arguments.end(), {"--whole", "--set", "x=0.5"});
+    const Finished measured = run_eddy(arguments);
+    ASSERT_EQ(measured.exit_code, 0) << measured.err;
+    const json plan = plan_json({path, "--costs", costs});
+    EXPECT_EQ(plan["costs"]["estimated"], 0) << plan["costs"];
+    EXPECT_GT(plan["costs"]["measured"], 0) << plan["costs"];
+    EXPECT_EQ(measured.out.find("BatchNormalization"), std::string::npos) << measured.out;
+  }
+}
+
 TEST(Plan, ABadCostTableIsABadInput) {
   const std::string model = write_two_chains();
   const std::vector<std::pair<std::string, std::string>> bad = {
