@@ -30,7 +30,8 @@ class Run : private RunEntry {
     kOnce,  // takes a state when it has its turn, and collects its outputs
     kKept,  // has a state from the beginning, where its values are bound
   };
-  // Called as callbacks are, once the run has ended; lets go of the session (SessionRuns::let_go()).
+  // Called as callbacks are, once the run has ended; lets go of the session
+  // (SessionRuns::let_go()).
   using OnEnd = std::function<void(Status)>;
 
   Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null);
