@@ -30,6 +30,7 @@ _LIBRARIES = {
     "gmock": ("libgmock-dev", "gmock/gmock.h", ["libgmock.a"], ["-l:libgmock.a"]),
     "gtest": ("libgtest-dev", "gtest/gtest.h", ["libgtest.a"], ["-l:libgtest.a"]),
     "gtest_main": ("libgtest-dev", "gtest/gtest.h", ["libgtest_main.a"], ["-l:libgtest_main.a"]),
+    "httplib": ("libcpp-httplib-dev", "httplib.h", ["libcpp-httplib.so"], ["-lcpp-httplib"]),
     "json": ("nlohmann-json3-dev", "nlohmann/json.hpp", [], []),
     "tbb_installed": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
 }
@@ -37,6 +38,15 @@ _LIBRARIES = {
 _DEPS = {
     "gmock": [":gtest"],
     "gtest_main": [":gtest"],
+}
+
+# What Debian compiled the library with: its classes have other members without.
+_DEFINES = {
+    "httplib": [
+        "CPPHTTPLIB_OPENSSL_SUPPORT",
+        "CPPHTTPLIB_ZLIB_SUPPORT",
+        "CPPHTTPLIB_BROTLI_SUPPORT",
+    ],
 }
 
 _TBB_FROM_SOURCE = """
@@ -114,11 +124,13 @@ def _system_libraries_impl(ctx):
     lines += ["package(default_visibility = [\"//visibility:public\"])", ""]
     for name in sorted(_LIBRARIES):
         _, _, _, linkopts = _LIBRARIES[name]
-        lines.append("cc_library(name = {name}, linkopts = {linkopts}, deps = {deps})".format(
-            name = repr(name),
-            linkopts = repr(linkopts + (["-lpthread"] if "gtest" == name else [])),
-            deps = repr(_DEPS.get(name, [])),
-        ))
+        parts = [
+            "name = " + repr(name),
+            "defines = " + repr(_DEFINES.get(name, [])),
+            "linkopts = " + repr(linkopts + (["-lpthread"] if "gtest" == name else [])),
+            "deps = " + repr(_DEPS.get(name, [])),
+        ]
+        lines.append("cc_library(%s)" % ", ".join(parts))
     lines += _tbb_lines(ctx)
     ctx.file("BUILD", "\n".join(lines) + "\n")
 
