@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "graph/base/processor.h"
+
 namespace eddy {
 
 bool EndSignal::wait(const Wait& how) {

@@ -17,7 +17,4 @@ void futex_wait(const void* word, std::uint32_t expected,
 void futex_wake_one(const void* word);
 void futex_wake_all(const void* word);
 
-// Hints to the core that this is a spin loop.
-inline void cpu_relax() { __builtin_ia32_pause(); }
-
 }  // namespace eddy

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 #include "runtime/coroutine/futex.h"
 #include "runtime/coroutine/task.h"
 

@@ -1,10 +1,10 @@
 #include "runtime/cpu/cpu_stream.h"
 
-#include <x86intrin.h>
 
 #include <thread>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 
 namespace eddy {
 
@@ -125,7 +125,7 @@ void CpuStream::schedule() {
 void CpuStream::on_complete() { schedule(); }
 
 void CpuStream::drain() {
-  const uint64_t began = __rdtsc();
+  const uint64_t began = processor_ticks();
   for (;;) {
     Item item;
     {
@@ -141,7 +141,7 @@ void CpuStream::drain() {
       std::lock_guard lock(mutex_);
       queue_.pop_front();
       if (pending_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-        if (!pool_.has_waiting() || __rdtsc() - began < WorkerPool::kSliceCycles) continue;
+        if (!pool_.has_waiting() || processor_ticks() - began < WorkerPool::kSliceCycles) continue;
         return schedule();
       }
       listeners.swap(idle_listeners_);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 
 namespace eddy {
 
@@ -36,7 +37,7 @@ class ShortLock {
     do {
       while (is_taken_.test(std::memory_order_relaxed)) {
         if (++num_spins <= kSpins) {
-          __builtin_ia32_pause();
+          cpu_relax();
         } else {
           std::this_thread::sleep_for(kNap);
         }

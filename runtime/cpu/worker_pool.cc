@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 
 namespace eddy {
 
@@ -159,7 +159,7 @@ bool WorkerPool::linger(Function& run, void*& context) {
 
 bool WorkerPool::await_task(Place& place, Function& run, void*& context) {
   constexpr int kPauses = 64;  // some 2 µs
-  const uint64_t began = __rdtsc();
+  const uint64_t began = processor_ticks();
   for (;;) {
     for (int i = 0; i < kPauses; ++i) {
       if (place.state.load(std::memory_order_acquire) == Place::kFull) {
@@ -168,10 +168,10 @@ bool WorkerPool::await_task(Place& place, Function& run, void*& context) {
         place.state.store(Place::kFree, std::memory_order_release);
         return true;
       }
-      __builtin_ia32_pause();
+      cpu_relax();
     }
     std::this_thread::yield();
-    if (!has_waiting() && __rdtsc() - began < kLingerCycles) continue;
+    if (!has_waiting() && processor_ticks() - began < kLingerCycles) continue;
     int expected = Place::kLingering;
     // Where it fails, a task has been handed over, or is about to be.
     if (place.state.compare_exchange_strong(expected, Place::kFree, std::memory_order_relaxed)) {

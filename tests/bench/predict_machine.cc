@@ -1,6 +1,5 @@
 #include "tests/bench/predict_machine.h"
 
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/processor.h"
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
 #include "tools/command/measure_runs.h"
@@ -21,11 +21,11 @@ const ValueType kCount = tensor_type(ElementType::kInt64, {});
 
 // Lasts as many nanoseconds as its second input holds, on any worker.
 bool run_spin(const KernelArgs& args) {
-  const uint64_t start = __rdtsc();
+  const uint64_t start = processor_ticks();
   const auto wanted =
       static_cast<uint64_t>(static_cast<double>(args.inputs[1].as<int64_t>()[0]) / tick_ns());
   args.outputs[0].mutable_as<float>()[0] = args.inputs[0].as<float>()[0];
-  while (__rdtsc() - start < wanted) {
+  while (processor_ticks() - start < wanted) {
   }
   return true;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 #include "graph/base/random.h"
 
 namespace eddy::check {
@@ -273,7 +274,7 @@ std::string use_ended_early(Session& session, Subject& subject, Random& random) 
   if (how == 0) options.timeout = std::chrono::nanoseconds(random.below(40'000));
   Flight ended = start(session, subject, 0, options);
   Flight neighbour = start(session, subject, 1);
-  for (uint64_t spins = random.below(2000); spins > 0; --spins) __builtin_ia32_pause();
+  for (uint64_t spins = random.below(2000); spins > 0; --spins) cpu_relax();
   if (how == 1) ended.handle.cancel();
   if (how == 2) session.cancel_all();
   const std::string first = land(ended, subject, /*may_end=*/true);

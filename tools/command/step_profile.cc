@@ -1,10 +1,10 @@
 #include "tools/command/step_profile.h"
 
-#include <x86intrin.h>
 
 #include <algorithm>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -18,10 +18,10 @@ constexpr size_t kMaxDecisions = 1 << 20;
 double tick_ns() {
   static const double ns = [] {
     const int64_t start_ns = now_ns();
-    const uint64_t start = __rdtsc();
+    const uint64_t start = processor_ticks();
     while (now_ns() - start_ns < 10'000'000) {
     }
-    return static_cast<double>(now_ns() - start_ns) / static_cast<double>(__rdtsc() - start);
+    return static_cast<double>(now_ns() - start_ns) / static_cast<double>(processor_ticks() - start);
   }();
   return ns;
 }
@@ -53,13 +53,13 @@ uint64_t StepProfile::num_steps(bool is_exec) const {
 
 Status StepProfile::before(RunState&, const Step& step) {
   EDDY_DCHECK(step.node.index() < started_.size()) << "begin() was of another graph";
-  started_[step.node.index()] = __rdtsc();
+  started_[step.node.index()] = processor_ticks();
   return Status::ok();
 }
 
 void StepProfile::after(RunState&, const Step& step, int32_t decision) {
   const size_t node = step.node.index();
-  const uint64_t ticks = __rdtsc() - started_[node];
+  const uint64_t ticks = processor_ticks() - started_[node];
   EDDY_DCHECK(static_cast<size_t>(step.kind) < kNumKinds) << "a step of no kind";
   Cell& cell = cells_[node][static_cast<size_t>(step.kind)];
   cell.ticks += ticks;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "graph/base/processor.h"
 #include "graph/base/random.h"
 #include "runtime/api/shared_threads.h"
 #include "tests/runtime/testing/ways.h"
@@ -153,7 +154,7 @@ TEST_P(ClientsTest, ClosingEndsHoweverRunsStand) {
           },
           options);
     }
-    for (uint64_t spins = random.below(2000); spins > 0; --spins) __builtin_ia32_pause();
+    for (uint64_t spins = random.below(2000); spins > 0; --spins) cpu_relax();
     if (how == kCancel) session->close();
     while (how == kFromCallback && tally.called < tally.submitted) std::this_thread::yield();
     session.reset();

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "graph/base/processor.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy {
@@ -16,7 +17,7 @@ using testing::WaysTest;
 const ValueType kInt = tensor_type(ElementType::kInt64, {});
 
 void pass_time(int rounds) {
-  for (int k = 0; k < rounds; ++k) __builtin_ia32_pause();
+  for (int k = 0; k < rounds; ++k) cpu_relax();
 }
 
 class RegressionTest : public WaysTest {};

@@ -5,9 +5,9 @@
 #include <future>
 #include <thread>
 
+#include "graph/base/processor.h"
 #include "graph/base/random.h"
 #include "runtime/api/shared_threads.h"
-#include "runtime/coroutine/futex.h"
 #include "runtime/coroutine/scheduler.h"
 #include "tests/runtime/testing/ways.h"
 
