@@ -4,6 +4,7 @@
 #include "tools/bench/bench_nets.h"
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_speech.h"
+#include "tools/bench/bench_tasks.h"
 #include "tools/bench/peak_memory.h"
 #include "tools/command/number_check.h"
 #include "tools/command/subcommand.h"
@@ -14,7 +15,7 @@ Action add_bench(CLI::App& app) {
   auto suite = std::make_shared<std::string>("loops");
   auto arguments = std::make_shared<BenchLoopsArguments>();
   app.add_option("SUITE", *suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "serve", "peak"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "serve", "tasks", "peak"}))
       ->capture_default_str();
   app.add_option(
       "--models", arguments->models,
@@ -30,8 +31,9 @@ Action add_bench(CLI::App& app) {
       ->check(check_number("seconds from 0 to 1e6", 0, 1e6))
       ->capture_default_str();
   auto nets = std::make_shared<BenchNetsArguments>();
-  app.add_option("--threads", nets->threads,
-                 "nets: numbers of threads, as 1,4; 0: one for each processor (default: 1,0)")
+  app.add_option(
+         "--threads", nets->threads,
+         "nets, tasks: numbers of threads, as 1,4; 0: one for each processor (default: 1,0)")
       ->delimiter(',')
       ->check(CLI::Range(0, 4096))
       ->take_all()
@@ -46,6 +48,10 @@ Action add_bench(CLI::App& app) {
       ->take_all()
       ->allow_extra_args(false)
       ->capture_default_str();
+  auto tasks = std::make_shared<BenchTasksArguments>();
+  app.add_option("--tasks", tasks->num_tasks, "tasks: of each graph, about")
+      ->check(CLI::Range(10, 10'000'000))
+      ->capture_default_str();
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";
   app.add_option("--model", peak->model, of_peak + "the model whose memory is measured");
@@ -57,7 +63,8 @@ Action add_bench(CLI::App& app) {
   auto fresh = std::make_shared<std::string>();
   app.add_option("--fresh", *fresh, "speech: what this process loads and runs, no more")
       ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
-  return [suite, arguments, nets, serve, peak, fresh](Console& console, Interrupts& interrupts) {
+  return [suite, arguments, nets, serve, tasks, peak, fresh](Console& console,
+                                                             Interrupts& interrupts) {
     if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
     if (*suite == "speech") {
       return bench_speech({arguments->common, arguments->silero, *fresh, peak->contender}, console,
@@ -74,6 +81,11 @@ Action add_bench(CLI::App& app) {
     if (*suite == "serve") {
       serve->common = arguments->common;
       return bench_serve(*serve, console, interrupts);
+    }
+    if (*suite == "tasks") {
+      tasks->threads = nets->threads;
+      tasks->common = arguments->common;
+      return bench_tasks(*tasks, console, interrupts);
     }
     return bench_loops(*arguments, console, interrupts);
   };

@@ -57,17 +57,6 @@ struct NetFile {
   std::vector<std::pair<std::string, HostValue>> inputs = {};
 };
 
-// What to measure with, each number once, in the order given.
-std::vector<int> thread_counts(const std::vector<int>& given) {
-  std::vector<int> counts;
-  for (int count : given.empty() ? std::vector<int>{1, 0} : given) {
-    EDDY_CHECK(count >= 0) << count << " threads";
-    if (count == 0) count = usable_processors();
-    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
-  }
-  return counts;
-}
-
 // One line of the table.
 struct Row {
   std::string model;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
+#include "runtime/cpu/worker_pool.h"
 #include "tools/command/compare.h"
 
 namespace eddy {
@@ -27,6 +28,16 @@ std::string machine_name() {
 }
 
 }  // namespace
+
+std::vector<int> thread_counts(const std::vector<int>& given) {
+  std::vector<int> counts;
+  for (int count : given.empty() ? std::vector<int>{1, 0} : given) {
+    EDDY_CHECK(count >= 0) << count << " threads";
+    if (count == 0) count = usable_processors();
+    if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
 
 BenchSuite::BenchSuite(std::string name, const BenchOptions& options, Console& console,
                        Interrupts& interrupts)

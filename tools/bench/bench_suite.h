@@ -81,6 +81,9 @@ class BenchSuite {
   Json rows_ = Json::array();
 };
 
+// Of asked ones, 0 for each processor; none asked: one, and one for each processor.
+std::vector<int> thread_counts(const std::vector<int>& asked);
+
 // "12.3 µs (12.5 µs, 12.4 µs to 13 µs)": best (median, 10 to 90 %).
 std::string samples_text(const Samples& samples);
 
