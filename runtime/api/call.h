@@ -53,6 +53,7 @@ class Call {
   Status bind_input(size_t index, const TensorView& view);
   // Of any kind: sequences and nothing, too. Its memory is borrowed likewise.
   Status bind_input(size_t index, const Tensor& value);
+  Status bind_input(size_t index, Tensor&& value) = delete;
   // The run writes this output there. The view's shape must be the output's, and may go afterwards.
   Status bind_output(size_t index, const TensorView& view);
   // Or there: the run writes to both, and leaves the output in the one of the two that output()

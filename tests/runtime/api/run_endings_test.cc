@@ -454,11 +454,12 @@ TEST_P(CallMisuseTest, WhatNeedsACallAtRestSaysThatARunIsUnderWay) {
   bind(kEndless);
   ASSERT_TRUE(call_->submit().is_ok());
   bool is_called = false;
+  const Tensor one = Tensor::scalar(1.0f);
   const Status refused[] = {call_->run(),
                             call_->submit({}, [&](const Status&) { is_called = true; }),
                             call_->submit_on(*stream_),
                             call_->bind_input(0, scalar_view(limit_)),
-                            call_->bind_input(0, Tensor::scalar(1.0f)),
+                            call_->bind_input(0, one),
                             call_->bind_output(0, scalar_view(place_)),
                             call_->bind_device_output(0, scalar_view(place_))};
   for (const Status& status : refused) {
