@@ -140,6 +140,9 @@ struct OpDef {
   // Output shapes are known only after the kernel has run (NonZero), or values are sequences or
   // optionals: the kernel is a value kernel and makes its own outputs.
   bool is_value_op = false;
+  // Its kernel may answer later, or wait for something else than a processor: streams beside it are
+  // worth more than there are workers.
+  bool may_wait = false;
   // Work for a cost estimate, in floating-point operations, of fully known types; null: the
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;

@@ -57,6 +57,10 @@ Result<BoundKernel> KernelRegistry::bind(const KernelInit& init) const {
         return invalid_argument("the kernel of " + std::string(entry->provider) + " for " +
                                 describe(init) + " has no function: set run, run_value or start");
       }
+      if (kernel->start != nullptr && !init.op.may_wait) {
+        return invalid_argument("the kernel of " + std::string(entry->provider) + " for " +
+                                describe(init) + " answers later: set may_wait of its operator");
+      }
       kernel->provider = entry->provider;
       kernel->since_version = entry->since_version;
       kernel->place = place;

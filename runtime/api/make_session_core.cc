@@ -43,15 +43,27 @@ Status check_options(const SessionOptions& options) {
       std::to_string(options.threads->num_workers()) + " workers; leave num_threads 0");
 }
 
-PlanOptions plan_options(const SessionOptions& options, int num_threads) {
+// A stream more than there are workers waits for one; where nodes wait for something else, it is
+// what goes on meanwhile.
+uint32_t most_streams(const SessionCore& core) {
+  if (core.options.max_streams > 0 || !core.starts_on_workers()) return core.options.max_streams;
+  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
+    const Node& node = core.graph.node(NodeId(n));
+    if (node.kind == NodeKind::kExec && node.op->may_wait) return 0;
+  }
+  return static_cast<uint32_t>(core.host().num_workers());
+}
+
+PlanOptions plan_options(const SessionCore& core) {
+  const SessionOptions& options = core.options;
   PlanOptions plan;
   plan.is_auto = options.assignment == Assignment::kAuto;
-  plan.max_streams = options.max_streams;
+  plan.max_streams = plan.is_auto ? most_streams(core) : options.max_streams;
   plan.costs_or_null = options.costs.get();
   plan.rank_by_costs = options.rank_by_costs;
   if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
   const bool is_serial =
-      options.assignment == Assignment::kSerial || (plan.is_auto && num_threads == 1);
+      options.assignment == Assignment::kSerial || (plan.is_auto && core.host().num_workers() == 1);
   if (is_serial) plan.policy = AssignPolicy::kSerial;
   return plan;
 }
@@ -300,7 +312,7 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_ASSIGN_OR_RETURN(Graph ready, make_graph_to_run(library, std::move(graph), options, log));
   auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
   EDDY_RETURN_IF_ERROR(make_devices(*core));
-  PlanOptions planning = plan_options(options, core->host().num_workers());
+  PlanOptions planning = plan_options(*core);
   EDDY_RETURN_IF_ERROR(place_graph(*core, planning));
   if (!core->has_one_device()) {
     log.done("placed " + core->placement.substr(0, core->placement.find('\n')));
