@@ -64,6 +64,17 @@ double parallel_work_ns(const StreamAssignment& assignment, std::span<const doub
   return busy.empty() ? 0 : total - *std::max_element(busy.begin(), busy.end());
 }
 
+// Between devices there are waits in any case.
+bool pays(const PlanOptions& options, const Dag& dag, std::span<const uint32_t> order,
+          const StreamAssignment& assignment, std::span<const double> costs) {
+  const double work_ns = parallel_work_ns(assignment, costs);
+  if (work_ns < options.min_parallel_ns) return false;
+  if (work_ns < assignment.num_streams * options.min_ns_a_stream) return false;
+  if (!options.devices.empty()) return true;
+  const size_t num_waits = plan_syncs(dag, assignment, order).waits.size();
+  return work_ns >= static_cast<double>(num_waits) * options.min_ns_a_wait;
+}
+
 // By NodeId, into `devices`: an exec node's by its name, a control node's by what is inside.
 std::vector<uint32_t> node_devices(const Graph& graph, const std::vector<std::string>& devices) {
   std::vector<uint32_t> result(graph.num_nodes(), 0);
@@ -135,9 +146,7 @@ RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const doub
   }
   stream_options.devices = devices;
   StreamAssignment assignment = assign_streams(dag, order, stream_options);
-  const double worthwhile_ns =
-      std::max(options.min_parallel_ns, assignment.num_streams * options.min_ns_a_stream);
-  if (options.is_auto && parallel_work_ns(assignment, costs) < worthwhile_ns) {
+  if (options.is_auto && !pays(options, dag, order, assignment, costs)) {
     stream_options.policy = AssignPolicy::kSerial;
     assignment = assign_streams(dag, order, stream_options);
   }

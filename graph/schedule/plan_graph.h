@@ -4,7 +4,7 @@
 // Each region is planned as a bare DAG (region_dag): issue order by rank, streams by the chosen
 // policy, waits where streams meet. With `is_auto` a region gets one stream unless work worth
 // min_parallel_ns would overlap, and min_ns_a_stream for each stream: a hand-off between threads
-// costs tens of microseconds.
+// costs tens of microseconds; on one device also min_ns_a_wait for each wait.
 //
 // Regions are planned from the outside in. A body's stream 0 is its control node's: of matching's
 // chains, or those of several devices, the one with which entry and exit need the fewest waits
@@ -42,6 +42,7 @@ struct PlanOptions {
   std::vector<uint32_t> value_devices = {};
   double min_parallel_ns = 60'000;  // work that must overlap, by the costs below
   double min_ns_a_stream = 2'000;   // and so much for each stream: waits cost, too
+  double min_ns_a_wait = 500;       // likewise; both threads are awake
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;
   bool rank_by_costs = false;   // longest chain by cost, not by number of nodes
