@@ -27,11 +27,13 @@ Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
 }
 
 bool Run::is_launched_here() const {
-  return is_waited_for && core_.has_one_strand && !core_.is_host_driven();
+  return is_waited_for && !core_.is_host_driven();
 }
 
+bool Run::needs_workers() const { return !is_launched_here() || !core_.has_one_strand; }
+
 Status Run::begin(const RunOptions& options, bool calls_back) {
-  const bool is_plain = is_launched_here() && kind_ == Kind::kKept && options.streams.empty() &&
+  const bool is_plain = !needs_workers() && kind_ == Kind::kKept && options.streams.empty() &&
                         !values_.is_streaming() && !options.timeout &&
                         options.trace_or_null == nullptr;
   if (is_plain) {
@@ -56,7 +58,7 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   if (kind_ == Kind::kKept) EDDY_RETURN_IF_ERROR(values_.adapt_state());
   EDDY_RETURN_IF_ERROR(core_.prepare_threads({.callback = calls_back || !options.streams.empty(),
                                               .timer = deadline.has_value(),
-                                              .workers = !is_launched_here()}));
+                                              .workers = needs_workers()}));
   if (!is_waited_for) followers_ = std::make_unique<Followers>();
   if (deadline) timer_.arm(core_.scheduler(), *deadline, [this] { stop(StopReason::kDeadline); });
   return Status::ok();

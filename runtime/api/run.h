@@ -86,7 +86,8 @@ class Run : private RunEntry {
   // state is at hand, else on a worker, because to build one takes its time.
   void start();
   void launch_in_a_row();
-  bool is_launched_here() const;
+  bool is_launched_here() const;  // its main strand
+  bool needs_workers() const;     // of a device that is not polled
   // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
   bool launch() noexcept;
   void send_worker() noexcept;

@@ -1,13 +1,14 @@
 #include "runtime/cpu/cpu_strands.h"
 
-#include <x86intrin.h>
 
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 
 namespace eddy {
 namespace {
 
 constexpr int kShortRounds = 64;  // between two looks at the clock
+constexpr uint64_t kPatienceCycles = 75'000;
 
 // After how many rounds to look again, where the last `rounds` of them took that long.
 int rounds_to_look(uint64_t cycles, int rounds) {
@@ -50,6 +51,17 @@ void CpuStrands::enqueue(uint32_t strand) {
       &tasks_[strand]);
 }
 
+void CpuStrands::look_for_record(const Command& wait) const {
+  const StrandEvent& awaited = event(wait.operand);
+  const uint32_t count = wanted(wait);
+  if (awaited.is_reached(count)) return;
+  const uint64_t began = processor_ticks();
+  while (!awaited.is_reached(count) && !pool_.has_waiting() && is_running() &&
+         processor_ticks() - began < kPatienceCycles) {
+    cpu_relax();
+  }
+}
+
 struct CpuStrands::Worker {
   CpuStrands& owner;
   const StrandCode& code;
@@ -57,7 +69,7 @@ struct CpuStrands::Worker {
   const Binding* const bindings;
   uint32_t* const rounds;
   const bool is_pool_thread;
-  const uint64_t slice_start = __rdtsc();
+  const uint64_t slice_start = processor_ticks();
   uint64_t looked_at = slice_start;
   int look_every = 1;  // iterations, of those with something waiting
   int rounds_left = 1;
@@ -87,7 +99,7 @@ struct CpuStrands::Worker {
     if (!is_pool_thread || !owner.pool_.has_waiting()) [[likely]]
       return true;
     if (--rounds_left > 0) return true;
-    if (const uint64_t now = __rdtsc(); now - slice_start <= WorkerPool::kSliceCycles) {
+    if (const uint64_t now = processor_ticks(); now - slice_start <= WorkerPool::kSliceCycles) {
       rounds_left = look_every = rounds_to_look(now - looked_at, look_every);
       looked_at = now;
       return true;
@@ -96,7 +108,10 @@ struct CpuStrands::Worker {
     owner.enqueue(strand);
     return false;
   }
-  bool wait(uint32_t strand, uint32_t at) { return owner.wait_or_park(strand, at); }
+  bool wait(uint32_t strand, uint32_t at) {
+    owner.look_for_record(commands[at]);
+    return owner.wait_or_park(strand, at);
+  }
   bool record(uint32_t, uint32_t at) {
     owner.record(commands[at].operand);
     return true;
