@@ -184,6 +184,13 @@ class ChannelBlocker : public GraphCopier {
     if (chain.clamp) {
       attributes.set("clamp", std::vector<float>{chain.clamp->first, chain.clamp->second});
     }
+    if (!chain.activation.empty()) attributes.set("activation", chain.activation);
+    for (const char* name : {"alpha", "beta"}) {
+      const Attributes& last = source_.node(chain.last).attributes;
+      if (!chain.activation.empty() && last.has(name)) {
+        attributes.set(name, last.get_float(name, 0));
+      }
+    }
     return attributes;
   }
 

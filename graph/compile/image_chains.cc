@@ -126,6 +126,34 @@ std::optional<std::pair<float, float>> ImageFacts::bounds(const Node& node) cons
   return found;
 }
 
+bool ImageFacts::is_activation(const Node& node) {
+  constexpr std::string_view kNames[] = {"Celu",      "Elu",   "HardSigmoid", "HardSwish",
+                                         "LeakyRelu", "Mish",  "Selu",        "Sigmoid",
+                                         "Softplus",  "Swish", "Tanh"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return is_onnx(node, name); });
+}
+
+std::optional<std::pair<NodeId, NodeId>> ImageFacts::swish_of(const Node& node) const {
+  if (node.outputs.size() != 1 || uses_[node.outputs[0].index()] != 2) return std::nullopt;
+  const ValueId value = node.outputs[0];
+  const auto last = readers_.find(value);
+  if (last == readers_.end()) return std::nullopt;
+  const Node& product = graph_.node(last->second);
+  if (!is_onnx(product, "Mul") || product.inputs[0] == product.inputs[1]) return std::nullopt;
+  const ValueId other = product.inputs[product.inputs[0] == value ? 1 : 0];
+  const ValueInfo& made = info(other);
+  if (made.origin != ValueOrigin::kNodeOutput || uses_[other.index()] != 1) return std::nullopt;
+  const Node& sigmoid = graph_.node(made.producer);
+  const auto is_beside = [&](const Node& reader) {
+    return reader.region == node.region && reader.device == node.device;
+  };
+  if (!is_onnx(sigmoid, "Sigmoid") || sigmoid.inputs[0] != value || !is_beside(sigmoid) ||
+      !is_beside(product)) {
+    return std::nullopt;
+  }
+  return std::pair{made.producer, last->second};
+}
+
 NodeId ImageFacts::only_reader(const Node& node) const {
   if (node.outputs.size() != 1 || uses_[node.outputs[0].index()] != 1) return {};
   const auto found = readers_.find(node.outputs[0]);
@@ -148,6 +176,7 @@ void ImageChains::find(ImageChain chain) {
   add_affines(chain);
   add_addend(chain);
   add_clamp(chain);
+  if (!chain.clamp) add_activation(chain);
   by_last_.emplace(chain.last, chain);
 }
 
@@ -197,6 +226,21 @@ void ImageChains::add_clamp(ImageChain& chain) {
   if (!bounds) return;
   extend(chain, reader);
   chain.clamp = bounds;
+}
+
+void ImageChains::add_activation(ImageChain& chain) {
+  if (const auto swish = facts_.swish_of(node(chain.last))) {
+    const auto [sigmoid, product] = *swish;
+    if (is_taken(sigmoid) || is_taken(product)) return;
+    extend(chain, sigmoid);
+    extend(chain, product);
+    chain.activation = "Swish";
+    return;
+  }
+  const NodeId reader = next(chain);
+  if (reader.is_none() || !facts_.is_activation(node(reader))) return;
+  extend(chain, reader);
+  chain.activation = node(reader).op->name;
 }
 
 void ImageChains::extend(ImageChain& chain, NodeId to) {

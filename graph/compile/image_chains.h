@@ -3,6 +3,7 @@
 //
 //   Conv ── BatchNormalization ── Add ── Relu       one chain: weights and bias scaled and shifted,
 //   Conv ── Mul ── Add ── Relu                      an addend, bounds
+//   Conv ── Sigmoid ── Mul (by the Conv's result)   an activation
 //   BatchNormalization ── Relu                      a chain without a convolution
 //
 // Each node of a chain but the last has one reader, the next one, in the same region on the same
@@ -13,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -50,6 +52,11 @@ class ImageFacts {
   ValueId channel_constant(const Node& node) const;
   // The bounds of a Relu, or of a Clip with constant ones.
   std::optional<std::pair<float, float>> bounds(const Node& node) const;
+  // An elementwise operator that a convolution may end with.
+  static bool is_activation(const Node& node);
+  // The product of the value and its Sigmoid, where nothing else reads either: its Sigmoid, and the
+  // product.
+  std::optional<std::pair<NodeId, NodeId>> swish_of(const Node& node) const;
   // The only reader of the node's only result, of the same region and device; none: there is none.
   NodeId only_reader(const Node& node) const;
 
@@ -72,6 +79,7 @@ struct ImageChain {
   std::vector<NodeId> affines = {};  // in order
   ValueId addend = {};               // none: nothing is added
   std::optional<std::pair<float, float>> clamp = {};
+  std::string activation = {};  // the operator; "Swish" of two nodes, too
 };
 
 class ImageChains {
@@ -95,6 +103,7 @@ class ImageChains {
   void add_addend(ImageChain& chain);
   bool may_add(NodeId producer, NodeId sum) const;
   void add_clamp(ImageChain& chain);
+  void add_activation(ImageChain& chain);
   void extend(ImageChain& chain, NodeId to);
 
   const ImageFacts& facts_;

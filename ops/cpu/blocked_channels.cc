@@ -8,8 +8,10 @@
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/blocked/blocked_windows.h"
 #include "ops/cpu/blocked/winograd_conv.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/transpose/transpose.h"
+#include "ops/reference/activation.h"
 #include "ops/reference/blocked_shape.h"
 
 namespace eddy {
@@ -99,11 +101,15 @@ struct BlockedConvState : KernelState {
   BlockedWindows windows{BlockedWindows::Fold::kProduct};
   Dims weights;
   std::optional<std::pair<float, float>> clamp;
+  cpu::Activation activation;
 
   bool is_for_winograd(const ConvShape& shape) const {
     return winograd_or_null && WinogradConv::suits(shape);
   }
   const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
+  const cpu::Activation* activation_or_null() const {
+    return activation.loop != nullptr ? &activation : nullptr;
+  }
 };
 
 // The weights' bytes may be gone: only their shape is asked for.
@@ -132,7 +138,8 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
       << "an addend of another shape";
   const float* const x = args.inputs[0].as<float>();
   float* const y = args.outputs[0].mutable_as<float>();
-  const BlockedConv::Call call{&shape, x, y, addend, state.clamp_or_null()};
+  const BlockedConv::Call call{
+      &shape, x, y, addend, state.clamp_or_null(), state.activation_or_null()};
   if (state.is_for_winograd(shape)) {
     void* const scratch = args.scratch->reserve(state.winograd_or_null->scratch_bytes());
     if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
@@ -151,7 +158,8 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
                           .y = y,
                           .weights = state.depthwise_or_null.get(),
                           .add_or_null = addend,
-                          .clamp_or_null = state.clamp_or_null()},
+                          .clamp_or_null = state.clamp_or_null(),
+                          .activation_or_null = state.activation_or_null()},
                          tile);
   return true;
 }
@@ -206,6 +214,13 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   const int64_t x_block = init.attributes.get_int("x_block", width);
   const std::span<const float> clamp = init.attributes.get_floats("clamp");
   if (clamp.size() == 2) state->clamp = {clamp[0], clamp[1]};
+  if (const std::string_view name = init.attributes.get_string("activation", ""); !name.empty()) {
+    const ActivationParameters p = activation_parameters(name, init.attributes);
+    state->activation = {cpu::float_loop_or_null(name), {p.a, p.b}};
+    if (state->activation.loop == nullptr) {
+      return unsupported("the tiled BlockedConv has no loop for " + std::string(name));
+    }
+  }
   const float* const bias = has_bias ? init.constants[2].as<float>() : nullptr;
   if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);

@@ -17,6 +17,9 @@ namespace cpu {
 // The loops' name of an element type, where there are loops for it.
 std::optional<LoopType> loop_type(ElementType element);
 
+// Of floats, by the operator's name; null: there is none.
+UnaryLoop float_loop_or_null(std::string_view op);
+
 // "float16 is not supported by the CPU kernel of Add".
 Status no_fast_kernel(const KernelInit& init);
 

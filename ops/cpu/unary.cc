@@ -63,8 +63,8 @@ bool run_all_tiles(const KernelArgs& args) {
 }
 
 // A UnaryOp is the operator's place in kUnaryOperators.
-std::optional<UnaryOp> find_op(const KernelInit& init) {
-  const auto* const found = std::ranges::find(kUnaryOperators, init.op.name, &UnaryOperator::name);
+std::optional<UnaryOp> find_op(std::string_view name) {
+  const auto* const found = std::ranges::find(kUnaryOperators, name, &UnaryOperator::name);
   if (found == std::end(kUnaryOperators)) return std::nullopt;
   return static_cast<UnaryOp>(found - std::begin(kUnaryOperators));
 }
@@ -76,7 +76,7 @@ bool has_loop(size_t op) {
 }
 
 Result<BoundKernel> bind_unary(const KernelInit& init) {
-  std::optional<UnaryOp> op = find_op(init);
+  std::optional<UnaryOp> op = find_op(init.op.name);
   const std::optional<LoopType> type = loop_type(init.inputs[0].tensor.element);
   if (!op || !type) return no_fast_kernel(init);
   if (op == UnaryOp::kGelu) {
@@ -187,6 +187,12 @@ Result<BoundKernel> bind_is_nan(const KernelInit& init) {
 }
 
 }  // namespace
+
+UnaryLoop cpu::float_loop_or_null(std::string_view name) {
+  const std::optional<UnaryOp> op = find_op(name);
+  if (!op) return nullptr;
+  return loop_set().unary[static_cast<int>(*op)][static_cast<int>(LoopType::kFloat)];
+}
 
 void add_unary_cpu(KernelRegistry& registry) {
   for (size_t op = 0; op < std::size(kUnaryOperators); ++op) {

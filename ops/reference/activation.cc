@@ -14,6 +14,8 @@ ActivationParameters activation_parameters(std::string_view op, const Attributes
     if (!a.name.empty()) parameters.a = attributes.get_float(a.name, a.fallback);
     if (!b.name.empty()) parameters.b = attributes.get_float(b.name, b.fallback);
   }
+  parameters.detects_positive = attributes.get_int("detect_positive", 1) != 0;
+  parameters.detects_negative = attributes.get_int("detect_negative", 1) != 0;
   return parameters;
 }
 

@@ -13,8 +13,14 @@ namespace eddy {
 struct ActivationParameters {
   float a = 0;
   float b = 0;
+  bool detects_positive = true;  // of IsInf
+  bool detects_negative = true;
 };
 ActivationParameters activation_parameters(std::string_view op, const Attributes& attributes);
+
+// What the operator makes of a float, computed in double; null: it is no operator of one float.
+using ActivationFunction = double (*)(double x, const ActivationParameters& parameters);
+ActivationFunction activation_or_null(std::string_view op);
 
 // Gelu's attribute `approximate`: none or tanh.
 Result<bool> is_gelu_by_tanh(const Attributes& attributes);

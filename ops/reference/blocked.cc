@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/reference/activation.h"
 #include "ops/reference/blocked_shape.h"
 #include "ops/reference/families.h"
 #include "ops/reference/typed_kernel.h"
@@ -61,10 +62,23 @@ double window_sum(const ConvShape& shape, const Image& x, const float* w, int64_
   return sum;
 }
 
-float clamped(float value, std::span<const float> bounds) {
-  if (bounds.empty() || value != value) return value;
-  return std::min(std::max(value, bounds[0]), bounds[1]);
-}
+// What is made of a sum at last.
+struct Epilogue {
+  std::span<const float> bounds;
+  ActivationFunction activation_or_null;
+  ActivationParameters parameters;
+
+  explicit Epilogue(const Attributes& attributes)
+      : bounds(attributes.get_floats("clamp")),
+        activation_or_null(eddy::activation_or_null(attributes.get_string("activation", ""))),
+        parameters(activation_parameters(attributes.get_string("activation", ""), attributes)) {}
+
+  float apply(float value) const {
+    if (!bounds.empty() && value == value) value = std::min(std::max(value, bounds[0]), bounds[1]);
+    if (activation_or_null == nullptr) return value;
+    return static_cast<float>(activation_or_null(static_cast<double>(value), parameters));
+  }
+};
 
 bool run_conv(const KernelArgs& args) {
   const Attributes& attributes = static_cast<const BlockedState&>(*args.state).attributes;
@@ -72,7 +86,7 @@ bool run_conv(const KernelArgs& args) {
   ConvShape shape;
   Status status = make_blocked_conv_shape(attributes, x, w, y, shape);
   if (!status.is_ok()) return args.fail(std::move(status));
-  const std::span<const float> bounds = attributes.get_floats("clamp");
+  const Epilogue epilogue(attributes);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
     const Image from{x, n}, to{y, n};
     for (int64_t f = 0; f < to.channels(); ++f) {
@@ -84,7 +98,7 @@ bool run_conv(const KernelArgs& args) {
         }
         if (args.has_input(3))
           sum += static_cast<double>(Image{args.inputs[3], n}.at(f, at.index()));
-        to.set(f, at.index(), clamped(static_cast<float>(sum), bounds));
+        to.set(f, at.index(), epilogue.apply(static_cast<float>(sum)));
       }
     }
   }

@@ -12,14 +12,8 @@
 namespace eddy {
 namespace {
 
-// The parameters in a node's attributes: see activation_parameters; the flags are IsInf's.
-struct Parameters {
-  double a = 0;
-  double b = 0;
-  bool flag_a = true;
-  bool flag_b = true;
-};
-using UnaryFunction = double (*)(double x, const Parameters& p);
+using Parameters = ActivationParameters;
+using UnaryFunction = ActivationFunction;
 
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
@@ -66,6 +60,7 @@ constexpr UnaryRow kUnary[] = {
     {"Tanh", [](double x, P) { return std::tanh(x); }},
     {"Mish", [](double x, P) { return x * std::tanh(softplus(x)); }},
     {"HardSwish", [](double x, P) { return x * unit_clamp(x / 6 + 0.5); }},
+    {"Swish", [](double x, P p) { return x / (1 + std::exp(-p.a * x)); }},
     {"HardSigmoid", [](double x, P p) { return unit_clamp(p.a * x + p.b); }},
     {"Elu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x) : x; }},
     {"Celu", [](double x, P p) { return x < 0 ? p.a * std::expm1(x / p.a) : x; }},
@@ -80,9 +75,20 @@ constexpr UnaryRow kUnary[] = {
     {"Sign", [](double x, P) { return sign_of(x); }},
     {"IsNaN", [](double x, P) { return std::isnan(x) ? 1.0 : 0.0; }},
     {"IsInf",
-     [](double x, P p) { return std::isinf(x) && (x > 0 ? p.flag_a : p.flag_b) ? 1.0 : 0.0; }},
+     [](double x, P p) {
+       return std::isinf(x) && (x > 0 ? p.detects_positive : p.detects_negative) ? 1.0 : 0.0;
+     }},
     {"Not", [](double x, P) { return x != 0 ? 0.0 : 1.0; }},
 };
+
+}  // namespace
+
+ActivationFunction activation_or_null(std::string_view op) {
+  const auto* const found = std::ranges::find(kUnary, op, &UnaryRow::name);
+  return found == std::end(kUnary) ? nullptr : found->function;
+}
+
+namespace {
 
 // The operators that take 64-bit integers, which a double does not hold.
 using IntegerFunction = Number (*)(Number);
@@ -136,16 +142,6 @@ bool run_integer(const KernelArgs& args) {
   return true;
 }
 
-Parameters read_parameters(const KernelInit& init) {
-  const ActivationParameters floats = activation_parameters(init.op.name, init.attributes);
-  Parameters parameters;
-  parameters.a = floats.a;
-  parameters.b = floats.b;
-  parameters.flag_a = init.attributes.get_int("detect_positive", 1) != 0;
-  parameters.flag_b = init.attributes.get_int("detect_negative", 1) != 0;
-  return parameters;
-}
-
 Result<BoundKernel> bind_unary(const KernelInit& init) {
   const ElementType element = init.inputs[0].tensor.element;
   if (!kNumberTypes.contains(element)) {
@@ -153,11 +149,8 @@ Result<BoundKernel> bind_unary(const KernelInit& init) {
                        " is not supported by the reference kernel of " + init.op.name);
   }
   auto state = std::make_unique<UnaryState>();
-  for (const UnaryRow& row : kUnary) {
-    if (row.name != init.op.name) continue;
-    state->function = row.function;
-    state->parameters = read_parameters(init);
-  }
+  state->function = activation_or_null(init.op.name);
+  state->parameters = activation_parameters(init.op.name, init.attributes);
   if (init.op.name == "Gelu") {
     EDDY_ASSIGN_OR_RETURN(const bool by_tanh, is_gelu_by_tanh(init.attributes));
     if (by_tanh) state->function = gelu_tanh;

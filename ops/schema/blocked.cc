@@ -1,9 +1,11 @@
 // BlockChannels, UnblockChannels, BlockedConv, BlockedPool: images whose channels lie in blocks.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
+#include "ops/schema/unary_operators.h"
 #include "ops/schema/window.h"
 
 namespace eddy {
@@ -102,6 +104,16 @@ Status check_weights(const InferContext& context, const TensorType& x, const Dim
                           " channels, which X does not have: " + to_string(x.dims));
 }
 
+Status check_activation(const InferContext& context) {
+  const std::string_view name = context.attributes().get_string("activation", "");
+  const auto has_name = [&](const UnaryOperator& row) {
+    return row.name == name && row.types.contains(ElementType::kFloat);
+  };
+  if (name.empty() || std::ranges::any_of(kUnaryOperators, has_name)) return Status::ok();
+  return invalid_argument("activation must be an operator of one float, not '" + std::string(name) +
+                          "'");
+}
+
 // Kernels read one value of B for each filter, and two bounds.
 Status check_bias_and_clamp(const InferContext& context, const Dims& w) {
   const size_t num_bounds = context.attributes().get_floats("clamp").size();
@@ -137,6 +149,7 @@ Status infer_blocked_conv(InferContext& context) {
   // With few channels they are all in one block, narrower than those of the result.
   const int64_t x_block = context.attributes().get_int("x_block", block);
   EDDY_RETURN_IF_ERROR(check_block("x_block", x_block));
+  EDDY_RETURN_IF_ERROR(check_activation(context));
   EDDY_RETURN_IF_ERROR(read_blocked(context, x_block, x));
   TensorType y(x->element);
   if (w->is_ranked) {
@@ -206,34 +219,35 @@ std::vector<FormalAttribute> window_attributes(std::vector<FormalAttribute> more
 Status add_blocked_schemas(OpTable& table) {
   constexpr TypeSet kFloat = {ElementType::kFloat};
   return add_schemas(
-      table,
-      {{.name = "BlockChannels",
-        .domain = "eddy",
-        .inputs = {in("X", kFloat)},
-        .attributes = {attribute("block", kInt, true)},
-        .infer = infer_block_channels},
-       {.name = "UnblockChannels",
-        .domain = "eddy",
-        .inputs = {in("X", kFloat)},
-        .attributes = {attribute("channels", kInt, true)},
-        .infer = infer_unblock_channels},
-       {.name = "BlockedConv",
-        .domain = "eddy",
-        .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
-                   in("addend", kFloat, InputFlag::kOptional)},
-        .attributes = window_attributes(
-            {attribute("clamp", kFloats), attribute("group", kInt), attribute("x_block", kInt)}),
-        .infer = infer_blocked_conv,
-        .in_place_inputs = uint64_t{1} << 3,
-        .flops = blocked_conv_flops},
-       {.name = "BlockedPool",
-        .domain = "eddy",
-        .inputs = {in("X", kFloat)},
-        .attributes =
-            window_attributes({attribute("ceil_mode", kInt), attribute("count_include_pad", kInt),
-                               attribute("global", kInt), attribute("kind", kString, true)}),
-        .infer = infer_blocked_pool,
-        .flops = blocked_pool_flops}});
+      table, {{.name = "BlockChannels",
+               .domain = "eddy",
+               .inputs = {in("X", kFloat)},
+               .attributes = {attribute("block", kInt, true)},
+               .infer = infer_block_channels},
+              {.name = "UnblockChannels",
+               .domain = "eddy",
+               .inputs = {in("X", kFloat)},
+               .attributes = {attribute("channels", kInt, true)},
+               .infer = infer_unblock_channels},
+              {.name = "BlockedConv",
+               .domain = "eddy",
+               .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
+                          in("addend", kFloat, InputFlag::kOptional)},
+               .attributes = window_attributes(
+                   {attribute("activation", kString), attribute("alpha", AttributeKind::kFloat),
+                    attribute("beta", AttributeKind::kFloat), attribute("clamp", kFloats),
+                    attribute("group", kInt), attribute("x_block", kInt)}),
+               .infer = infer_blocked_conv,
+               .in_place_inputs = uint64_t{1} << 3,
+               .flops = blocked_conv_flops},
+              {.name = "BlockedPool",
+               .domain = "eddy",
+               .inputs = {in("X", kFloat)},
+               .attributes = window_attributes(
+                   {attribute("ceil_mode", kInt), attribute("count_include_pad", kInt),
+                    attribute("global", kInt), attribute("kind", kString, true)}),
+               .infer = infer_blocked_pool,
+               .flops = blocked_pool_flops}});
 }
 
 }  // namespace eddy

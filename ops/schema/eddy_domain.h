@@ -15,7 +15,8 @@
 //                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
 //                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
 //   BlockedConv     Conv whose X is in such blocks, or in others of `x_block`, with
-//                   `addend`, laid out as the result, added, and bounded to `clamp` (two floats).
+//                   `addend`, laid out as the result, added, bounded to `clamp` (two floats), and
+//                   `activation`, an operator of one float (with its `alpha` and `beta`), at last.
 //   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
 //                   graph/compile/place; on the CPU they are plain copies.

@@ -57,6 +57,7 @@
   ROW(X, Shrink, 9, kNumericTypes, FLOATS, {"bias", 0.0f}, {"lambd", 0.5f})    \
   ROW(X, Sinh, 9, kFloatTypes, FLOATS)                                         \
   ROW(X, Softsign, 1, kFloatTypes, FLOATS)                                     \
+  ROW(X, Swish, 24, kFloatTypes, FLOATS, {"alpha", 1.0f})                      \
   ROW(X, Tan, 7, kFloatTypes, FLOATS)                                          \
   ROW(X, ThresholdedRelu, 10, kFloatTypes, FLOATS, {"alpha", 1.0f})
 

@@ -123,6 +123,15 @@ class BlockedConvPart {
       tile_.clamp_or_null = blocks_.end == conv_.blocks_ ? call_.clamp_or_null : nullptr;
       run_chunk(band);
     }
+    if (call_.activation_or_null != nullptr) activate(band);
+  }
+
+  void activate(Span band) const {
+    const int64_t row = (plane_.is_line() ? 1 : plane_.out_columns) * tiles_.width;
+    for (int64_t v = 0; v < num_vectors_; ++v) {
+      call_.activation_or_null->apply(panel_y_ + v * y_block_ + band.begin * row,
+                                      band.size() * row);
+    }
   }
 
   void run_chunk(Span band) {

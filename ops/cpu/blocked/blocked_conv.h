@@ -6,10 +6,11 @@
 // values, and neighbouring output positions are rows of A at a constant stride, so nothing is
 // copied: positions whose windows reach into the padding are tiles of their own with fewer taps.
 // The blocks of X may have another width (few channels: the first layer of a network). Bias, an
-// addend of Y's layout and bounds are applied where the sums are stored.
+// addend of Y's layout and bounds are applied where the sums are stored, an activation to what has
+// just been stored.
 //
 // The channels of X beyond the last one hold finite numbers: their weights are 0. Those of Y
-// beyond the last filter are what the addend and the bounds make of 0.
+// beyond the last filter are what the addend, the bounds and the activation make of 0.
 //
 // Determinism: the order of every sum depends on the shape and the instruction set. A call falls
 // into parts by shape alone, which write apart.
@@ -24,6 +25,7 @@
 
 #include "graph/base/check.h"
 #include "ops/contract/kernel.h"
+#include "ops/cpu/blocked/activation.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/reference/conv_shape.h"
 
@@ -43,6 +45,7 @@ class BlockedConv {
     float* y = nullptr;
     const float* add_or_null = nullptr;    // laid out as Y
     const float* clamp_or_null = nullptr;  // the least value of Y and the greatest
+    const Activation* activation_or_null = nullptr;
   };
   // How many parts a call has.
   uint32_t count_tiles(const ConvShape& shape) const;

@@ -61,10 +61,13 @@ class PlaneRows {
   void run(int64_t first, int64_t end) {
     const WindowAxis& columns = grid_.axes[1];
     const Span inner = inner_outputs(columns, grid_.input[1], grid_.output[1]);
+    const int64_t row_size = grid_.output[1] * tiles_.width;
     for (int64_t row = first; row < end; ++row) {
       for (int64_t at = 0; at < inner.begin; ++at) run_some(row, at, 1);
       if (inner.size() > 0) run_some(row, inner.begin, inner.size());
       for (int64_t at = inner.end; at < grid_.output[1]; ++at) run_some(row, at, 1);
+      if (call_.activation_or_null == nullptr) continue;
+      call_.activation_or_null->apply(call_.y + out_at_ + row * row_size, row_size);
     }
   }
 

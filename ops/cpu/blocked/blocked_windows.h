@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/cpu/blocked/activation.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/reference/window_walk.h"
 
@@ -45,10 +46,11 @@ class BlockedWindows {
     int64_t num_blocks = 0;      // of an image
     const float* x = nullptr;
     float* y = nullptr;
-    bool counts_padding = false;                // of averages
-    const DepthwiseWeights* weights = nullptr;  // of products
-    const float* add_or_null = nullptr;         // of products: laid out as Y
-    const float* clamp_or_null = nullptr;       // of products
+    bool counts_padding = false;                     // of averages
+    const DepthwiseWeights* weights = nullptr;       // of products
+    const float* add_or_null = nullptr;              // of products: laid out as Y
+    const float* clamp_or_null = nullptr;            // of products
+    const Activation* activation_or_null = nullptr;  // likewise
   };
   explicit BlockedWindows(Fold fold, const TileKernels& tiles = tile_kernels())
       : fold_(fold), tiles_(tiles) {}

@@ -163,6 +163,11 @@ class WinogradPart {
       args.bias_or_null =
           conv_.bias_.empty() ? nullptr : conv_.bias_.data() + (first + v) * tiles_.width;
       tiles_.winograd_output(args);
+      if (call_.activation_or_null == nullptr) continue;
+      for (int row = 0; row < args.end_row; ++row) {
+        call_.activation_or_null->apply(args.to + row * args.to_row,
+                                        args.end_column * tiles_.width);
+      }
     }
   }
 

@@ -118,6 +118,7 @@ EDDY_INLINE V gelu_of(V x, const float*) { return gelu(x); }
 EDDY_INLINE V gelu_tanh_of(V x, const float*) { return gelu_tanh(x); }
 EDDY_INLINE V softplus_of(V x, const float*) { return softplus(x); }
 EDDY_INLINE V mish_of(V x, const float*) { return x * tanh(softplus(x)); }
+EDDY_INLINE V swish_of(V x, const float* p) { return x * sigmoid(p[0] * x); }
 EDDY_INLINE V elu_of(V x, const float* p) { return x < 0.0f ? p[0] * expm1(x) : x; }
 EDDY_INLINE V celu_of(V x, const float* p) { return x < 0.0f ? p[0] * expm1(x / p[0]) : x; }
 EDDY_INLINE V selu_of(V x, const float* p) { return p[1] * (x > 0.0f ? x : p[0] * expm1(x)); }
@@ -208,6 +209,7 @@ constexpr void put_unary_loops(LoopSet& set) {
   put_vector<gelu_tanh_of>(set, U::kGeluTanh);
   put_vector<softplus_of>(set, U::kSoftplus);
   put_vector<mish_of>(set, U::kMish);
+  put_vector<swish_of>(set, U::kSwish);
   put_vector<elu_of>(set, U::kElu);
   put_vector<celu_of>(set, U::kCelu);
   put_vector<selu_of>(set, U::kSelu);

@@ -98,8 +98,37 @@ TEST_F(BlockChannelsTest, TheFirstLayerHasOneNarrowBlockAndReadersShareTheTurned
   const Value x = image(wide, 4);
   wide.output("y",
               wide.op("Add", {conv(wide, x, 4, 8), wide.op("Sigmoid", {conv(wide, x, 4, 8)})}));
-  EXPECT_THAT(ops_of(block(wide)), UnorderedElementsAre("BlockChannels", "BlockedConv", "Sigmoid",
+  EXPECT_THAT(ops_of(block(wide)), UnorderedElementsAre("BlockChannels", "BlockedConv",
                                                         "BlockedConv", "UnblockChannels"));
+}
+
+TEST_F(BlockChannelsTest, AConvolutionEndsWithAnActivation) {
+  GraphBuilder b(ops_);
+  const Value x = conv(b, image(b, 1), 1, 8);
+  const Value swish = b.op("Mul", {b.op("Sigmoid", {x}), x});
+  b.output("y", b.op("LeakyRelu", {conv(b, swish, 8, 8)}, {{"alpha", 0.25f}}));
+  const Graph graph = block(b);
+  ASSERT_THAT(ops_of(graph),
+              ElementsAre("BlockChannels", "BlockedConv", "BlockedConv", "UnblockChannels"));
+  const Node& last = graph.node(graph.value(graph.outputs()[0]).producer);
+  const Node& second = graph.node(graph.value(last.inputs[0]).producer);
+  EXPECT_EQ(second.attributes.get_string("activation", ""), "LeakyRelu");
+  EXPECT_EQ(second.attributes.get_float("alpha", 0), 0.25f);
+  const Node& first = graph.node(graph.value(second.inputs[0]).producer);
+  EXPECT_EQ(first.attributes.get_string("activation", ""), "Swish");
+}
+
+TEST_F(BlockChannelsTest, AProductWithItsSigmoidHasNoOtherReaderOfEither) {
+  for (const bool reads_sigmoid : {false, true}) {
+    GraphBuilder b(ops_);
+    const Value x = conv(b, image(b, 1), 1, 8);
+    const Value sigmoid = b.op("Sigmoid", {x});
+    b.output("y", b.op("Mul", {x, sigmoid}));
+    b.output("too", b.op("Neg", {reads_sigmoid ? sigmoid : x}));
+    EXPECT_THAT(ops_of(block(b)),
+                UnorderedElementsAre("BlockChannels", "BlockedConv", "Sigmoid", "Mul", "Neg",
+                                     "UnblockChannels", "UnblockChannels"));
+  }
 }
 
 TEST_F(BlockChannelsTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {

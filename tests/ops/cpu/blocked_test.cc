@@ -79,6 +79,15 @@ ConvForm random_form(int64_t block, Random& random) {
   }
 }
 
+void set_activation(OpCall& call, Random& random) {
+  constexpr const char* kNames[] = {"Swish", "HardSwish", "LeakyRelu",
+                                    "Elu",   "Sigmoid",   "HardSigmoid"};
+  const char* const name = kNames[random.below(std::size(kNames))];
+  call.attributes.set("activation", std::string(name));
+  if (random.below(2) == 0) call.attributes.set("alpha", 0.75f);
+  if (random.below(2) == 0) call.attributes.set("beta", 0.25f);
+}
+
 OpCall random_conv(int64_t block, Random& random) {
   const ConvForm form = random_form(block, random);
   const Ints kernel = {pick(random, 1, 4), pick(random, 1, 4)};
@@ -102,6 +111,7 @@ OpCall random_conv(int64_t block, Random& random) {
                : TestValue::omitted());
   call.constant_inputs = has_bias ? 6 : 2;
   if (random.below(2) == 0) call.attributes.set("clamp", std::vector<float>{-0.5f, 1.5f});
+  if (random.below(2) == 0) set_activation(call, random);
   if (!has_addend) return call;
   const auto types = infer_op(call);
   EXPECT_TRUE(types.is_ok()) << types.status().to_string();
@@ -326,7 +336,7 @@ TEST_F(RefusedTest, ConvolutionsOfImagesAndWeightsThatDoNotFit) {
   }
 }
 
-TEST_F(RefusedTest, BiasesAddendsAndBoundsThatAreTooFew) {
+TEST_F(RefusedTest, BiasesAddendsAndBoundsThatAreTooFewAndNoActivation) {
   const Attributes four{{"block", int64_t{4}}};
   const TestTensor x = tensor({1, 2, 5, 5, 4}), w = tensor({7, 8, 1, 1});
   EXPECT_THAT(message(conv(four, {x, w, tensor({3})})), HasSubstr("each of the 7 filters"));
@@ -336,6 +346,9 @@ TEST_F(RefusedTest, BiasesAddendsAndBoundsThatAreTooFew) {
               HasSubstr("the addend must have the shape of the result"));
   EXPECT_THAT(message(conv({{"block", int64_t{4}}, {"clamp", std::vector<float>{1}}}, {x, w})),
               HasSubstr("not 1 values"));
+  EXPECT_THAT(
+      message(conv({{"block", int64_t{4}}, {"activation", std::string("Softmax")}}, {x, w})),
+      HasSubstr("activation must be an operator of one float, not 'Softmax'"));
 }
 
 TEST_F(RefusedTest, PoolsWithoutAWindowAndChannelsThatAreNotThere) {
