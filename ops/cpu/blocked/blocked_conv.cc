@@ -123,15 +123,6 @@ class BlockedConvPart {
       tile_.clamp_or_null = blocks_.end == conv_.blocks_ ? call_.clamp_or_null : nullptr;
       run_chunk(band);
     }
-    if (call_.activation_or_null != nullptr) activate(band);
-  }
-
-  void activate(Span band) const {
-    const int64_t row = (plane_.is_line() ? 1 : plane_.out_columns) * tiles_.width;
-    for (int64_t v = 0; v < num_vectors_; ++v) {
-      call_.activation_or_null->apply(panel_y_ + v * y_block_ + band.begin * row,
-                                      band.size() * row);
-    }
   }
 
   void run_chunk(Span band) {
@@ -218,6 +209,23 @@ class BlockedConvPart {
       tile_.c = panel_y_ + y;
       tile_.add_or_null = blocks_.begin > 0 ? tile_.c : (panel_add_ ? panel_add_ + y : nullptr);
       tiles_.tile[some.size() - 1][num_vectors_ - 1](tile_);
+      if (call_.activation_or_null != nullptr && blocks_.end == conv_.blocks_) {
+        activate(tile_.c, some.size());
+      }
+    }
+  }
+
+  // What a tile has just stored.
+  void activate(float* y, int64_t count) const {
+    const bool is_run = tile_.c_row == tiles_.width;
+    for (int64_t v = 0; v < num_vectors_; ++v, y += y_block_) {
+      if (is_run) {
+        call_.activation_or_null->apply(y, count * tiles_.width);
+        continue;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        call_.activation_or_null->apply(y + i * tile_.c_row, tiles_.width);
+      }
     }
   }
 

@@ -38,6 +38,11 @@ typedef float UnalignedV __attribute__((vector_size(kVectorBytes), aligned(4), m
 
 #define EDDY_INLINE [[gnu::always_inline]] static inline
 
+#if defined(__AVX512F__)
+// Plain forms have an operand that gcc 12 takes for uninitialized.
+constexpr __mmask16 kAllLanes = 0xffff;
+#endif
+
 EDDY_INLINE V set1(float x) { return V{} + x; }
 EDDY_INLINE I bits_of(V x) { return reinterpret_cast<I>(x); }
 EDDY_INLINE V float_of(I x) { return reinterpret_cast<V>(x); }
@@ -74,8 +79,26 @@ EDDY_INLINE V copy_sign(V magnitude, V sign) {
 }
 // Beyond a limit the limit; a NaN stays.
 EDDY_INLINE V clamp(V x, float low, float high) {
+#if defined(__AVX512F__)
+  const __m512 above =
+      _mm512_maskz_max_ps(kAllLanes, _mm512_set1_ps(low), reinterpret_cast<__m512>(x));
+  return reinterpret_cast<V>(_mm512_maskz_min_ps(kAllLanes, _mm512_set1_ps(high), above));
+#elif defined(__AVX2__)
+  const __m256 above = _mm256_max_ps(_mm256_set1_ps(low), reinterpret_cast<__m256>(x));
+  return reinterpret_cast<V>(_mm256_min_ps(_mm256_set1_ps(high), above));
+#else
   x = x < low ? set1(low) : x;
   return x > high ? set1(high) : x;
+#endif
+}
+// 1 / x for normal x up to 2^126, within 1 unit in the last place.
+EDDY_INLINE V reciprocal(V x) {
+#if defined(__AVX512F__)
+  const V near = reinterpret_cast<V>(_mm512_maskz_rcp14_ps(kAllLanes, reinterpret_cast<__m512>(x)));
+  return fma(near, fma(-x, near, 1.0f), near);
+#else
+  return 1.0f / x;
+#endif
 }
 
 constexpr float kLog2E = 1.44269504088896340736f;
@@ -109,12 +132,17 @@ EDDY_INLINE V expm1_reduced(V r) {
 // 2^k for -126 <= k <= 127.
 EDDY_INLINE V power_of_two(I k) { return float_of((k + 127) << 23); }
 
-// Subnormal results and infinity included: the power is applied in two halves.
+// Subnormal results and infinity included: elsewhere the power is applied in two halves.
 EDDY_INLINE V exp(V x) {
   const Reduced reduced = reduce(clamp(x, -104.0f, 89.0f));
   const V e = 1.0f + expm1_reduced(reduced.r);
+#if defined(__AVX512F__)
+  return reinterpret_cast<V>(_mm512_maskz_scalef_ps(kAllLanes, reinterpret_cast<__m512>(e),
+                                                    reinterpret_cast<__m512>(reduced.k_float)));
+#else
   const I half = reduced.k >> 1;
   return e * power_of_two(half) * power_of_two(reduced.k - half);
+#endif
 }
 
 // exp(x) - 1 for x <= 40; larger x count as 40, those below -30 as -30 (-1 in float).
@@ -158,7 +186,7 @@ EDDY_INLINE V log1p_unit(V e) {
 
 EDDY_INLINE V sigmoid(V x) {
   const V e = exp(-abs(x));
-  const V upper = 1.0f / (1.0f + e);
+  const V upper = reciprocal(1.0f + e);
   return x < 0.0f ? e * upper : upper;
 }
 EDDY_INLINE V tanh(V x) {

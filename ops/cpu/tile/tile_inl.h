@@ -325,12 +325,25 @@ template <typename S, typename Fold, int N>
   }
 }
 
+// `count` of them, from 1 to N.
+template <typename S, typename Fold, int N>
+[[gnu::always_inline]] inline void fold_up_to(const WindowArgs& t, int64_t first, int64_t count) {
+  if constexpr (N > 1) {
+    if (count < N) return fold_up_to<S, Fold, N - 1>(t, first, count);
+  }
+  fold_windows<S, Fold, N>(t, first);
+}
+
+// In equal parts: a position by itself takes as long as several.
 template <typename S, typename Fold>
 void window_row(const WindowArgs& t) {
-  constexpr int kAtOnce = 4;
-  int64_t i = 0;
-  for (; i + kAtOnce <= t.count; i += kAtOnce) fold_windows<S, Fold, kAtOnce>(t, i);
-  for (; i < t.count; ++i) fold_windows<S, Fold, 1>(t, i);
+  constexpr int64_t kAtOnce = 8;
+  const int64_t parts = (t.count + kAtOnce - 1) / kAtOnce;
+  for (int64_t i = 0, first = 0; i < parts; ++i) {
+    const int64_t end = t.count * (i + 1) / parts;
+    fold_up_to<S, Fold, kAtOnce>(t, first, end - first);
+    first = end;
+  }
 }
 
 // Six inputs of one axis.
