@@ -35,6 +35,11 @@ constexpr BinaryRow kRows[] = {
     {"Mean", BinaryOp::kAdd},
 };
 
+struct KernelData {
+  const void *a, *b;
+  void* out;
+};
+
 struct BinaryState : KernelState {
   BinaryLoops loops;
   int64_t in_size_bytes = 0;
@@ -99,18 +104,19 @@ void repeat_row(const BinaryState& s, const void* a, const void* b, void* out, i
   for (int64_t i = 0; i < count; ++i) s.loops.both(a, b, at(out, i * s.out_size_bytes), 1);
 }
 
-void run_plan(const BinaryState& s, const BroadcastPlan& plan, const void* a, const void* b,
-              void* out) {
+// The rows [first, end).
+void run_rows(const BinaryState& s, const BroadcastPlan& plan, const KernelData& data,
+              int64_t first, int64_t end) {
   const int64_t count = plan.row_count();
   const bool repeats_a = plan.row_stride(0) == 0 && count != 1;
   const bool repeats_b = plan.row_stride(1) == 0 && count != 1;
   const BinaryLoop loop = repeats_b   ? s.loops.right_scalar
                           : repeats_a ? s.loops.left_scalar
                                       : s.loops.both;
-  for_each_row(plan, [&](const auto& offsets, int64_t out_offset) {
-    const void* row_a = at(a, offsets[0] * s.in_size_bytes);
-    const void* row_b = at(b, offsets[1] * s.in_size_bytes);
-    void* row_out = at(out, out_offset * s.out_size_bytes);
+  for_rows(plan, first, end, [&](const auto& offsets, int64_t out_offset) {
+    const void* row_a = at(data.a, offsets[0] * s.in_size_bytes);
+    const void* row_b = at(data.b, offsets[1] * s.in_size_bytes);
+    void* row_out = at(data.out, out_offset * s.out_size_bytes);
     if (repeats_a && repeats_b)
       repeat_row(s, row_a, row_b, row_out, count);
     else
@@ -118,10 +124,79 @@ void run_plan(const BinaryState& s, const BroadcastPlan& plan, const void* a, co
   });
 }
 
+// Short rows of one operand, each met by many neighbouring rows of the other (a factor for each
+// channel of a blocked image): copies of the row beside each other make long ones.
+constexpr int64_t kLongRowBytes = 4096;
+
+// The operand whose rows are repeated; -1: there is none, or rows are long already.
+int repeated_operand(const BinaryState& s, const BroadcastPlan& plan) {
+  const int64_t count = plan.row_count();
+  if (count * s.in_size_bytes * 8 > kLongRowBytes || plan.rows_inside() < 4) return -1;
+  for (const int one : {0, 1}) {
+    const int other = 1 - one;
+    if (plan.row_stride(one) == 1 && plan.stride_of_rows(one) == 0 && plan.row_stride(other) == 1 &&
+        plan.stride_of_rows(other) == count) {
+      return one;
+    }
+  }
+  return -1;
+}
+
+void run_long_rows(const BinaryState& s, const BroadcastPlan& plan, int repeated,
+                   const KernelData& data, int64_t first, int64_t end) {
+  alignas(64) std::byte copies[kLongRowBytes];
+  const int64_t count = plan.row_count(), inside = plan.rows_inside();
+  const int64_t row_bytes = count * s.in_size_bytes;
+  const int64_t most = kLongRowBytes / row_bytes;
+  for (int64_t row = first; row < end;) {
+    const int64_t last = std::min(end, (row / inside + 1) * inside);
+    for_rows(plan, row, row + 1, [&](const auto& offsets, int64_t out_offset) {
+      const void* const of_a = at(data.a, offsets[0] * s.in_size_bytes);
+      const void* const of_b = at(data.b, offsets[1] * s.in_size_bytes);
+      const int64_t num_copies = std::min(most, last - row);
+      for (int64_t i = 0; i < num_copies; ++i) {
+        std::memcpy(copies + i * row_bytes, repeated == 0 ? of_a : of_b,
+                    static_cast<size_t>(row_bytes));
+      }
+      for (int64_t done = 0; done < last - row; done += most) {
+        const int64_t some = std::min(most, last - row - done) * count;
+        const int64_t skipped = done * row_bytes;
+        s.loops.both(repeated == 0 ? copies : at(of_a, skipped),
+                     repeated == 1 ? copies : at(of_b, skipped),
+                     at(data.out, (out_offset + done * count) * s.out_size_bytes), some);
+      }
+    });
+    row = last;
+  }
+}
+
+void run_some_rows(const BinaryState& s, const BroadcastPlan& plan, const KernelData& data,
+                   int64_t first, int64_t end) {
+  const int repeated = repeated_operand(s, plan);
+  if (repeated < 0) return run_rows(s, plan, data, first, end);
+  run_long_rows(s, plan, repeated, data, first, end);
+}
+
+KernelData data_of(const KernelArgs& args) {
+  return {args.inputs[0].data, args.inputs[1].data, args.outputs[0].data};
+}
+
 bool run_planned(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
   EDDY_DCHECK(args.outputs[0].count() == s.count) << "bound for " << s.count << " elements";
-  run_plan(s, s.plan, args.inputs[0].data, args.inputs[1].data, args.outputs[0].data);
+  run_some_rows(s, s.plan, data_of(args), 0, s.plan.num_rows());
+  return true;
+}
+
+// The same in tiles of rows.
+Tiles row_tiles_of(const KernelArgs& args) {
+  const BroadcastPlan& plan = state_of(args).plan;
+  return Tiles::of(plan.num_rows(), plan.row_count());
+}
+
+bool run_planned_some(const KernelArgs& args, int64_t first, int64_t end) {
+  const BinaryState& s = state_of(args);
+  run_some_rows(s, s.plan, data_of(args), first, end);
   return true;
 }
 
@@ -139,7 +214,8 @@ void apply(const BinaryState& s, const TensorView& a, const TensorView& b, const
     s.loops.left_scalar(a.data, b.data, out.data, count);
   } else {
     const Dims inputs[2] = {Dims(a.shape()), b_dims};
-    run_plan(s, plan_broadcast(Dims(out.shape()), inputs), a.data, b.data, out.data);
+    const BroadcastPlan plan = plan_broadcast(Dims(out.shape()), inputs);
+    run_some_rows(s, plan, {a.data, b.data, out.data}, 0, plan.num_rows());
   }
 }
 
@@ -257,7 +333,10 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   }
   const bool is_plain_pair = !is_variadic || (init.inputs.size() == 2 && init.op.name != "Mean");
   kernel.run = is_plain_pair ? pick_function(init, op, type, *state) : run_variadic;
-  if (is_flat(kernel.run) && state->count > kTileElements) set_tiles<tiles_of, run_some>(kernel);
+  if (state->count > kTileElements) {
+    if (is_flat(kernel.run)) set_tiles<tiles_of, run_some>(kernel);
+    if (kernel.run == run_planned) set_tiles<row_tiles_of, run_planned_some>(kernel);
+  }
   kernel.state = std::move(state);
   return kernel;
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 
+#include "graph/base/check.h"
 #include "graph/ir/types.h"
 
 namespace eddy::cpu {
@@ -28,20 +29,38 @@ struct BroadcastPlan {
   int64_t row_stride(int input) const {
     return strides[static_cast<size_t>(input)][static_cast<size_t>(rank - 1)];
   }
+  int64_t num_rows() const {
+    int64_t rows = row_count() == 0 ? 0 : 1;
+    for (int axis = 0; axis + 1 < rank; ++axis) rows *= dims[static_cast<size_t>(axis)];
+    return rows;
+  }
+  // Of the dimension around the rows, if there is one.
+  int64_t rows_inside() const { return rank > 1 ? dims[static_cast<size_t>(rank - 2)] : 1; }
+  int64_t stride_of_rows(int input) const {
+    return rank > 1 ? strides[static_cast<size_t>(input)][static_cast<size_t>(rank - 2)] : 0;
+  }
 };
 
 // The inputs broadcast to `output` (the schema has checked that).
 BroadcastPlan plan_broadcast(const Dims& output, std::span<const Dims> inputs);
 
-// Calls row(offsets, output_offset) for each row; offsets[i] is where input i's row begins.
+// Calls row(offsets, output_offset) for each of the rows [first, end); offsets[i] is where input
+// i's row begins.
 template <typename Row>
-void for_each_row(const BroadcastPlan& plan, Row row) {
+void for_rows(const BroadcastPlan& plan, int64_t first, int64_t end, Row row) {
+  EDDY_DCHECK(first >= 0 && end <= plan.num_rows()) << "rows " << first << " to " << end;
   std::array<int64_t, kMaxRank> index{};
   std::array<int64_t, kMaxBroadcastInputs> offsets{};
   const int outer_rank = plan.rank - 1;
-  int64_t num_rows = plan.row_count() == 0 ? 0 : 1;
-  for (int axis = 0; axis < outer_rank; ++axis) num_rows *= plan.dims[static_cast<size_t>(axis)];
-  for (int64_t r = 0; r < num_rows; ++r) {
+  for (int64_t axis = outer_rank - 1, rest = first; axis >= 0; --axis) {
+    const size_t a = static_cast<size_t>(axis);
+    index[a] = rest % plan.dims[a];
+    rest /= plan.dims[a];
+    for (int i = 0; i < plan.num_inputs; ++i) {
+      offsets[static_cast<size_t>(i)] += index[a] * plan.strides[static_cast<size_t>(i)][a];
+    }
+  }
+  for (int64_t r = first; r < end; ++r) {
     row(offsets, r * plan.row_count());
     for (int axis = outer_rank - 1; axis >= 0; --axis) {
       const size_t a = static_cast<size_t>(axis);
@@ -54,6 +73,10 @@ void for_each_row(const BroadcastPlan& plan, Row row) {
       index[a] = 0;
     }
   }
+}
+template <typename Row>
+void for_each_row(const BroadcastPlan& plan, Row row) {
+  for_rows(plan, 0, plan.num_rows(), row);
 }
 
 }  // namespace eddy::cpu

@@ -161,9 +161,9 @@ TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
 
 TEST_F(BlockChannelsTest, NodesThatMakeSomethingInfiniteOfZeroReadPlainImages) {
   GraphBuilder b(ops_);
-  b.output("y", b.op("Log", {b.op("Softplus", {conv(b, image(b, 1), 1, 5)})}));
+  b.output("y", b.op("Log", {b.op("Abs", {conv(b, image(b, 1), 1, 5)})}));
   EXPECT_THAT(ops_of(block(b)),
-              ElementsAre("BlockChannels", "BlockedConv", "Softplus", "UnblockChannels", "Log"));
+              ElementsAre("BlockChannels", "BlockedConv", "Abs", "UnblockChannels", "Log"));
 }
 
 TEST_F(BlockChannelsTest, NormalizationsStayWhereTheyMustNotRound) {

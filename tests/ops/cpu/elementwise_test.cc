@@ -35,6 +35,8 @@ const std::pair<Dims, Dims> kShapes[] = {
     {{0, 3}, {3}},
     {{4, 1, 1}, {2, 3}},
     {{1, 6, 1}, {2, 1, 7}},
+    {{3, 600, 4}, {3, 1, 4}},
+    {{2, 1, 3}, {2, 9, 3}},
 };
 
 bool is_integer(ElementType element) { return kIntTypes.contains(element); }

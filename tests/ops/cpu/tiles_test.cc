@@ -134,6 +134,16 @@ TEST_F(TilesOfKernelsTest, PairsOfElements) {
   check(call("Less", {floats({150'001}), floats({})}), 0, 0);
 }
 
+// Of a channel, a row, an outermost place; tiles end within what one factor is for.
+TEST_F(TilesOfKernelsTest, PairsOfElementsThatAreStretched) {
+  check(call("Mul", {floats({2, 3, 61, 61, 16}), floats({2, 3, 1, 1, 16})}), 0, 0);
+  check(call("Sub", {floats({2, 3, 1, 1, 8}), floats({2, 3, 61, 77, 8})}), 0, 0);
+  check(call("Greater", {floats({2, 9'001, 5}), floats({2, 1, 5})}), 0, 0);
+  check(call("Mul", {floats({40, 61, 61}), floats({40, 1, 1})}), 0, 0);
+  check(call("Add", {floats({400, 301}), floats({301})}), 0, 0);
+  check(call("Div", {floats({1, 300, 1, 4}, 0.5), floats({70, 1, 3, 4}, 0.5)}), 0, 0);
+}
+
 TEST_F(TilesOfKernelsTest, Softmaxes) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     for (const int64_t axis : {0, 1, 2}) {
