@@ -15,7 +15,7 @@ constexpr int64_t kDepthBlock = 320;
 // Output positions whose input stays in the second-level cache while panels pass.
 constexpr int64_t kPositionBlock = 384;
 // Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
-constexpr int64_t kPartWork = int64_t{2} << 20;
+constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMaxParts = 64;
 
 // The two spatial axes; one where neighbouring rows follow each other without a gap.

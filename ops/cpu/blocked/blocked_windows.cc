@@ -9,7 +9,7 @@ namespace eddy::cpu {
 namespace {
 
 // Vectors folded that are worth another worker's wake-up, and the most parts of a call.
-constexpr int64_t kPartWork = 32 << 10;
+constexpr int64_t kPartWork = 8 << 10;
 constexpr int64_t kMaxParts = 64;
 
 // The most taps of a window that lie inside the input: the others, perhaps far more, are padding.

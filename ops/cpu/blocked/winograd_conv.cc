@@ -16,7 +16,7 @@ constexpr int64_t kInputs = 6, kOutputs = 4;  // of a tile, on each axis
 constexpr int64_t kInputFloats = 192 << 10;
 constexpr int64_t kMaxTilesAtOnce = 48;
 // Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
-constexpr int64_t kPartWork = int64_t{2} << 20;
+constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMaxParts = 64;
 
 struct TileGrid {
