@@ -1,5 +1,6 @@
 #include "tools/check/session_way.h"
 
+#include <algorithm>
 #include <span>
 
 #include "graph/base/check.h"
@@ -91,7 +92,7 @@ CheckThreads::CheckThreads() {
   // On one processor a second worker would only take turns with the first, at a price.
   const bool has_one = usable_processors() == 1;
   for (size_t p = 0; p < std::size(pools_); ++p) {
-    const int num_workers = has_one ? 1 : 1 << p;
+    const int num_workers = has_one ? 1 : kNumWorkers[p];
     pools_[p].threads = std::make_shared<SharedThreads>(num_workers);
     pools_[p].device =
         std::make_shared<CpuDevice>(CpuDeviceOptions{num_workers, 0, pools_[p].threads->workers()});
@@ -99,8 +100,9 @@ CheckThreads::CheckThreads() {
 }
 
 const CheckThreads::Pool& CheckThreads::with(int num_workers) const {
-  EDDY_CHECK(num_workers > 0) << num_workers << " workers";
-  return pools_[num_workers >= 4 ? 2 : num_workers / 2];
+  const auto* const found = std::ranges::find(kNumWorkers, num_workers);
+  EDDY_CHECK(found != std::end(kNumWorkers)) << "no pool of " << num_workers << " workers";
+  return pools_[found - std::begin(kNumWorkers)];
 }
 
 SessionWay SessionWay::draw(uint64_t seed, SessionUse use) {
@@ -121,7 +123,7 @@ SessionWay SessionWay::draw(uint64_t seed, SessionUse use) {
   options.use_arenas = !one_in(3);
   if (one_in(3)) options.min_released_bytes = 0;
   if (one_in(4)) options.max_runs_in_flight = static_cast<uint32_t>(1 + random.below(2));
-  way.num_workers = one_in(2) ? 1 : one_in(3) ? 4 : 2;
+  way.num_workers = one_in(2) ? 1 : one_in(3) ? (one_in(4) ? 64 : 8) : one_in(3) ? 3 : 2;
   return way;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,7 @@
 
 namespace eddy::check {
 
-// Pools of 1, 2 and 4 workers with a device each, which all sessions share.
+// Pools of 1, 2, 3, 8 and 64 workers with a device each, which all sessions share.
 class CheckThreads {
  public:
   CheckThreads();
@@ -32,7 +33,8 @@ class CheckThreads {
   const Pool& with(int num_workers) const;
 
  private:
-  Pool pools_[3];
+  static constexpr int kNumWorkers[] = {1, 2, 3, 8, 64};
+  Pool pools_[std::size(kNumWorkers)];
 };
 
 struct SessionWay {
