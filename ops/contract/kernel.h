@@ -79,6 +79,7 @@ struct KernelArgs {
   DeviceFault* fault = nullptr;
   uint32_t num_inputs = 0;
   uint32_t num_outputs = 0;
+  void* shared = nullptr;  // of a call in tiles: memory of all of them (BoundKernel::shared_bytes)
 
   bool fail(Status status) const {
     EDDY_DCHECK(error != nullptr && !status.is_ok()) << "a kernel fails without saying why";
@@ -94,6 +95,8 @@ using KernelFunction = bool (*)(const KernelArgs& args);
 using TileCountFunction = uint32_t (*)(const KernelArgs& args);
 // As KernelFunction, at once with other tiles; args.scratch is of the thread that runs this one.
 using TileFunction = bool (*)(const KernelArgs& args, uint32_t tile);
+// Of a call that falls apart.
+using SharedBytesFunction = size_t (*)(const KernelArgs& args);
 // kFailed after args.fail(). kLater: `call` has been moved from, and args stays until it is
 // complete. Not for operators that make strings or views.
 using StartFunction = CallOutcome (*)(const KernelArgs& args, PendingCall& call);
@@ -130,13 +133,18 @@ class ValueContext {
 };
 using ValueKernelFunction = Status (*)(ValueContext& context);
 
-// Exactly one of the first three functions is set; beside run(), both of the tiles' or neither.
+// Exactly one of the first three functions is set; beside run(), both of the tiles' or neither, and
+// beside those what further ones say of them.
 struct BoundKernel {
   KernelFunction run = nullptr;
   ValueKernelFunction run_value = nullptr;
   StartFunction start = nullptr;
   TileCountFunction count_tiles = nullptr;
   TileFunction run_tile = nullptr;
+  // Of tiles that follow each other: how many, from the first on, run at once; the next as many
+  // begin when these have ended, and see what they have written. Null: all run at once.
+  TileCountFunction count_at_once = nullptr;
+  SharedBytesFunction shared_bytes = nullptr;
   std::unique_ptr<KernelState> state;
   // Bit i: run() reads no bytes of constant input i, only its shape, because the state holds all
   // it needs. The executor may let the bytes go; the view's data is then null.

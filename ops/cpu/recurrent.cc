@@ -5,11 +5,13 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/lstm_tiles.h"
 #include "ops/cpu/recurrent_run.h"
 
 namespace eddy {
 namespace {
 
+using cpu::LstmTiles;
 using cpu::PackedMatrix;
 using cpu::RecurrentRun;
 using cpu::RecurrentWeights;
@@ -193,6 +195,44 @@ bool run_recurrent(const KernelArgs& args) {
   return true;
 }
 
+// The steps of a large LSTM in tiles.
+std::array<LstmTiles::Weights, 2> packed_weights(const RecurrentState& state) {
+  std::array<LstmTiles::Weights, 2> weights;
+  for (size_t d = 0; d < 2; ++d) weights[d] = {state.packed[d].w.get(), state.packed[d].r.get()};
+  return weights;
+}
+
+// Calls visit(tiles) where the call falls into tiles.
+template <typename Visit>
+bool visit_tiles(const KernelArgs& args, const Visit& visit) {
+  const auto& state = static_cast<const RecurrentState&>(*args.state);
+  RecurrentShape shape;
+  if (!make_recurrent_shape(state.rules, args, shape).is_ok()) return false;
+  const auto weights = packed_weights(state);
+  if (!LstmTiles::suits(args, state.rules, shape, weights)) return false;
+  visit(LstmTiles(args, state.rules, shape, weights));
+  return true;
+}
+
+uint32_t count_lstm_tiles(const KernelArgs& args) {
+  uint32_t count = 1;
+  visit_tiles(args, [&](const LstmTiles& tiles) { count = tiles.count(); });
+  return count;
+}
+uint32_t count_lstm_tiles_at_once(const KernelArgs& args) {
+  uint32_t count = 1;
+  visit_tiles(args, [&](const LstmTiles& tiles) { count = tiles.num_at_once(); });
+  return count;
+}
+size_t shared_lstm_bytes(const KernelArgs& args) {
+  size_t size_bytes = 0;
+  visit_tiles(args, [&](const LstmTiles& tiles) { size_bytes = tiles.shared_bytes(); });
+  return size_bytes;
+}
+bool run_lstm_tile(const KernelArgs& args, uint32_t tile) {
+  return visit_tiles(args, [&](const LstmTiles& tiles) { tiles.run(tile); });
+}
+
 template <RecurrentKind kKind>
 Result<BoundKernel> bind_recurrent(const KernelInit& init) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
@@ -219,6 +259,12 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
                                               batch_first ? first : second, r_type.dims[2]);
   }
   kernel.run = run_recurrent;
+  if (kKind == RecurrentKind::kLstm && state->packed[0].r != nullptr) {
+    kernel.count_tiles = count_lstm_tiles;
+    kernel.run_tile = run_lstm_tile;
+    kernel.count_at_once = count_lstm_tiles_at_once;
+    kernel.shared_bytes = shared_lstm_bytes;
+  }
   kernel.state = std::move(state);
   return kernel;
 }

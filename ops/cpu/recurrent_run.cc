@@ -144,7 +144,8 @@ void RecurrentRun::step_lstm(float* gate) const {
   for (int64_t b = 0; b < batch; ++b) {
     float* row = gate + b * width();
     if (is_plain) {
-      tiles.lstm_cell({.count = n, .gates = row, .cell = c + b * n, .hidden = h + b * n});
+      tiles.lstm_cell(
+          {.count = n, .gates = row, .gate_step = n, .cell = c + b * n, .hidden = h + b * n});
     } else {
       lstm_cell(row, c + b * n, h + b * n);
     }

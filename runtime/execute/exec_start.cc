@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <thread>
 
+#include "graph/base/processor.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_base.h"
 #include "runtime/execute/values/stream_scratch.h"
@@ -125,8 +127,20 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
     const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });
     return node.finish(is_ok) ? CallOutcome::kDone : CallOutcome::kFailed;
   }
-  const auto team = std::make_shared<TileTeam>(node, num_tiles, resume);
-  return team->run(*workers, std::min(num_tiles - 1, static_cast<uint32_t>(num_idle)));
+  const BoundKernel& kernel = *node.kernel;
+  const uint32_t at_once = kernel.count_at_once ? kernel.count_at_once(node.args) : num_tiles;
+  EDDY_CHECK(at_once > 0) << "tiles of " << node.node->op->name << " that never run";
+  void* shared = nullptr;
+  if (kernel.shared_bytes != nullptr) {
+    shared = node.args.scratch->reserve(kernel.shared_bytes(node.args));
+    if (shared == nullptr) {
+      node.error = resource_exhausted("no memory for what its tiles share");
+      return node.finish(false) ? CallOutcome::kDone : CallOutcome::kFailed;
+    }
+  }
+  const auto team = std::make_shared<TileTeam>(node, num_tiles, at_once, shared, resume);
+  const uint32_t most = std::min(num_tiles, at_once) - 1;
+  return team->run(*workers, std::min(most, static_cast<uint32_t>(num_idle)));
 }
 
 }  // namespace
@@ -150,18 +164,30 @@ bool TileTeam::work(bool is_helper) {
   for (;;) {
     const uint32_t tile = next_.fetch_add(1, std::memory_order_relaxed);
     if (tile >= num_tiles_) return false;
+    await_turn(tile);
     if (!has_failed_.load(std::memory_order_relaxed)) {
       Status error;
       KernelArgs args = node_.args;
       args.error = &error;
       // Goes with the tile: once the last one has ended, nothing of the run may be held.
       StreamScratch own(node_.owner->allocator());
-      if (is_helper) args.scratch = &own;
+      args.shared = shared_or_null_;
+      if (is_helper || shared_or_null_ != nullptr) args.scratch = &own;
       const bool is_ok = call_or_note(error, [&] { return node_.kernel->run_tile(args, tile); });
       if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
     }
     // The last one acquires what all others have written.
     if (num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) return true;
+  }
+}
+
+void TileTeam::await_turn(uint32_t tile) const {
+  const uint32_t before = tile / at_once_ * at_once_;
+  if (before == 0) return;
+  constexpr int kSpins =
+      2000;  // some 50 µs: a thread with one of those tiles has lost its processor
+  for (int i = 0; num_tiles_ - num_left_.load(std::memory_order_acquire) < before; ++i) {
+    i < kSpins ? cpu_relax() : std::this_thread::yield();
   }
 }
 

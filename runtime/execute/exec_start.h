@@ -2,8 +2,10 @@
 // call falls apart into tiles that idle workers share.
 //
 // Tiles: the calling thread and as many workers as are idle take tiles until none is left, and
-// no thread waits; where the caller does the last one, the call is done, else it is answered by the
-// worker that does. Where no worker is idle, the kernel's run() does all of them.
+// no thread waits, but for tiles that follow others (BoundKernel::count_at_once): a thread that has
+// taken one looks until those before have ended, as each is being run. Where the caller does the
+// last one, the call is done, else it is answered by the worker that does. Where no worker is idle,
+// the kernel's run() does all of them.
 //
 // Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
 // two atomic operations each and an enqueue for each helper.
@@ -21,8 +23,15 @@ namespace eddy {
 // to do, and perhaps nothing of the node.
 class TileTeam : public std::enable_shared_from_this<TileTeam> {
  public:
-  TileTeam(ExecNode& node, uint32_t num_tiles, const Resume& resume)
-      : node_(node), resume_(resume), num_tiles_(num_tiles), num_left_(num_tiles) {}
+  // `at_once`: tiles that follow none of each other. `shared_or_null`: the call's memory.
+  TileTeam(ExecNode& node, uint32_t num_tiles, uint32_t at_once, void* shared_or_null,
+           const Resume& resume)
+      : node_(node),
+        resume_(resume),
+        num_tiles_(num_tiles),
+        at_once_(at_once),
+        shared_or_null_(shared_or_null),
+        num_left_(num_tiles) {}
 
   CallOutcome run(Workers& workers, uint32_t num_helpers);
 
@@ -34,10 +43,13 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
   // Tiles until none is left to take. True: the last one to end was among them. A helper has
   // scratch memory of its own for each.
   bool work(bool is_helper);
+  // Until the tiles that this one follows have ended.
+  void await_turn(uint32_t tile) const;
 
   ExecNode& node_;
   const Resume resume_;
-  const uint32_t num_tiles_;
+  const uint32_t num_tiles_, at_once_;
+  void* const shared_or_null_;
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> num_left_;
   std::atomic<bool> has_failed_{false};

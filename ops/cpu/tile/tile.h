@@ -42,11 +42,12 @@ struct TileArgs {
 };
 
 // One LSTM cell with sigmoid gates and tanh for the cell and its output, without peepholes: from
-// the gates before activation, in ONNX's order i, o, f, c of `count` values each,
+// the gates before activation, in ONNX's order i, o, f, c, `gate_step` values from one to the next,
 //   cell = f * cell + i * c;   hidden = o * tanh(cell).
 struct LstmCellArgs {
   int64_t count = 0;
   const float* gates = nullptr;
+  int64_t gate_step = 0;
   float* cell = nullptr;    // read and written
   float* hidden = nullptr;  // written
 };

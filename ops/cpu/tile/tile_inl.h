@@ -209,14 +209,14 @@ void map_in_place(float* values, int64_t count) {
 template <typename S>
 void lstm_cell(const LstmCellArgs& args) {
   using V = typename S::V;
-  const int64_t n = args.count;
+  const int64_t n = args.count, step = args.gate_step;
   for (int64_t k = 0; k < n; k += S::kWidth) {
     const int count = n - k < S::kWidth ? static_cast<int>(n - k) : S::kWidth;
     const float* gates = args.gates + k;
     const V i = sigmoid_of<S>(S::load_first(gates, count));
-    const V o = sigmoid_of<S>(S::load_first(gates + n, count));
-    const V f = sigmoid_of<S>(S::load_first(gates + 2 * n, count));
-    const V c = tanh_of<S>(S::load_first(gates + 3 * n, count));
+    const V o = sigmoid_of<S>(S::load_first(gates + step, count));
+    const V f = sigmoid_of<S>(S::load_first(gates + 2 * step, count));
+    const V c = tanh_of<S>(S::load_first(gates + 3 * step, count));
     const V cell = S::fma(f, S::load_first(args.cell + k, count), S::mul(i, c));
     S::store_first(args.cell + k, cell, count);
     S::store_first(args.hidden + k, S::mul(o, tanh_of<S>(cell)), count);

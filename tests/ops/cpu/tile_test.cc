@@ -145,8 +145,11 @@ TEST(TileTest, TheLstmCellAgreesOnEverySet) {
       const std::vector<float> gates = random_floats(4 * n, random);
       const std::vector<float> before = random_floats(n, random);
       std::vector<float> cell = before, hidden(before.size());
-      tiles->lstm_cell(
-          {.count = n, .gates = gates.data(), .cell = cell.data(), .hidden = hidden.data()});
+      tiles->lstm_cell({.count = n,
+                        .gates = gates.data(),
+                        .gate_step = n,
+                        .cell = cell.data(),
+                        .hidden = hidden.data()});
       const auto sigmoid = [&](int64_t at) {
         return 1 / (1 + std::exp(-static_cast<double>(gates[static_cast<size_t>(at)])));
       };

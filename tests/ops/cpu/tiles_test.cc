@@ -33,7 +33,7 @@ struct Backwards : KernelState {
   BoundKernel kernel;
 };
 
-// The last tile first. A kernel without tiles is run as it is.
+// The last tile first of those that may run at once. A kernel without tiles is run as it is.
 bool run_backwards(const KernelArgs& args) {
   const BoundKernel& kernel = static_cast<const Backwards&>(*args.state).kernel;
   KernelArgs own = args;
@@ -41,10 +41,15 @@ bool run_backwards(const KernelArgs& args) {
   const uint32_t count = kernel.count_tiles != nullptr ? kernel.count_tiles(own) : 0;
   most_tiles = std::max(most_tiles, count);
   if (count < 2) return kernel.run(own);
-  for (uint32_t tile = count; tile-- > 0;) {
-    OwnScratch scratch;
-    own.scratch = &scratch;
-    if (!kernel.run_tile(own, tile)) return false;
+  OwnScratch shared;
+  if (kernel.shared_bytes != nullptr) own.shared = shared.reserve(kernel.shared_bytes(own));
+  const uint32_t at_once = kernel.count_at_once != nullptr ? kernel.count_at_once(own) : count;
+  for (uint32_t first = 0; first < count; first += at_once) {
+    for (uint32_t tile = std::min(first + at_once, count); tile-- > first;) {
+      OwnScratch scratch;
+      own.scratch = &scratch;
+      if (!kernel.run_tile(own, tile)) return false;
+    }
   }
   return true;
 }
@@ -142,6 +147,33 @@ TEST_F(TilesOfKernelsTest, PairsOfElementsThatAreStretched) {
   check(call("Mul", {floats({40, 61, 61}), floats({40, 1, 1})}), 0, 0);
   check(call("Add", {floats({400, 301}), floats({301})}), 0, 0);
   check(call("Div", {floats({1, 300, 1, 4}, 0.5), floats({70, 1, 3, 4}, 0.5)}), 0, 0);
+}
+
+TEST_F(TilesOfKernelsTest, StepsOfAnLstm) {
+  const std::string forward = "forward", reverse = "reverse", both = "bidirectional";
+  for (const std::string& direction : {forward, reverse, both}) {
+    for (const bool is_batch_first : {false, true}) {
+      for (const int64_t batch : {1, 3}) {
+        const int64_t directions = direction == both ? 2 : 1, hidden = 384, steps = 70, depth = 40;
+        const Dims x = is_batch_first ? Dims{batch, steps, depth} : Dims{steps, batch, depth};
+        const Dims state =
+            is_batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
+        OpCall lstm = call(
+            "LSTM",
+            {floats(x), floats({directions, 4 * hidden, depth}),
+             TestTensor::random(ElementType::kFloat, {directions, 4 * hidden, hidden}, random_,
+                                -0.1, 0.1),
+             floats({directions, 8 * hidden}), TestValue::omitted(), floats(state), floats(state)},
+            {{"hidden_size", hidden},
+             {"direction", direction},
+             {"layout", int64_t{is_batch_first}}});
+        lstm.constant_inputs = 6;
+        lstm.num_outputs = 3;
+        check(lstm, 1e-3, 1e-4);
+        EXPECT_EQ(most_tiles % 71, 0u) << "a tile for each step, and one that loads";
+      }
+    }
+  }
 }
 
 TEST_F(TilesOfKernelsTest, Softmaxes) {

@@ -1,6 +1,6 @@
 // Claim: tiles of a call are each run once, by whichever workers are idle, and the strand goes on
-// with the last; results have the same bits with any number of threads; one that fails or throws
-// fails the run at its node.
+// with the last; those that follow others see what these have written; results have the same bits
+// with any number of threads; one that fails or throws fails the run at its node.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +60,31 @@ bool run_all(const KernelArgs& args) {
   return true;
 }
 
+// Tiles in kSteps steps: each adds up what all of the step before have made, and its place.
+constexpr uint32_t kAtOnce = 5, kSteps = 300;
+
+bool run_step(const KernelArgs& args, uint32_t tile) {
+  auto* const made = static_cast<uint64_t*>(args.shared);
+  EXPECT_NE(args.scratch->reserve(64), args.shared);
+  const uint32_t step = tile / kAtOnce;
+  uint64_t sum = tile;
+  for (uint32_t i = 0; step > 0 && i < kAtOnce; ++i) sum += made[(step - 1) * kAtOnce + i] % 1000;
+  made[tile] = sum;
+  if (step + 1 == kSteps)
+    args.outputs[0].mutable_as<float>()[tile % kAtOnce] = static_cast<float>(sum);
+  if (seen.bad_tile == static_cast<int>(tile)) return args.fail(run_failed("a step is broken"));
+  return true;
+}
+bool run_steps(const KernelArgs& args) {
+  std::vector<uint64_t> made(kAtOnce * kSteps);
+  KernelArgs own = args;
+  own.shared = made.data();
+  for (uint32_t tile = 0; tile < kAtOnce * kSteps; ++tile) {
+    if (!run_step(own, tile)) return false;
+  }
+  return true;
+}
+
 // The workers execute the strands by themselves, or the host drives them.
 class TilesTest : public ::testing::TestWithParam<Loops> {
  protected:
@@ -78,7 +103,19 @@ class TilesTest : public ::testing::TestWithParam<Loops> {
       kernel.run_tile = run_tile;
       return kernel;
     };
+    OpDef steps = def;
+    steps.name = "Steps";
+    const BindFunction bind_steps = [](const KernelInit&) -> Result<BoundKernel> {
+      BoundKernel kernel;
+      kernel.run = run_steps;
+      kernel.count_tiles = [](const KernelArgs&) { return kAtOnce * kSteps; };
+      kernel.count_at_once = [](const KernelArgs&) { return kAtOnce; };
+      kernel.shared_bytes = [](const KernelArgs&) { return kAtOnce * kSteps * sizeof(uint64_t); };
+      kernel.run_tile = run_step;
+      return kernel;
+    };
     ASSERT_TRUE(library_.add_operator(std::move(def), bind).is_ok());
+    ASSERT_TRUE(library_.add_operator(std::move(steps), bind_steps).is_ok());
     for (auto& runs : seen.runs) runs = 0;
     seen.threads.clear();
     seen.num_whole = 0;
@@ -152,6 +189,33 @@ TEST_P(TilesTest, ATileThatFailsOrThrowsFailsTheRunAtItsNode) {
   EXPECT_TRUE(session->run(inputs()).is_ok());
 }
 
+TEST_P(TilesTest, TilesThatFollowOthersSeeWhatTheyHaveWritten) {
+  std::vector<float> expected;
+  for (const int num_threads : {1, 2, 3, 8}) {
+    GraphBuilder b(library_.ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {kTiles, kWidth}));
+    b.output("y", b.op("Steps", {x}, {}, {.name = "steps", .domain = "test"}));
+    SessionOptions options;
+    options.num_threads = num_threads;
+    options.loops = GetParam();
+    auto session = Session::create(library_, std::move(*b.finish()), options);
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    for (int run = 0; run < 20; ++run) {
+      const auto outputs = (*session)->run(inputs());
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      const auto y = (*outputs)[0].second.values<float>();
+      const std::vector<float> made(y.begin(), y.begin() + kAtOnce);
+      if (expected.empty()) expected = made;
+      ASSERT_EQ(made, expected) << num_threads << " threads, run " << run;
+    }
+    seen.bad_tile = kAtOnce * kSteps / 2;
+    EXPECT_THAT((*session)->run(inputs()).status().to_string(), HasSubstr("a step is broken"));
+    seen.bad_tile = -1;
+    EXPECT_TRUE((*session)->run(inputs()).is_ok());
+  }
+  EXPECT_GT(expected[0], 0);
+}
+
 std::vector<float> random_floats(size_t count) {
   std::mt19937 random(5);
   std::uniform_real_distribution<float> uniform(-3, 3);
@@ -219,6 +283,12 @@ std::vector<Shipped> shipped_operators() {
     all.push_back(
         {name, image, [=](GraphBuilder& b, Value x) { return b.op(name, {x}, attributes); }});
   };
+  all.push_back({"LSTM", {60, 2, 64}, [](GraphBuilder& b, Value x) {
+                   return b.op(
+                       "LSTM",
+                       {x, constant_of(b, {1, 4 * 384, 64}), constant_of(b, {1, 4 * 384, 384})},
+                       {{"hidden_size", int64_t{384}}});
+                 }});
   const auto add_with = [&](const char* name, auto... make) {
     all.push_back({name, image, [=](GraphBuilder& b, Value x) {
                      return b.op(name, {x, make(b, x)...});
