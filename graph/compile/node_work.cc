@@ -62,6 +62,13 @@ Decision decision_of(const Graph& graph, NodeId id, const CostTable* measured_or
   return decision;
 }
 
+// An operator that was faster on several workers takes as many as it made use of.
+FluidDemand demand_of(const MeasuredCost& cost, double num_units) {
+  if (cost.all_ns <= 0 || cost.all_ns >= cost.ns) return {.solo_ns = cost.ns};
+  const double units = std::max(1.0, std::min(cost.ns / cost.all_ns, num_units));
+  return {.solo_ns = cost.ns / units, .units = units};
+}
+
 }  // namespace
 
 NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null) {
@@ -90,7 +97,15 @@ NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null) {
 NodeWork work_on(const Graph& graph, const FluidMachine& machine,
                  const CostTable* measured_or_null) {
   NodeWork work = measured_work(graph, measured_or_null);
-  if (machine.flops_per_ns <= 0 || machine.bytes_per_ns <= 0) return work;
+  if (machine.flops_per_ns <= 0 || machine.bytes_per_ns <= 0) {
+    for (uint32_t n = 0; measured_or_null != nullptr && n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      if (node.kind != NodeKind::kExec) continue;
+      const MeasuredCost* const cost = measured_cost_or_null(*measured_or_null, graph, node);
+      if (cost != nullptr) work.nodes[n] = demand_of(*cost, machine.num_units);
+    }
+    return work;
+  }
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind != NodeKind::kExec) {

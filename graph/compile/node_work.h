@@ -35,7 +35,8 @@ struct NodeWork {
 
 // Kernels on one worker each.
 NodeWork measured_work(const Graph& graph, const CostTable* measured_or_null);
-// Kernels by roofline, where the machine's throughput is known; else measured_work.
+// Kernels by roofline, where the machine's throughput is known; else measured_work, and on as many
+// of the machine's workers as the table has seen an operator make use of.
 NodeWork work_on(const Graph& graph, const FluidMachine& machine,
                  const CostTable* measured_or_null);
 

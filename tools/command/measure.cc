@@ -15,6 +15,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
 #include "graph/schedule/costs/cost_table.h"
+#include "runtime/cpu/worker_pool.h"
 #include "tools/command/inputs.h"
 #include "tools/command/measure_runs.h"
 #include "tools/command/model.h"
@@ -73,10 +74,10 @@ Result<Graph> one_node_graph(const Graph& graph, const Node& node, const OpTable
   return builder.finish();
 }
 
-// One thread, and the graph as it is given.
-SessionOptions as_given() {
+// The graph as it is given.
+SessionOptions as_given(int num_threads = 1) {
   SessionOptions options;
-  options.num_threads = 1;
+  options.num_threads = num_threads;
   options.simplify = options.folds_norms = options.blocks_channels = false;
   return options;
 }
@@ -89,9 +90,10 @@ Result<Graph> empty_graph(const OpTable& ops) {
 }
 
 Result<std::unique_ptr<Probe>> make_probe(const Library& library, Graph graph, uint64_t seed,
-                                          bool uses_zeros) {
+                                          bool uses_zeros, int num_threads = 1) {
   auto probe = std::make_unique<Probe>();
-  EDDY_ASSIGN_OR_RETURN(probe->session, Session::create(library, std::move(graph), as_given()));
+  EDDY_ASSIGN_OR_RETURN(probe->session,
+                        Session::create(library, std::move(graph), as_given(num_threads)));
   Random random(seed);
   for (const ValueDescription& input : probe->session->inputs()) {
     auto value = uses_zeros ? filled_value(input, "0") : random_value(input, random);
@@ -108,10 +110,10 @@ Result<std::unique_ptr<Probe>> make_probe(const Library& library, Graph graph, u
 
 // Runs on random values, or on zeros where the operator does not take those (indices, say).
 Result<std::unique_ptr<Probe>> probe_node(const Library& library, const Graph& graph,
-                                          const Node& node, uint64_t seed) {
+                                          const Node& node, uint64_t seed, int num_threads = 1) {
   for (const bool uses_zeros : {false, true}) {
     EDDY_ASSIGN_OR_RETURN(Graph one, one_node_graph(graph, node, library.ops()));
-    auto probe = make_probe(library, std::move(one), seed, uses_zeros);
+    auto probe = make_probe(library, std::move(one), seed, uses_zeros, num_threads);
     if (probe.is_ok() || uses_zeros) return probe;
   }
   return internal_error("unreachable");
@@ -167,8 +169,34 @@ class Measuring {
     const double dispatch = samples[1].median();
     const auto without = [dispatch](double ns) { return std::max(ns - dispatch, 0.0); };
     if (table_.dispatch_ns == 0 || dispatch < table_.dispatch_ns) table_.dispatch_ns = dispatch;
-    return table_.add({op, key, "cpu", without(samples[0].median()), without(samples[0].low()),
-                       without(samples[0].high()), static_cast<uint32_t>(samples[0].ns.size())});
+    MeasuredCost cost{op,
+                      key,
+                      "cpu",
+                      without(samples[0].median()),
+                      without(samples[0].low()),
+                      without(samples[0].high()),
+                      static_cast<uint32_t>(samples[0].ns.size())};
+    EDDY_RETURN_IF_ERROR(measure_threads(graph, node, dispatch, cost));
+    return table_.add(std::move(cost));
+  }
+
+  // With all threads, where tiles could be worth a wake.
+  Status measure_threads(const Graph& graph, const Node& node, double dispatch,
+                         MeasuredCost& cost) {
+    constexpr double kWorthwhileNs = 20e3, kMinGain = 0.1;
+    const int num_threads = usable_processors();
+    if (num_threads == 1 || cost.ns < kWorthwhileNs) return Status::ok();
+    EDDY_ASSIGN_OR_RETURN(const auto probe,
+                          probe_node(library_, graph, node, arguments_.seed, num_threads));
+    EDDY_ASSIGN_OR_RETURN(
+        const std::vector<Samples> samples,
+        measure_runs({{"operator, all threads", [&probe] { return probe->call->run(); }}}, 1,
+                     options_, [this] { return interrupts_.is_interrupted(); }));
+    const double all_ns = std::max(samples[0].median() - dispatch, 0.0);
+    if (all_ns <= 0 || all_ns > cost.ns * (1 - kMinGain)) return Status::ok();
+    cost.threads = static_cast<uint32_t>(num_threads);
+    cost.all_ns = all_ns;
+    return Status::ok();
   }
 
   void skip(const Graph& graph, NodeId id, const std::string& reason) {
@@ -226,6 +254,8 @@ class WholeCosts {
     for (MeasuredCost cost : table.costs()) {
       const auto seen = left.find({cost.op, cost.shapes});
       if (seen != left.end()) {
+        const double factor = cost.ns > 0 ? seen->second.ns / seen->second.count / cost.ns : 1;
+        cost.all_ns *= factor;
         cost.ns = cost.low_ns = cost.high_ns = seen->second.ns / seen->second.count;
         left.erase(seen);
       }
@@ -233,7 +263,7 @@ class WholeCosts {
     }
     for (const auto& [names, sum] : left) {
       const double ns = sum.ns / sum.count;
-      EDDY_RETURN_IF_ERROR(merged.add({names.first, names.second, "cpu", ns, ns, ns, 1}));
+      EDDY_RETURN_IF_ERROR(merged.add({names.first, names.second, "cpu", ns, ns, ns, 1, 0, 0}));
     }
     for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
       const std::vector<int64_t>& seen = profile.decisions()[n];
@@ -321,9 +351,12 @@ void say_table(const CostTable& table, Console& console) {
   std::sort(costs.begin(), costs.end(),
             [](const MeasuredCost& a, const MeasuredCost& b) { return a.ns > b.ns; });
   for (const MeasuredCost& cost : costs) {
-    console.say(fmt::format("{:>9}  {:>9} .. {:>9}  {} {}", duration_text(cost.ns),
-                            duration_text(cost.low_ns), duration_text(cost.high_ns), cost.op,
-                            cost.shapes));
+    console.say(
+        fmt::format("{:>9}  {:>9} .. {:>9}  {} {}", duration_text(cost.ns),
+                    duration_text(cost.low_ns), duration_text(cost.high_ns), cost.op, cost.shapes) +
+        (cost.threads == 0
+             ? ""
+             : fmt::format("; on {} threads {}", cost.threads, duration_text(cost.all_ns))));
   }
   console.say(fmt::format("a run beside its operators: {}", duration_text(table.dispatch_ns)));
 }

@@ -47,15 +47,9 @@ double exec_flops(const Graph& graph, const Node& node) {
                         outputs);
 }
 
-const MeasuredCost* measured_or_null(const CostTable& table, const Graph& graph, const Node& node) {
-  const std::string shapes = cost_key(graph, node);
-  if (shapes.empty()) return nullptr;
-  return table.find_or_null(cost_op_name(*node.op), shapes, kDevice);
-}
-
 double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table_or_null) {
   if (table_or_null != nullptr) {
-    const MeasuredCost* measured = measured_or_null(*table_or_null, graph, node);
+    const MeasuredCost* measured = measured_cost_or_null(*table_or_null, graph, node);
     if (measured != nullptr) return measured->ns;
   }
   if (node.op->is_view) return kLaunchNs;
@@ -100,6 +94,13 @@ NodeLoad exec_load(const Graph& graph, const Node& node) {
   return load;
 }
 
+const MeasuredCost* measured_cost_or_null(const CostTable& table, const Graph& graph,
+                                          const Node& node) {
+  const std::string shapes = cost_key(graph, node);
+  if (shapes.empty()) return nullptr;
+  return table.find_or_null(cost_op_name(*node.op), shapes, kDevice);
+}
+
 std::vector<double> estimate_costs_ns(const Graph& graph, const CostTable* table_or_null) {
   std::vector<double> costs(graph.num_nodes(), 0);
   std::vector<double> regions(graph.num_regions(), 0);
@@ -130,7 +131,7 @@ CostCoverage cost_coverage(const Graph& graph, const CostTable& measured) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (node.kind != NodeKind::kExec) continue;
-    if (measured_or_null(measured, graph, node) != nullptr) {
+    if (measured_cost_or_null(measured, graph, node) != nullptr) {
       ++coverage.num_measured;
       continue;
     }

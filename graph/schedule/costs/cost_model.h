@@ -31,6 +31,10 @@ inline constexpr double kMostNs = 1e18;
 std::vector<double> estimate_costs_ns(const Graph& graph,
                                       const CostTable* measured_or_null = nullptr);
 
+// The table's entry for an exec node, of device "cpu"; null: there is none.
+const MeasuredCost* measured_cost_or_null(const CostTable& table, const Graph& graph,
+                                          const Node& node);
+
 // What an exec node has to do, by its types alone; unknown dimensions count as kGuessedDim.
 struct NodeLoad {
   double flops = 0;

@@ -50,6 +50,12 @@ Result<MeasuredCost> read_cost(const Json& entry) {
     return invalid_argument("\"samples\" must be a count");
   }
   cost.samples = static_cast<uint32_t>(samples);
+  EDDY_ASSIGN_OR_RETURN(const double threads, read_number(entry, "threads", 0));
+  EDDY_ASSIGN_OR_RETURN(cost.all_ns, read_number(entry, "all_ns", 0));
+  if (!(threads >= 0 && threads <= UINT32_MAX) || (threads > 0) != (cost.all_ns > 0)) {
+    return invalid_argument("\"threads\" must be a count, and stand beside \"all_ns\"");
+  }
+  cost.threads = static_cast<uint32_t>(threads);
   return cost;
 }
 
@@ -94,7 +100,8 @@ Status read_decisions(const Json& document, CostTable& table) {
 }  // namespace
 
 Status CostTable::add(MeasuredCost cost) {
-  if (!is_time(cost.ns) || !is_time(cost.low_ns) || !is_time(cost.high_ns)) {
+  if (!is_time(cost.ns) || !is_time(cost.low_ns) || !is_time(cost.high_ns) ||
+      !is_time(cost.all_ns)) {
     return invalid_argument("the times of " + cost.op + " " + cost.shapes +
                             " must be finite numbers >= 0");
   }
@@ -169,6 +176,9 @@ std::string to_json(const CostTable& table) {
                      {"low_ns", cost.low_ns},
                      {"high_ns", cost.high_ns},
                      {"samples", cost.samples}});
+    if (cost.threads == 0) continue;
+    costs.back()["threads"] = cost.threads;
+    costs.back()["all_ns"] = cost.all_ns;
   }
   Json document = {{"costs", std::move(costs)}, {"dispatch_ns", table.dispatch_ns}};
   if (!table.decisions.empty()) document["decisions"] = table.decisions;

@@ -9,14 +9,16 @@
 // As JSON, times in nanoseconds; unknown keys are ignored:
 //
 //   {"costs": [{"op": "MatMul", "shapes": "float[2,3],float[3,4]->float[2,4]", "device": "cpu",
-//               "ns": 512.5, "low_ns": 498, "high_ns": 561, "samples": 15}, ...],
+//               "ns": 512.5, "low_ns": 498, "high_ns": 561, "samples": 15,
+//               "threads": 4?, "all_ns": 140?}, ...],
 //    "dispatch_ns": 40?, "decisions": {"decode": [17], "decode/gate": [0, 1, 1, ...],
 //                                      "refine": {"distribution": [[4, 0.5], [9, 0.5]]}}?}
 //
-// Only "op", "shapes", "device" and "ns" are needed. `dispatch_ns` is what a run costs beside its
-// operators; it has been taken off every time. `decisions` are those of a run that was watched:
-// by a control node's path, the trips of a loop or the branches of a case-of, in turn; or what they
-// may be, each with its probability.
+// Only "op", "shapes", "device" and "ns" are needed; `ns` is the time on one thread, `all_ns` that
+// on `threads` of them, of an operator that falls into tiles. `dispatch_ns` is what a run costs
+// beside its operators; it has been taken off every time. `decisions` are those of a run that was
+// watched: by a control node's path, the trips of a loop or the branches of a case-of, in turn; or
+// what they may be, each with its probability.
 //
 // Errors (invalid argument, one line): JSON that does not parse, with line and column; an entry
 // that lacks a key or has a negative, infinite or NaN time, with its index; a second entry for
@@ -45,6 +47,9 @@ struct MeasuredCost {
   double low_ns = 0;
   double high_ns = 0;
   uint32_t samples = 0;
+  // With so many threads, where these were faster; 0: not, or not measured.
+  uint32_t threads = 0;
+  double all_ns = 0;
 };
 
 class CostTable {

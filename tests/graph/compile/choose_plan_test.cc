@@ -118,14 +118,20 @@ Graph chains(const OpTable& ops, int width) {
   return std::move(*graph);
 }
 
-CostTable table_of(const Graph& graph, double product_ns) {
+// `speed_up`: of products with four threads.
+CostTable table_of(const Graph& graph, double product_ns, double speed_up = 1) {
   CostTable table;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     const std::string key = cost_key(graph, node);
     if (table.find_or_null(node.op->name, key, "cpu") != nullptr) continue;
     const double ns = node.op->name == "MatMul" ? product_ns : 100;
-    EXPECT_TRUE(table.add({node.op->name, key, "cpu", ns, ns, ns, 1}).is_ok());
+    MeasuredCost cost{node.op->name, key, "cpu", ns, ns, ns, 1};
+    if (speed_up > 1 && node.op->name == "MatMul") {
+      cost.threads = 4;
+      cost.all_ns = ns / speed_up;
+    }
+    EXPECT_TRUE(table.add(std::move(cost)).is_ok());
   }
   return table;
 }
@@ -151,6 +157,34 @@ TEST(ChoosePlan, MuchWorkSideBySideGoesToAsManyStreamsAsPay) {
   EXPECT_TRUE(mentions(plan, "against serial 12 ms")) << plan.notices[0];
   EXPECT_FALSE(plan.memory.values.empty());
   EXPECT_EQ(choose(graph, table, 2).num_streams, 2u);
+}
+
+// Four chains of three products on four workers: side by side 3 ms; one after the other with tiles
+// 12 ms by the speed-up.
+TEST(ChoosePlan, OperatorsThatTakeAllWorkersBySplittingStayOnOneStream) {
+  const Graph graph = chains(standard_ops(), 4);
+  const CostTable all = table_of(graph, 1e6, 4);
+  const Plan tiles = choose(graph, all);
+  EXPECT_EQ(tiles.num_streams, 1u) << tiles.notices[0];
+  EXPECT_TRUE(mentions(tiles, "assign auto: serial 3")) << tiles.notices[0];
+  const CostTable half = table_of(graph, 1e6, 2);
+  const Plan streams = choose(graph, half);
+  EXPECT_GT(streams.num_streams, 1u) << streams.notices[0];
+  EXPECT_TRUE(mentions(streams, "serial 6")) << streams.notices[0];
+}
+
+// One chain has no other way to a second worker.
+TEST(ChoosePlan, AChainOfOperatorsThatSplitIsPredictedToBeFaster) {
+  const Graph graph = chains(standard_ops(), 1);
+  const NodeWork work = work_on(graph, cpu_machine(4), nullptr);
+  const CostTable table = table_of(graph, 1e6, 3);
+  const NodeWork split = work_on(graph, cpu_machine(2), &table);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (graph.node(NodeId(n)).op->name != "MatMul") continue;
+    EXPECT_EQ(work.nodes[n].units, 1);
+    EXPECT_EQ(split.nodes[n].units, 2) << "of two workers";
+    EXPECT_EQ(split.nodes[n].solo_ns, 5e5);
+  }
 }
 
 TEST(ChoosePlan, LittleWorkStaysOnOneStream) {

@@ -12,8 +12,8 @@ TEST(CostTable, ComesBackFromItsJsonAsItWas) {
   CostTable table;
   ASSERT_TRUE(table.add({"MatMul", "float[2,3],float[3,4]->float[2,4]", "cpu", 512.5, 498, 561, 15})
                   .is_ok());
-  ASSERT_TRUE(
-      table.add({"MatMul", "float[2,3],float[3,4]->float[2,4]", "cuda", 3, 3, 3, 1}).is_ok());
+  ASSERT_TRUE(table.add({"MatMul", "float[2,3],float[3,4]->float[2,4]", "cuda", 3, 3, 3, 1, 4, 1.5})
+                  .is_ok());
   table.dispatch_ns = 41;
   auto back = parse_cost_table(to_json(table));
   ASSERT_TRUE(back.is_ok()) << back.status().to_string();
@@ -24,6 +24,12 @@ TEST(CostTable, ComesBackFromItsJsonAsItWas) {
   EXPECT_EQ(cost->low_ns, 498);
   EXPECT_EQ(cost->high_ns, 561);
   EXPECT_EQ(cost->samples, 15u);
+  EXPECT_EQ(cost->threads, 0u);
+  const MeasuredCost* split =
+      back->find_or_null("MatMul", "float[2,3],float[3,4]->float[2,4]", "cuda");
+  ASSERT_NE(split, nullptr);
+  EXPECT_EQ(split->threads, 4u);
+  EXPECT_EQ(split->all_ns, 1.5);
   EXPECT_EQ(back->dispatch_ns, 41);
   EXPECT_EQ(back->costs().size(), 2u);
   EXPECT_EQ(back->find_or_null("MatMul", "float[2,3],float[3,4]->float[2,4]", "tpu"), nullptr);
