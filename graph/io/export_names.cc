@@ -59,8 +59,7 @@ Status Exporter::choose_opsets() {
     const Node& node = graph_.node(NodeId(n));
     if (node.kind == NodeKind::kExec) ++uses[node.op->domain][node.opset_version];
   }
-  constexpr int kNewestOpset = 22;
-  opsets_ = {{"", kNewestOpset}, {"eddy", 1}};
+  opsets_ = {{"", kDefaultOpset}, {"eddy", 1}};
   for (const auto& [domain, versions] : uses) {
     size_t most = 0;
     for (const auto& [version, count] : versions) {

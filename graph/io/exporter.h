@@ -15,6 +15,7 @@
 #include "graph/base/status.h"
 #include "graph/io/wire_writer.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/opset.h"
 
 namespace eddy {
 

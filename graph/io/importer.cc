@@ -256,8 +256,13 @@ bool Importer::import_exec(const NodeContext& at) {
   std::vector<Value> inputs;
   Attributes attributes;
   if (!inputs_of(at, &inputs) || !to_attributes(at, &attributes)) return false;
+  const size_t num_before = builder_.num_nodes();
   std::vector<Value> outputs =
       builder_.ops(at.key.name, inputs, std::move(attributes), std::move(options));
+  // A function's nodes but the one that has been charged.
+  constexpr size_t kExpandedNodeBytes = 1024;
+  const size_t num_made = builder_.num_nodes() - num_before;
+  if (num_made > 1 && !charge((num_made - 1) * kExpandedNodeBytes)) return false;
   outputs.resize(at.node.outputs.size());
   return bind_outputs(at, outputs);
 }

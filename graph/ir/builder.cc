@@ -5,12 +5,12 @@
 #include <new>
 
 #include "graph/base/check.h"
+#include "graph/ir/expansion.h"
 #include "graph/ir/validate.h"
 
 namespace eddy {
 namespace {
 
-constexpr int kDefaultOpset = 22;
 constexpr size_t kConstantAlignment = 64;
 
 class HeapBlob : public Blob {
@@ -280,6 +280,7 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
     node.inputs.push_back(inputs[i].id);
   }
   while (!node.inputs.empty() && node.inputs.back().is_none()) node.inputs.pop_back();
+  if (node.op->expand != nullptr) return expand(node, num_outputs, options);
   const NodeId id = add_node(std::move(node));
   add_outputs(id, num_outputs, options.output_names);
   if (Status status = infer_exec(id); !status.is_ok()) {
@@ -287,6 +288,31 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
     return invalid;
   }
   return output_values(id);
+}
+
+std::vector<Value> GraphBuilder::expand(const Node& call, size_t num_outputs,
+                                        const OpOptions& options) {
+  std::vector<Value> outputs(num_outputs);
+  std::vector<ValueType> types(num_outputs);
+  if (Status status = infer_outputs(call, types); !status.is_ok()) {
+    fail(std::move(status.prepend_path(call.name)));
+    return outputs;
+  }
+  Expansion expansion(*this, call, num_outputs);
+  call.op->expand(expansion);
+  if (!is_ok()) return outputs;
+  outputs = expansion.take_outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].is_none()) continue;
+    if (!is_compatible(type(outputs[i]), types[i])) {
+      fail(internal_error("the rule of " + call.op->name + " gives " + to_string(types[i]) +
+                          ", but its nodes " + to_string(type(outputs[i])))
+               .prepend_path(call.name));
+      return outputs;
+    }
+    if (i < options.output_names.size()) set_name(outputs[i], options.output_names[i]);
+  }
+  return outputs;
 }
 
 const ValueType& GraphBuilder::type(Value value) const {

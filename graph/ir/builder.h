@@ -37,6 +37,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
+#include "graph/ir/opset.h"
 
 namespace eddy {
 
@@ -93,7 +94,7 @@ class GraphBuilder {
   explicit GraphBuilder(const OpTable& ops, std::string name = "graph");
   ~GraphBuilder();
 
-  // Default opset of a domain for nodes that give none ("" starts at 22).
+  // Default opset of a domain for nodes that give none ("" starts at kDefaultOpset).
   void set_opset(std::string domain, int version);
   // The dimension that stands for `symbol` in this graph; the same number for the same symbol.
   int64_t symbol(std::string_view name);
@@ -127,7 +128,8 @@ class GraphBuilder {
     return tensor(dims, std::span<const T>(values.begin(), values.size()));
   }
 
-  // Adds an exec node and returns its first output, or all of them.
+  // Adds an exec node, or those it stands for (OpDef::expand), and returns its first output, or all
+  // of them.
   Value op(std::string_view op_name, std::span<const Value> inputs, Attributes attributes = {},
            OpOptions options = {});
   Value op(std::string_view op_name, std::initializer_list<Value> inputs,
@@ -151,6 +153,8 @@ class GraphBuilder {
 
   const ValueType& type(Value value) const;
   void set_name(Value value, std::string name);
+  // Nodes made so far, in all regions.
+  size_t num_nodes() const { return graph_.num_nodes(); }
   // Null unless the value is a constant.
   const Constant* constant_or_null(Value value) const;
 
@@ -179,6 +183,7 @@ class GraphBuilder {
   bool is_visible(Value value) const;
   bool is_usable(Value value, const std::string& what);
   std::vector<Value> output_values(NodeId node) const;
+  std::vector<Value> expand(const Node& call, size_t num_outputs, const OpOptions& options);
   void fail_at(NodeId node, Status status);
 
   // builder_control.cc
@@ -195,6 +200,8 @@ class GraphBuilder {
   // builder_infer.cc
   Status infer_node(NodeId node);
   Status infer_exec(NodeId node);
+  // The types of the node's outputs by its operator's rule.
+  Status infer_outputs(const Node& node, std::span<ValueType> outputs) const;
   Status infer_while(NodeId node);
   Status infer_case(NodeId node);
   Status infer_region(RegionId region);

@@ -51,8 +51,7 @@ Status GraphBuilder::infer_region(RegionId region) {
   return Status::ok();
 }
 
-Status GraphBuilder::infer_exec(NodeId id) {
-  const Node& node = graph_.node(id);
+Status GraphBuilder::infer_outputs(const Node& node, std::span<ValueType> outputs) const {
   const size_t count = node.inputs.size();
   // Lists that last for one call, in one block: the usual ones on the stack.
   std::array<std::byte, 1024> block;
@@ -68,7 +67,6 @@ Status GraphBuilder::infer_exec(NodeId id) {
     views[i] = graph_.constant(info.constant).view();
     values[i] = &views[i];
   }
-  std::pmr::vector<ValueType> outputs(node.outputs.size(), &memory);
   InferContext context(node.attributes, types, values, outputs, node.opset_version);
   EDDY_DCHECK(node.op != nullptr) << node.name << " has no operator";
   EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
@@ -78,8 +76,17 @@ Status GraphBuilder::infer_exec(NodeId id) {
       return resource_exhausted("output " + std::to_string(i) + " would have the shape " +
                                 to_string(tensor.dims) + ", which is too large");
     }
-    set_type(node.outputs[i], outputs[i]);
   }
+  return Status::ok();
+}
+
+Status GraphBuilder::infer_exec(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::array<std::byte, 512> block;
+  std::pmr::monotonic_buffer_resource memory(block.data(), block.size());
+  std::pmr::vector<ValueType> outputs(node.outputs.size(), &memory);
+  EDDY_RETURN_IF_ERROR(infer_outputs(node, outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) set_type(node.outputs[i], outputs[i]);
   return Status::ok();
 }
 

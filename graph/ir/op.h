@@ -27,6 +27,8 @@
 
 namespace eddy {
 
+class Expansion;
+
 // What an infer function sees and fills. Borrowed; lives for one call.
 class InferContext {
  public:
@@ -71,6 +73,9 @@ class InferContext {
 // Sets every output's type; messages name the rule that was broken ("inputs 0 and 1 do not
 // broadcast: [2,3] and [4]"). The caller adds the node's name and path.
 using InferFunction = std::function<Status(InferContext&)>;
+
+// Builds the nodes that an operator's node stands for (expansion.h).
+using ExpandFunction = void (*)(Expansion&);
 
 enum class InputFlag : uint8_t {
   kNone = 0,
@@ -143,6 +148,9 @@ struct OpDef {
   // Its kernel may answer later, or wait for something else than a processor: streams beside it are
   // worth more than there are workers.
   bool may_wait = false;
+  // The operator is a function of others: the builder makes their nodes instead of one of its own,
+  // so no graph holds such a node and no kernel knows it. Null: the operator has kernels.
+  ExpandFunction expand = nullptr;
   // Work for a cost estimate, in floating-point operations, of fully known types; null: the
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;

@@ -5,8 +5,9 @@
 //   call.inputs = {a, b};
 //   auto result = run_op(call, KernelSet::kCpu);     // Result<std::vector<TestValue>>
 //
-// Types are inferred by the operator's schema, outputs allocated by its result and checked against
-// it after a value kernel has run. Failures of schema, bind and kernel come back as a Status.
+// A function of other operators (OpDef::expand) runs as the nodes that it stands for. Types are
+// inferred by the operator's schema, outputs allocated by its result and checked against it after a
+// value kernel has run. Failures of schema, bind and kernel come back as a Status.
 #pragma once
 
 #include <string>
