@@ -143,6 +143,7 @@ class Simplifier : public GraphCopier {
         node.attributes.get_int("block_size", 0) != 0 ||
         (scale->dims.count() != 1 && !is_by_column) ||
         (has_zero && zero->dims.count() != scale->dims.count()) ||
+        source_.value(node.outputs[0]).type.tensor.element != ElementType::kFloat ||
         bytes->view().size_bytes() * sizeof(float) < FoldedResults::kMinBytes) {
       return false;
     }

@@ -12,8 +12,8 @@ namespace eddy {
 
 struct ImportOptions {
   ImportLimits limits = {};
-  int min_opset = 6;  // of domain ""
-  int max_opset = 22;
+  int min_opset = kOldestOpset;  // of domain ""
+  int max_opset = kNewestOpset;
   // Where external data of a model from memory lies; for files it is the file's own folder.
   std::string external_folder = {};
   // Put before the names of nodes and values, so that one model can be imported twice.

@@ -139,11 +139,14 @@ Number bit_or(const Number& a, const Number& b) {
 Number bit_xor(const Number& a, const Number& b) {
   return words(a, b, [](uint64_t x, uint64_t y) { return x ^ y; });
 }
-// Shifting out every bit leaves 0.
+// Shifting out every bit leaves 0, or the sign.
 Number shift_left(const Number& a, const Number& b) {
   return words(a, b, [](uint64_t x, uint64_t y) { return y > 63 ? 0 : x << y; });
 }
 Number shift_right(const Number& a, const Number& b) {
+  if (a.kind == Kind::kSigned) {  // the sign fills in
+    return Number::of_int(a.signed_value >> std::min<uint64_t>(b.unsigned_value, 63));
+  }
   return words(a, b, [](uint64_t x, uint64_t y) { return y > 63 ? 0 : x >> y; });
 }
 Number prelu(const Number& a, const Number& b) {

@@ -1,14 +1,16 @@
-// Cast and CastLike: numbers by way of Number, strings by their decimal form.
+// BitCast: the same bytes. Cast and CastLike: numbers by way of Number, strings by their decimal
+// form.
 //
 // A number becomes text as NumPy writes it: integers in full, floats with the fewest digits that
 // read back the same ("0.1", "1e-05", "inf", "nan"). Text becomes a number when all of it is
 // one (surrounding blanks aside); anything else is an error that quotes it.
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <string>
 
+#include "graph/ir/half.h"
 #include "ops/reference/elementwise.h"
-#include "ops/reference/half.h"
 #include "ops/reference/number.h"
 
 namespace eddy {
@@ -19,6 +21,23 @@ bool run_numbers(const KernelArgs& args) {
   const int64_t count = out.count();
   for (int64_t i = 0; i < count; ++i) store_number(out, i, load_number(args.inputs[0], i));
   return true;
+}
+
+// Any byte but 0 is true, which is 1 in memory.
+bool run_bit_cast(const KernelArgs& args) {
+  const TensorView& out = args.outputs[0];
+  if (out.size_bytes() == 0) return true;
+  std::memcpy(out.data, args.inputs[0].data, out.size_bytes());
+  if (out.element != ElementType::kBool) return true;
+  auto* bytes = out.mutable_as<uint8_t>();
+  for (int64_t i = 0; i < out.count(); ++i) bytes[i] = bytes[i] != 0;
+  return true;
+}
+
+Result<BoundKernel> bind_bit_cast(const KernelInit&) {
+  BoundKernel kernel;
+  kernel.run = run_bit_cast;
+  return kernel;
 }
 
 template <typename T>
@@ -154,6 +173,8 @@ void add_cast_reference(KernelRegistry& registry) {
   for (std::string_view name : {"Cast", "CastLike"}) {
     registry.add({.op = name, .bind = bind_cast, .provider = "reference"});
   }
+  registry.add(
+      {.op = "BitCast", .since_version = 26, .bind = bind_bit_cast, .provider = "reference"});
 }
 
 }  // namespace eddy

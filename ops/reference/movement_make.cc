@@ -129,8 +129,10 @@ struct Range {
         // Wraps where the standard leaves overflow open.
         out[i] = static_cast<T>(static_cast<uint64_t>(start) +
                                 static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
-      } else {
+      } else if constexpr (std::is_floating_point_v<T>) {
         out[i] = start + static_cast<T>(i) * delta;
+      } else {
+        out[i] = T(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
       }
     }
     return true;
@@ -138,7 +140,7 @@ struct Range {
 };
 
 Result<BoundKernel> bind_range(const KernelInit& init) {
-  return bind_typed<Range, float, double, int16_t, int32_t, int64_t>(init, 0);
+  return bind_typed<Range, float, double, Float16, Bfloat16, int16_t, int32_t, int64_t>(init, 0);
 }
 
 }  // namespace

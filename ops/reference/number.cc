@@ -1,7 +1,7 @@
 #include "ops/reference/number.h"
 
 #include "graph/base/check.h"
-#include "ops/reference/half.h"
+#include "graph/ir/half.h"
 
 namespace eddy {
 

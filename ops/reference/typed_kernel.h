@@ -11,8 +11,8 @@
 #include <string>
 #include <type_traits>
 
+#include "graph/ir/half.h"
 #include "ops/contract/kernel.h"
-#include "ops/reference/half.h"
 
 namespace eddy {
 

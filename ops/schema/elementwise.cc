@@ -13,6 +13,12 @@ namespace {
 
 constexpr TypeSet kOrderedTypes = kNumericTypes;
 constexpr TypeSet kEqualTypes = kNumericTypes | kBoolType | TypeSet{ElementType::kString};
+// All but strings.
+constexpr TypeSet kBitTypes =
+    kNumericTypes | kBoolType |
+    TypeSet{ElementType::kComplex64,      ElementType::kComplex128, ElementType::kFloat8E4M3FN,
+            ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ,
+            ElementType::kUint4,          ElementType::kInt4,       ElementType::kFloat4E2M1};
 constexpr uint64_t kFirst = 1;
 constexpr uint64_t kBoth = 3;
 
@@ -164,6 +170,27 @@ Status infer_cast_like(InferContext& context) {
   return Status::ok();
 }
 
+// Bits of an element as the standard counts them; in memory one of 4 takes a byte.
+size_t element_bits(ElementType element) {
+  const bool is_half_byte = element == ElementType::kInt4 || element == ElementType::kUint4 ||
+                            element == ElementType::kFloat4E2M1;
+  return is_half_byte ? 4 : 8 * element_size_bytes(element);
+}
+
+Status infer_bit_cast(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(infer_cast(context));
+  const ElementType from = context.input(0).tensor.element;
+  const auto to = static_cast<ElementType>(context.attributes().get_int("to", 0));
+  if (to == ElementType::kString) return invalid_argument("no bits can be seen as a string");
+  if (from == ElementType::kUndefined || element_bits(from) == element_bits(to)) {
+    return Status::ok();
+  }
+  return invalid_argument(std::string(element_type_name(from)) + " has " +
+                          std::to_string(element_bits(from)) + " bits, which can't be seen as " +
+                          std::string(element_type_name(to)) + " of " +
+                          std::to_string(element_bits(to)));
+}
+
 Status infer_bool_of_input(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
   TensorType type = *input;
@@ -264,6 +291,10 @@ Status add_arithmetic(OpTable& table) {
       binary("Mod", 10, kNumericTypes, infer_mod, {attribute("fmod", AttributeKind::kInt)}));
   defs.push_back(binary("BitShift", 11, kUnsignedIntTypes, infer_bit_shift,
                         {attribute("direction", AttributeKind::kString, true)}));
+  for (FormalInput& input : defs.back().inputs) {
+    input.later_types = kSignedIntTypes;
+    input.later_since = 28;
+  }
   for (const char* name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor"}) {
     defs.push_back(binary(name, 18, kIntTypes));
   }
@@ -311,21 +342,30 @@ Status add_casts(OpTable& table) {
   cast.since_version = 6;
   cast.inputs = {in("input")};
   cast.attributes = {attribute("to", AttributeKind::kInt, true),
-                     since(19, attribute("saturate", AttributeKind::kInt))};
+                     since(19, attribute("saturate", AttributeKind::kInt)),
+                     // Of float8e8m0, which is not supported.
+                     since(24, attribute("round_mode", AttributeKind::kString))};
   cast.infer = infer_cast;
   OpDef like = cast;
   like.name = "CastLike";
   like.since_version = 15;
   like.inputs = {in("input"), in("target_type", kAllTypes, InputFlag::kShapeOnly)};
-  like.attributes = {since(19, attribute("saturate", AttributeKind::kInt))};
+  like.attributes = {since(19, attribute("saturate", AttributeKind::kInt)),
+                     since(24, attribute("round_mode", AttributeKind::kString))};
   like.infer = infer_cast_like;
+  OpDef bits = cast;
+  bits.name = "BitCast";
+  bits.since_version = 26;
+  bits.inputs = {in("input", kBitTypes)};
+  bits.attributes = {attribute("to", AttributeKind::kInt, true)};
+  bits.infer = infer_bit_cast;
   OpDef clip = unary("Clip", 11, kNumericTypes);
   clip.inputs = {in("input", kNumericTypes), in("min", kNumericTypes, InputFlag::kOptional),
                  in("max", kNumericTypes, InputFlag::kOptional)};
   clip.infer = infer_clip;
   OpDef old_clip = unary("Clip", 6, kFloatTypes, {float_attribute("min"), float_attribute("max")});
-  return add_schemas(table,
-                     {std::move(cast), std::move(like), std::move(clip), std::move(old_clip)});
+  return add_schemas(table, {std::move(cast), std::move(like), std::move(bits), std::move(clip),
+                             std::move(old_clip)});
 }
 
 Status add_activations(OpTable& table) {

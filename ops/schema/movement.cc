@@ -13,6 +13,7 @@ constexpr InputFlag kOptionalHost = InputFlag::kOptional | InputFlag::kHostValue
 
 constexpr TypeSet kInt64Only = {ElementType::kInt64};
 constexpr TypeSet kIndexTypes = {ElementType::kInt32, ElementType::kInt64};
+constexpr TypeSet kHalfTypes = {ElementType::kFloat16, ElementType::kBfloat16};
 constexpr TypeSet kRangeTypes = {ElementType::kFloat, ElementType::kDouble, ElementType::kInt16,
                                  ElementType::kInt32, ElementType::kInt64};
 
@@ -246,6 +247,13 @@ std::vector<OpDef> making() {
        .since_version = 11,
        .inputs = {in("start", kRangeTypes, kHost), in("limit", kRangeTypes, kHost),
                   in("delta", kRangeTypes, kHost)},
+       .infer = infer_range},
+      {.name = "Range",
+       .since_version = 27,
+       .inputs = {in("start", kRangeTypes | kHalfTypes, kHost),
+                  in("limit", kRangeTypes | kHalfTypes, kHost),
+                  in("delta", kRangeTypes | kHalfTypes, kHost)},
+       .attributes = {an_int("stash_type")},
        .infer = infer_range},
       {.name = "EyeLike",
        .since_version = 9,

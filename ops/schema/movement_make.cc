@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include "graph/ir/half.h"
 #include "ops/schema/index_rules.h"
 #include "ops/schema/movement_rules.h"
 #include "ops/schema/rules.h"
@@ -101,7 +102,12 @@ Status count_steps(T start, T limit, T delta, int64_t& count) {
 template <typename T>
 Status count_range(const InferContext& context, int64_t& count) {
   const auto value = [&](size_t i) { return context.value_or_null(i)->as<T>()[0]; };
-  return count_steps<T>(value(0), value(1), value(2), count);
+  if constexpr (!std::is_arithmetic_v<T>) {
+    return count_steps(static_cast<float>(value(0)), static_cast<float>(value(1)),
+                       static_cast<float>(value(2)), count);
+  } else {
+    return count_steps<T>(value(0), value(1), value(2), count);
+  }
 }
 
 Status count_range(const InferContext& context, ElementType element, int64_t& count) {
@@ -110,6 +116,10 @@ Status count_range(const InferContext& context, ElementType element, int64_t& co
       return count_range<float>(context, count);
     case ElementType::kDouble:
       return count_range<double>(context, count);
+    case ElementType::kFloat16:
+      return count_range<Float16>(context, count);
+    case ElementType::kBfloat16:
+      return count_range<Bfloat16>(context, count);
     case ElementType::kInt16:
       return count_range<int16_t>(context, count);
     case ElementType::kInt32:
@@ -124,6 +134,10 @@ Status count_range(const InferContext& context, ElementType element, int64_t& co
 }  // namespace
 
 Status infer_range(InferContext& context) {
+  if (context.attributes().get_int("stash_type", 1) != 1) {
+    return unsupported(
+        "attribute 'stash_type' must be 1 (float): half types are computed as floats");
+  }
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 3));
   bool is_known = true;
   for (size_t i = 0; i < 3; ++i) {

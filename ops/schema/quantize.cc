@@ -64,9 +64,18 @@ Status check_scale(const InferContext& context) {
   return Status::ok();
 }
 
+// x / scale is computed as floats.
+Status check_precision(const InferContext& context) {
+  const int64_t precision = context.attributes().get_int("precision", 0);
+  if (precision == 0 || precision == static_cast<int64_t>(ElementType::kFloat)) return Status::ok();
+  return unsupported("attribute 'precision' is " + std::to_string(precision) +
+                     ", but only 1 (float) is supported; leave it out");
+}
+
 Status infer_quantize(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   EDDY_RETURN_IF_ERROR(check_scale(context));
+  EDDY_RETURN_IF_ERROR(check_precision(context));
   const int64_t named = context.attributes().get_int("output_dtype", 0);
   ElementType element = ElementType::kUint8;
   if (context.has_input(2)) {
@@ -98,6 +107,15 @@ Status infer_dequantize(InferContext& context) {
   }
   TensorType type = *x;
   type.element = context.input(1).tensor.element;
+  const int64_t named = context.attributes().get_int("output_dtype", 0);
+  if (named != 0) {
+    if (named < 0 || named >= kNumElementTypes ||
+        !kScaleTypes.contains(static_cast<ElementType>(named))) {
+      return invalid_argument("attribute 'output_dtype' is " + std::to_string(named) +
+                              ", which is none of float (1), float16 (10) and bfloat16 (16)");
+    }
+    type.element = static_cast<ElementType>(named);
+  }
   context.set_output(0, type);
   return Status::ok();
 }
@@ -132,8 +150,10 @@ Status add_quantize_schemas(OpTable& table) {
                           kQuantizedTypes, infer_quantize));
   defs.back().attributes.push_back(since(19, attribute("saturate", AttributeKind::kInt)));
   defs.back().attributes.push_back(since(21, attribute("output_dtype", AttributeKind::kInt)));
+  defs.back().attributes.push_back(since(23, attribute("precision", AttributeKind::kInt)));
   defs.push_back(
       quantize("DequantizeLinear", kDequantizableTypes, kDequantizableTypes, infer_dequantize));
+  defs.back().attributes.push_back(since(23, attribute("output_dtype", AttributeKind::kInt)));
   OpDef dynamic;
   dynamic.name = "DynamicQuantizeLinear";
   dynamic.since_version = 11;

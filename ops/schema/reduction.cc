@@ -138,6 +138,10 @@ Status add_reduction_schemas(OpTable& table) {
     const std::string text = name;
     defs.push_back(by_attribute(name));
     defs.push_back(by_input(name, text == "ReduceSum" ? 13 : 18));
+    if (text == "ReduceLogSum" || text == "ReduceLogSumExp") {
+      defs.push_back(by_input(name, 28));
+      defs.back().inputs[0].types = kFloatTypes;
+    }
     if (text != "ReduceMax" && text != "ReduceMin") continue;
     for (OpDef* def : {&defs.back(), &defs[defs.size() - 2]}) {
       def->inputs[0].later_types = kBoolType;

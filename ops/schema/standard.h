@@ -1,4 +1,4 @@
-// add_standard_schemas: the operators of ONNX (domain "") that Eddy supports, opset 6 to 22, and
+// add_standard_schemas: the operators of ONNX (domain "") that Eddy supports, opset 6 to 28, and
 // those of domain "eddy" (eddy_domain.h).
 //
 // Call once on an empty table, before graphs are built with it. The kernels are elsewhere

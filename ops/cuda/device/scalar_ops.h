@@ -16,7 +16,7 @@
 #include <cuda_fp16.h>
 #define EDDY_HD __host__ __device__ inline
 #else
-#include "ops/reference/half.h"
+#include "graph/ir/half.h"
 #define EDDY_HD inline
 #endif
 

@@ -23,7 +23,7 @@ struct Example {
   size_t num_outputs = 1;
   std::function<std::vector<TestValue>(ElementType element, Random& random)> inputs = {};
 
-  // At opset 22.
+  // At opset 22, or the one that brought it where that is newer.
   OpCall call(ElementType element, uint64_t seed) const;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "graph/ir/opset.h"
 #include "ops/schema/standard.h"
 #include "tests/ops/testing/op_runner.h"
 
@@ -52,7 +53,7 @@ struct Row {
   AttributeValue value;
   int first, last;  // opsets that have the attribute, of those that have the operator
 };
-constexpr int kEver = 22;
+constexpr int kEver = kNewestOpset;
 
 // By ONNX's change log; what each operator has in all of its opsets isn't listed.
 std::vector<Row> rows() {
@@ -70,6 +71,11 @@ std::vector<Row> rows() {
       {"QuantizeLinear", 2, "saturate", int64_t{1}, 19, kEver},
       {"QuantizeLinear", 2, "block_size", int64_t{1}, 21, kEver},
       {"QuantizeLinear", 2, "output_dtype", int64_t{3}, 21, kEver},
+      {"QuantizeLinear", 2, "precision", int64_t{1}, 23, kEver},
+      {"DequantizeLinear", 2, "output_dtype", int64_t{1}, 23, kEver},
+      {"Cast", 1, "round_mode", "up", 24, kEver},
+      {"CastLike", 2, "round_mode", "up", 24, kEver},
+      {"Range", 3, "stash_type", int64_t{1}, 27, kEver},
       {"DequantizeLinear", 2, "axis", int64_t{1}, 13, kEver},
       {"DequantizeLinear", 2, "block_size", int64_t{1}, 21, kEver},
       {"LSTM", 3, "output_sequence", int64_t{1}, 6, 6},
@@ -158,6 +164,34 @@ TEST(OpsetsTest, MessagesSayWhichOpsetHasIt) {
             "MaxPool has 1 output in opset 6, not 2");
   EXPECT_EQ(infer("Erf", 13, {tensor_type(ElementType::kInt32, {2})}),
             "input 0 ('X') of Erf can't be int32");
+}
+
+TEST(OpsetsTest, TypesThatCameOrWentInOpset27And28) {
+  const auto pair = [](ElementType element) {
+    return std::vector<ValueType>(2, tensor_type(element, {2}));
+  };
+  const Attributes right = {{"direction", "RIGHT"}};
+  EXPECT_EQ(infer("BitShift", 28, pair(ElementType::kInt16), right), "int16[2]");
+  EXPECT_EQ(infer("BitShift", 27, pair(ElementType::kInt16), right),
+            "input 0 ('A') of BitShift can be int16 from opset 28 on, but the node is of opset 27");
+  EXPECT_EQ(infer("ReduceLogSum", 27, {tensor_type(ElementType::kInt32, {2})}), "int32[1]");
+  EXPECT_EQ(infer("ReduceLogSum", 28, {tensor_type(ElementType::kInt32, {2})}),
+            "input 0 ('data') of ReduceLogSum can't be int32");
+  const std::vector<ValueType> halves(3, tensor_type(ElementType::kFloat16, {}));
+  EXPECT_EQ(infer("Range", 27, halves), "float16[?]");
+  EXPECT_EQ(infer("Range", 26, halves), "input 0 ('start') of Range can't be float16");
+}
+
+TEST(OpsetsTest, AQuantizationComputesInFloatsAndGivesTheTypeAskedFor) {
+  const std::vector<ValueType> inputs = {floats({2}), floats({})};
+  EXPECT_EQ(infer("QuantizeLinear", 23, inputs, {{"precision", 1}}), "uint8[2]");
+  EXPECT_EQ(infer("QuantizeLinear", 23, inputs, {{"precision", 10}}),
+            "attribute 'precision' is 10, but only 1 (float) is supported; leave it out");
+  const std::vector<ValueType> bytes = {tensor_type(ElementType::kInt8, {2}), floats({})};
+  EXPECT_EQ(infer("DequantizeLinear", 23, bytes, {{"output_dtype", 10}}), "float16[2]");
+  EXPECT_EQ(infer("DequantizeLinear", 23, bytes, {{"output_dtype", 7}}),
+            "attribute 'output_dtype' is 7, which is none of float (1), float16 (10) and bfloat16 "
+            "(16)");
 }
 
 TEST(OpsetsTest, AQuantizationByAxisNeedsOpset13) {

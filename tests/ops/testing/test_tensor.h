@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "graph/base/random.h"
+#include "graph/ir/half.h"
 #include "graph/ir/tensor_view.h"
 #include "graph/ir/types.h"
-#include "ops/reference/half.h"
 
 namespace eddy::testing {
 

@@ -12,7 +12,7 @@
 #include "graph/io/import.h"
 #include "graph/io/tensor_file.h"
 #include "graph/ir/builder.h"
-#include "ops/reference/half.h"
+#include "graph/ir/half.h"
 #include "runtime/api/session.h"
 #include "tests/runtime/cuda/fake_library_gpu.h"
 #include "tools/check/oracle.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/reference/half.h"
+#include "graph/ir/half.h"
 
 namespace eddy::testing {
 
