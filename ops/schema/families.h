@@ -36,6 +36,9 @@ Status add_recurrent_schemas(OpTable& table);
 // BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 Status add_normalization_schemas(OpTable& table);
 
+// operators that are functions of others (function_*.cc, OpDef::expand)
+Status add_function_schemas(OpTable& table);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
 

@@ -282,7 +282,7 @@ TEST(ElementwiseTest, UnaryKernelsAreCloseToTheReference) {
       {"Selu", -9, 9},        {"LeakyRelu", -9, 9}, {"ThresholdedRelu", -9, 9},
       {"HardSigmoid", -5, 5}, {"HardSwish", -5, 5}, {"Sin", -9, 9},
       {"Cos", -9, 9},         {"Tan", -1.4, 1.4},   {"Gelu", -3, 5},
-      {"Mish", -9, 9},
+      {"Mish", -9, 9},        {"Swish", -9, 9},
   };
   const uint64_t seed = 46;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -293,7 +293,7 @@ TEST(ElementwiseTest, UnaryKernelsAreCloseToTheReference) {
         // In float, where a function crosses 0 the error is one of its argument.
         const double rtol = element == ElementType::kFloat16 ? 1e-3 : 3e-6;
         compare_with_reference(
-            make_call(row.op, 20, {TestTensor::random(element, dims, random, row.low, row.high)}),
+            make_call(row.op, 24, {TestTensor::random(element, dims, random, row.low, row.high)}),
             rtol, 2e-7);
       }
     }

@@ -1,5 +1,7 @@
 #include "tests/ops/operators/examples.h"
 
+#include <algorithm>
+
 namespace eddy::testing {
 namespace {
 
@@ -112,6 +114,7 @@ std::vector<Example> activations() {
       unary("Sign", 9, kNumbers),
       unary("Sin", 7),
       unary("Softplus", 1),
+      unary("Swish", 24, kFloats, {{"alpha", 0.5f}}),
       unary("Tan", 7),
       {"PRelu", 1, kNumbers, {}, 1, shaped({{2, 3, 5}, {3, 1}})},
       {"Clip",
@@ -229,7 +232,7 @@ OpCall Example::call(ElementType element, uint64_t seed) const {
   Random random(seed);
   OpCall call;
   call.op = op;
-  call.opset = 22;
+  call.opset = std::max(22, first_opset);
   call.attributes = attributes;
   call.inputs = inputs(element, random);
   call.num_outputs = num_outputs;
