@@ -1,5 +1,5 @@
-// BatchNormalization, LayerNormalization, InstanceNormalization for float, in vector loops over
-// rows or planes.
+// BatchNormalization, LayerNormalization, RMSNormalization, InstanceNormalization for float, in
+// vector loops over rows or planes.
 #include <cmath>
 
 #include "graph/base/check.h"
@@ -19,7 +19,8 @@ using cpu::Tiles;
 struct NormalizationState : KernelState {
   float epsilon = 1e-5f;
   int64_t axis = -1;
-  BoundKernel plain;  // LayerNormalization: for scales that broadcast in unusual ways
+  BoundKernel
+      plain;  // LayerNormalization, RMSNormalization: for scales that broadcast in unusual ways
 };
 
 const NormalizationState& state_of(const KernelArgs& args) {
@@ -146,8 +147,26 @@ bool run_rows(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
-bool run_layer_normalization(const KernelArgs& args) {
-  if (is_by_rows(args)) return cpu::run_all_units<tiles_of_rows, run_rows>(args);
+bool run_rms_rows(const KernelArgs& args, int64_t first, int64_t end) {
+  const TensorView& x = args.inputs[0];
+  int64_t rows, columns;
+  split_at_axis(x, state_of(args).axis, rows, columns);
+  const TileKernels& tiles = tile_kernels();
+  for (int64_t row = first; row < end; ++row) {
+    const float* from = x.as<float>() + row * columns;
+    const float mean_square = tiles.sum_squares(from, 0, columns) / static_cast<float>(columns);
+    tiles.normalize({.count = columns,
+                     .x = from,
+                     .factor = 1 / std::sqrt(mean_square + state_of(args).epsilon),
+                     .scale_or_null = args.inputs[1].as<float>(),
+                     .y = args.outputs[0].mutable_as<float>() + row * columns});
+  }
+  return true;
+}
+
+template <cpu::UnitsFunction run_units>
+bool run_by_rows(const KernelArgs& args) {
+  if (is_by_rows(args)) return cpu::run_all_units<tiles_of_rows, run_units>(args);
   KernelArgs plain = args;
   plain.state = state_of(args).plain.state.get();
   return state_of(args).plain.run(plain);
@@ -181,15 +200,21 @@ Result<BoundKernel> bind_batch_normalization(const KernelInit& init) {
 Result<BoundKernel> bind_instance_normalization(const KernelInit& init) {
   return bind_with<tiles_of_planes, run_instance_normalization>(init);
 }
-Result<BoundKernel> bind_layer_normalization(const KernelInit& init) {
+template <cpu::UnitsFunction run_units>
+Result<BoundKernel> bind_rows(const KernelInit& init, Result<BoundKernel> plain) {
   if (init.attributes.get_int("stash_type", 1) != 1) {
-    return unsupported("the fast LayerNormalization keeps float statistics only");
+    return unsupported("the fast " + init.op.name + " keeps float statistics only");
   }
-  EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, (bind_with<tiles_of_rows, run_rows>(init)));
-  kernel.run = run_layer_normalization;
-  auto& state = static_cast<NormalizationState&>(*kernel.state);
-  EDDY_ASSIGN_OR_RETURN(state.plain, bind_layer_normalization_reference(init));
+  EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, (bind_with<tiles_of_rows, run_units>(init)));
+  kernel.run = run_by_rows<run_units>;
+  EDDY_ASSIGN_OR_RETURN(static_cast<NormalizationState&>(*kernel.state).plain, std::move(plain));
   return kernel;
+}
+Result<BoundKernel> bind_layer_normalization(const KernelInit& init) {
+  return bind_rows<run_rows>(init, bind_layer_normalization_reference(init));
+}
+Result<BoundKernel> bind_rms_normalization(const KernelInit& init) {
+  return bind_rows<run_rms_rows>(init, bind_rms_normalization_reference(init));
 }
 
 }  // namespace
@@ -207,6 +232,10 @@ void add_normalization_cpu(KernelRegistry& registry) {
   registry.add({.op = "LayerNormalization",
                 .since_version = 17,
                 .bind = bind_layer_normalization,
+                .provider = "tile"});
+  registry.add({.op = "RMSNormalization",
+                .since_version = 23,
+                .bind = bind_rms_normalization,
                 .provider = "tile"});
 }
 

@@ -33,6 +33,9 @@ void add_recurrent_reference(KernelRegistry& registry);
 // BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 void add_normalization_reference(KernelRegistry& registry);
 
+// Col2Im
+void add_columns_reference(KernelRegistry& registry);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_reference(KernelRegistry& registry);
 

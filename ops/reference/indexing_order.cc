@@ -1,4 +1,4 @@
-// TopK and CumSum.
+// TopK, CumSum and CumProd.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -74,8 +74,8 @@ Result<BoundKernel> bind_top_k(const KernelInit& init) {
                     uint8_t, uint16_t, uint32_t, uint64_t>(init, 0, std::move(state));
 }
 
-template <typename T>
-struct CumSum {
+template <typename T, bool kIsProduct>
+struct Cumulate {
   static bool run(const KernelArgs& args) {
     const auto& state = static_cast<const OrderState&>(*args.state);
     const TensorView& in = args.inputs[0];
@@ -87,13 +87,13 @@ struct CumSum {
     const AxisSplit lines = split_at_axis(in.shape(), *axis);
     for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
       const int64_t o = line / lines.inner, i = line % lines.inner;
-      Accumulator<T> sum = 0;
+      Accumulator<T> sum = kIsProduct ? 1 : 0;
       for (int64_t j = 0; j < lines.count; ++j) {
         const int64_t step = state.reverse ? lines.count - 1 - j : j;
         const int64_t at = (o * lines.count + step) * lines.inner + i;
         const Accumulator<T> term = accumulate_from(in.as<T>()[at]);
         const Accumulator<T> before = sum;
-        sum += term;
+        sum = kIsProduct ? sum * term : sum + term;
         args.outputs[0].mutable_as<T>()[at] = round_from<T>(state.exclusive ? before : sum);
       }
     }
@@ -101,11 +101,17 @@ struct CumSum {
   }
 };
 
-Result<BoundKernel> bind_cum_sum(const KernelInit& init) {
+template <typename T>
+struct CumSum : Cumulate<T, false> {};
+template <typename T>
+struct CumProd : Cumulate<T, true> {};
+
+template <template <typename> class Kernel>
+Result<BoundKernel> bind_cumulate(const KernelInit& init) {
   auto state = std::make_unique<OrderState>();
   state->exclusive = init.attributes.get_int("exclusive", 0) != 0;
   state->reverse = init.attributes.get_int("reverse", 0) != 0;
-  return bind_typed<CumSum, float, double, Float16, Bfloat16, int8_t, int16_t, int32_t, int64_t,
+  return bind_typed<Kernel, float, double, Float16, Bfloat16, int8_t, int16_t, int32_t, int64_t,
                     uint8_t, uint16_t, uint32_t, uint64_t>(init, 0, std::move(state));
 }
 
@@ -113,7 +119,8 @@ Result<BoundKernel> bind_cum_sum(const KernelInit& init) {
 
 void add_indexing_order_reference(KernelRegistry& registry) {
   registry.add({.op = "TopK", .bind = bind_top_k, .provider = "reference"});
-  registry.add({.op = "CumSum", .bind = bind_cum_sum, .provider = "reference"});
+  registry.add({.op = "CumSum", .bind = bind_cumulate<CumSum>, .provider = "reference"});
+  registry.add({.op = "CumProd", .bind = bind_cumulate<CumProd>, .provider = "reference"});
 }
 
 }  // namespace eddy

@@ -1,5 +1,7 @@
-// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: three nested loops each.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: three nested loops each. Det: by elimination.
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "graph/base/check.h"
 #include "ops/reference/families.h"
@@ -172,12 +174,56 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit&) {
   return kernel;
 }
 
+// Eliminates below the greatest element of each column in turn; [n, n] is overwritten.
+double determinant(std::vector<double>& matrix, size_t n) {
+  double result = 1;
+  for (size_t column = 0; column < n; ++column) {
+    size_t pivot = column;
+    for (size_t row = column + 1; row < n; ++row) {
+      if (std::fabs(matrix[row * n + column]) > std::fabs(matrix[pivot * n + column])) pivot = row;
+    }
+    if (pivot != column) {
+      result = -result;
+      std::swap_ranges(&matrix[pivot * n], &matrix[pivot * n] + n, &matrix[column * n]);
+    }
+    const double diagonal = matrix[column * n + column];
+    result *= diagonal;
+    if (diagonal == 0) return result;
+    for (size_t row = column + 1; row < n; ++row) {
+      const double factor = matrix[row * n + column] / diagonal;
+      for (size_t j = column; j < n; ++j) matrix[row * n + j] -= factor * matrix[column * n + j];
+    }
+  }
+  return result;
+}
+
+template <typename T>
+struct Det {
+  static bool run(const KernelArgs& args) {
+    const TensorView& x = args.inputs[0];
+    if (args.outputs[0].count() == 0) return true;
+    const auto n = static_cast<size_t>(x.dims[x.rank - 1]);
+    std::vector<double> matrix(n * n);
+    for (int64_t i = 0; i < args.outputs[0].count(); ++i) {
+      const T* from = x.as<T>() + i * static_cast<int64_t>(n * n);
+      for (size_t j = 0; j < n * n; ++j) matrix[j] = static_cast<double>(from[j]);
+      args.outputs[0].mutable_as<T>()[i] = round_from<T>(determinant(matrix, n));
+    }
+    return true;
+  }
+};
+
+Result<BoundKernel> bind_det(const KernelInit& init) {
+  return bind_typed<Det, float, double, Float16, Bfloat16>(init, 0);
+}
+
 }  // namespace
 
 void add_matmul_reference(KernelRegistry& registry) {
   registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "reference"});
   registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "reference"});
   registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .provider = "reference"});
+  registry.add({.op = "Det", .since_version = 11, .bind = bind_det, .provider = "reference"});
   registry.add({.op = "DequantizeMatMul",
                 .bind = bind_dequantize_matmul,
                 .provider = "reference",

@@ -1,5 +1,5 @@
-// BatchNormalization, LayerNormalization, InstanceNormalization: means and variances in double,
-// in two passes. LRN: each window's sum of squares by itself, in double.
+// BatchNormalization, LayerNormalization, RMSNormalization, InstanceNormalization: means and
+// variances in double, in two passes. LRN: each window's sum of squares by itself, in double.
 #include <algorithm>
 #include <cmath>
 
@@ -141,6 +141,25 @@ bool run_layer_normalization(const KernelArgs& args) {
   return true;
 }
 
+bool run_rms_normalization(const KernelArgs& args) {
+  const auto& state = static_cast<const NormalizationState&>(*args.state);
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  int64_t rows, columns;
+  split_at_axis(x, state.axis, rows, columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto at = [&](int64_t i) { return number_at(x, row * columns + i); };
+    double sum = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += at(i) * at(i);
+    const double factor = 1 / std::sqrt(sum / static_cast<double>(columns) + state.epsilon);
+    for (int64_t i = 0; i < columns; ++i) {
+      const int64_t place = row * columns + i;
+      const double scale = number_at(args.inputs[1], broadcast_index(x, args.inputs[1], place));
+      set_number(y, place, at(i) * factor * scale);
+    }
+  }
+  return true;
+}
+
 struct LrnState : KernelState {
   int64_t size = 1;
   double alpha = 1e-4, beta = 0.75, bias = 1;
@@ -204,6 +223,10 @@ Result<BoundKernel> bind_layer_normalization_reference(const KernelInit& init) {
   return bind_with(init, run_layer_normalization);
 }
 
+Result<BoundKernel> bind_rms_normalization_reference(const KernelInit& init) {
+  return bind_with(init, run_rms_normalization);
+}
+
 void add_normalization_reference(KernelRegistry& registry) {
   registry.add({.op = "BatchNormalization",
                 .since_version = 6,
@@ -216,6 +239,10 @@ void add_normalization_reference(KernelRegistry& registry) {
   registry.add({.op = "LayerNormalization",
                 .since_version = 17,
                 .bind = bind_layer_normalization_reference,
+                .provider = "reference"});
+  registry.add({.op = "RMSNormalization",
+                .since_version = 23,
+                .bind = bind_rms_normalization_reference,
                 .provider = "reference"});
   registry.add({.op = "LRN", .bind = bind_lrn, .provider = "reference"});
 }

@@ -13,5 +13,6 @@ inline void split_at_axis(const TensorView& x, int64_t axis, int64_t& rows, int6
 }
 
 Result<BoundKernel> bind_layer_normalization_reference(const KernelInit& init);
+Result<BoundKernel> bind_rms_normalization_reference(const KernelInit& init);
 
 }  // namespace eddy

@@ -1,4 +1,6 @@
-// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool: one window at a time.
+// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool: one window at a
+// time.
+#include <cmath>
 #include <limits>
 
 #include "ops/reference/families.h"
@@ -136,6 +138,38 @@ struct AveragePool {
   }
 };
 
+double norm_exponent(const KernelArgs& args) {
+  const auto& attributes = static_cast<const PoolState&>(*args.state).attributes;
+  return static_cast<double>(attributes.get_int("p", 2));
+}
+
+template <typename T>
+struct LpPool {
+  static bool run(const KernelArgs& args) {
+    Grid grid;
+    Status status = make_pool_grid(args, grid);
+    if (!status.is_ok()) return args.fail(std::move(status));
+    const double p = norm_exponent(args);
+    const TensorView& x = args.inputs[0];
+    for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+      const T* from = x.as<T>() + plane * grid.input_size;
+      for (Position at(grid.output, grid.rank); !at.done(); at.next()) {
+        double sum = 0;
+        SpatialDims first_tap{}, num_taps{};
+        grid.taps_inside(at, first_tap, num_taps);
+        for (Position tap(num_taps, grid.rank); !tap.done(); tap.next()) {
+          int64_t index;
+          if (!grid.input_index(at, tap, index, first_tap)) continue;
+          sum += std::pow(std::fabs(static_cast<double>(from[index])), p);
+        }
+        args.outputs[0].mutable_as<T>()[plane * grid.output_size + at.index()] =
+            round_from<T>(std::pow(sum, 1 / p));
+      }
+    }
+    return true;
+  }
+};
+
 int64_t plane_size(const TensorView& x) {
   int64_t size = 1;
   for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
@@ -173,6 +207,23 @@ struct GlobalAveragePool {
   }
 };
 
+template <typename T>
+struct GlobalLpPool {
+  static bool run(const KernelArgs& args) {
+    const TensorView& x = args.inputs[0];
+    const int64_t size = plane_size(x);
+    const double p = norm_exponent(args);
+    for (int64_t plane = 0; plane < x.dims[0] * x.dims[1]; ++plane) {
+      double sum = 0;
+      for (int64_t i = 0; i < size; ++i) {
+        sum += std::pow(std::fabs(static_cast<double>(x.as<T>()[plane * size + i])), p);
+      }
+      args.outputs[0].mutable_as<T>()[plane] = round_from<T>(std::pow(sum, 1 / p));
+    }
+    return true;
+  }
+};
+
 template <template <typename> class Kernel>
 Result<BoundKernel> bind_pool(const KernelInit& init) {
   auto state = std::make_unique<PoolState>();
@@ -192,6 +243,8 @@ Result<BoundKernel> bind_max_pool(const KernelInit& init) {
 void add_pool_reference(KernelRegistry& registry) {
   registry.add({.op = "MaxPool", .bind = bind_max_pool, .provider = "reference"});
   registry.add({.op = "AveragePool", .bind = bind_pool<AveragePool>, .provider = "reference"});
+  registry.add({.op = "LpPool", .bind = bind_pool<LpPool>, .provider = "reference"});
+  registry.add({.op = "GlobalLpPool", .bind = bind_pool<GlobalLpPool>, .provider = "reference"});
   registry.add({.op = "GlobalMaxPool", .bind = bind_pool<GlobalMaxPool>, .provider = "reference"});
   registry.add(
       {.op = "GlobalAveragePool", .bind = bind_pool<GlobalAveragePool>, .provider = "reference"});

@@ -18,6 +18,7 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_resize_reference(registry);
   add_recurrent_reference(registry);
   add_normalization_reference(registry);
+  add_columns_reference(registry);
   add_blocked_reference(registry);
 }
 

@@ -39,6 +39,9 @@ Status add_normalization_schemas(OpTable& table);
 // operators that are functions of others (function_*.cc, OpDef::expand)
 Status add_function_schemas(OpTable& table);
 
+// Col2Im
+Status add_columns_schemas(OpTable& table);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
 

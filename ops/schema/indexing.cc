@@ -374,6 +374,11 @@ std::vector<OpDef> ordering() {
        .inputs = {in("x", kNumericTypes), in("axis", kIndexTypes, kHost)},
        .attributes = {an_int("exclusive"), an_int("reverse")},
        .infer = infer_cum_sum},
+      {.name = "CumProd",
+       .since_version = 26,
+       .inputs = {in("x", kNumericTypes), in("axis", kIndexTypes, kHost)},
+       .attributes = {an_int("exclusive"), an_int("reverse")},
+       .infer = infer_cum_sum},
   };
 }
 

@@ -160,6 +160,22 @@ double gemm_flops(const InferContext& context, std::span<const ValueType> output
   return 2.0 * depth * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
+// The determinants of square matrices [..., n, n].
+Status infer_det(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  context.set_output(0, TensorType(x->element));
+  if (!x->is_ranked) return Status::ok();
+  const int rank = x->dims.rank();
+  if (rank < 2 || !merge_dim(x->dims[rank - 2], x->dims[rank - 1])) {
+    return invalid_argument("X of Det must be square matrices [..., n, n], not " +
+                            to_string(x->dims));
+  }
+  Dims dims;
+  for (int i = 0; i < rank - 2; ++i) dims.push_back(x->dims[i]);
+  context.set_output(0, TensorType(x->element, dims));
+  return Status::ok();
+}
+
 OpDef gemm(int since_version, InputFlag addend) {
   return {
       .name = "Gemm",
@@ -177,20 +193,23 @@ OpDef gemm(int since_version, InputFlag addend) {
 }  // namespace
 
 Status add_matmul_schemas(OpTable& table) {
-  return add_schemas(table, {{.name = "MatMul",
-                              .since_version = 1,
-                              .inputs = {in("A", kProductTypes), in("B", kProductTypes)},
-                              .infer = infer_matmul,
-                              .flops = matmul_flops},
-                             gemm(6, InputFlag::kNone),
-                             gemm(11, InputFlag::kOptional),
-                             {.name = "MatMulInteger",
-                              .since_version = 10,
-                              .inputs = {in("A", kByteTypes), in("B", kByteTypes),
-                                         in("a_zero_point", kByteTypes, InputFlag::kOptional),
-                                         in("b_zero_point", kByteTypes, InputFlag::kOptional)},
-                              .infer = infer_matmul_integer,
-                              .flops = matmul_flops}});
+  return add_schemas(
+      table,
+      {{.name = "MatMul",
+        .since_version = 1,
+        .inputs = {in("A", kProductTypes), in("B", kProductTypes)},
+        .infer = infer_matmul,
+        .flops = matmul_flops},
+       gemm(6, InputFlag::kNone),
+       gemm(11, InputFlag::kOptional),
+       {.name = "MatMulInteger",
+        .since_version = 10,
+        .inputs = {in("A", kByteTypes), in("B", kByteTypes),
+                   in("a_zero_point", kByteTypes, InputFlag::kOptional),
+                   in("b_zero_point", kByteTypes, InputFlag::kOptional)},
+        .infer = infer_matmul_integer,
+        .flops = matmul_flops},
+       {.name = "Det", .since_version = 11, .inputs = {in("X", kFloatTypes)}, .infer = infer_det}});
 }
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// BatchNormalization, LayerNormalization, InstanceNormalization, LRN.
+// BatchNormalization, LayerNormalization, RMSNormalization, InstanceNormalization, LRN.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -113,6 +113,22 @@ Status infer_layer_normalization(InferContext& context) {
   return Status::ok();
 }
 
+// The result has the scale's element type.
+Status infer_rms_normalization(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  const int64_t stash = context.attributes().get_int("stash_type", 1);
+  if (stash != 1 && stash != 11) {
+    return unsupported("stash_type must be 1 (float) or 11 (double), not " + std::to_string(stash));
+  }
+  TensorType y = *x;
+  y.element = context.input(1).tensor.element;
+  context.set_output(0, y);
+  if (!x->is_ranked) return Status::ok();
+  const int64_t axis = context.attributes().get_int("axis", -1);
+  EDDY_RETURN_IF_ERROR(normalize_axis(axis, x->dims.rank()).status());
+  return check_broadcasts_to(context, 1, "scale", x->dims);
+}
+
 Status infer_lrn(InferContext& context) {
   const TensorType* x;
   int64_t channels;
@@ -156,6 +172,12 @@ Status add_normalization_schemas(OpTable& table) {
                .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
                               attribute("stash_type", kInt)},
                .infer = infer_layer_normalization},
+              {.name = "RMSNormalization",
+               .since_version = 23,
+               .inputs = {in("X", kFloatTypes), in("scale", kFloatTypes)},
+               .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
+                              attribute("stash_type", kInt)},
+               .infer = infer_rms_normalization},
               {.name = "LRN",
                .inputs = {in("X", kFloatTypes)},
                .attributes = {attribute("alpha", kFloat), attribute("beta", kFloat),

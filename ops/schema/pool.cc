@@ -1,4 +1,4 @@
-// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool.
+// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -50,6 +50,17 @@ Status infer_pool(InferContext& context) {
   return Status::ok();
 }
 
+Status check_norm(const InferContext& context) {
+  const int64_t p = context.attributes().get_int("p", 2);
+  if (p >= 1) return Status::ok();
+  return invalid_argument("p must be at least 1, not " + std::to_string(p));
+}
+
+Status infer_lp_pool(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_norm(context));
+  return infer_pool(context);
+}
+
 Status infer_global_pool(InferContext& context) {
   const TensorType* x;
   EDDY_RETURN_IF_ERROR(read_x(context, x));
@@ -57,6 +68,11 @@ Status infer_global_pool(InferContext& context) {
   for (int i = 2; y.is_ranked && i < y.dims.rank(); ++i) y.dims[i] = 1;
   context.set_output(0, y);
   return Status::ok();
+}
+
+Status infer_global_lp_pool(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_norm(context));
+  return infer_global_pool(context);
 }
 
 double pool_flops(const InferContext& context, std::span<const ValueType> outputs) {
@@ -92,6 +108,18 @@ OpDef max_pool(int since_version, int max_outputs) {
   return def;
 }
 
+OpDef lp_pool() {
+  return {.name = "LpPool",
+          .since_version = 2,
+          .inputs = {in("X", kFloatTypes)},
+          .attributes = {attribute("auto_pad", kString), since(18, attribute("ceil_mode", kInt)),
+                         since(18, attribute("dilations", kInts)),
+                         attribute("kernel_shape", kInts, true), attribute("p", kInt),
+                         attribute("pads", kInts), attribute("strides", kInts)},
+          .infer = infer_lp_pool,
+          .flops = pool_flops};
+}
+
 OpDef global_pool(const char* name) {
   return {.name = name,
           .inputs = {in("X", kFloatTypes)},
@@ -99,13 +127,21 @@ OpDef global_pool(const char* name) {
           .flops = global_pool_flops};
 }
 
+OpDef global_lp_pool() {
+  OpDef def = global_pool("GlobalLpPool");
+  def.since_version = 2;
+  def.attributes = {attribute("p", kInt)};
+  def.infer = infer_global_lp_pool;
+  return def;
+}
+
 }  // namespace
 
 Status add_pool_schemas(OpTable& table) {
-  return add_schemas(table,
-                     {max_pool(1, 1), max_pool(8, 2),
-                      pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))),
-                      global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool")});
+  return add_schemas(
+      table, {max_pool(1, 1), max_pool(8, 2),
+              pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))), lp_pool(),
+              global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool"), global_lp_pool()});
 }
 
 }  // namespace eddy

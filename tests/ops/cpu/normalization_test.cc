@@ -97,6 +97,40 @@ TEST(LayerNormalizationTest, ScalesBroadcastToX) {
   compare_layer({3, 4}, -1, {3, 4}, Dims{3, 1});
 }
 
+TEST(RmsNormalizationTest, DividesByTheRootOfTheMeanSquare) {
+  OpCall call;
+  call.op = "RMSNormalization";
+  call.opset = 23;
+  call.attributes = {{"epsilon", 0.0f}};
+  call.inputs = {TestTensor::of<float>({1, 4}, {1, 7, 5, 5}),
+                 TestTensor::of<float>({4}, {5, 5, 10, 0})};
+  for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+    EXPECT_TRUE(
+        is_close(run_one(call, kernels), TestTensor::of<float>({1, 4}, {1, 7, 10, 0}), 1e-6, 0));
+  }
+}
+
+TEST(RmsNormalizationTest, AgreesWithThePlainLoopAndGivesTheScalesType) {
+  Random random(8);
+  const std::pair<Dims, Dims> kCases[] = {{{2, 3, 17}, {17}}, {{2, 3, 17}, {1, 17}},
+                                          {{4, 4}, {4, 1}},   {{3, 300}, {300}},
+                                          {{0, 5}, {5}},      {{70, 1030}, {1030}}};
+  for (const auto& [x, scale] : kCases) {
+    OpCall call;
+    call.op = "RMSNormalization";
+    call.opset = 23;
+    call.inputs = {floats(x, random), floats(scale, random)};
+    compare_with_reference(call, kRelative, kAbsolute);
+  }
+  OpCall halves;
+  halves.op = "RMSNormalization";
+  halves.opset = 23;
+  halves.inputs = {floats({2, 4}, random),
+                   TestTensor::random(ElementType::kFloat16, {4}, random, -1, 1)};
+  EXPECT_EQ(to_string((*infer_op(halves))[0]), "float16[2,4]");
+  compare_with_reference(halves);
+}
+
 OpCall lrn(const Dims& x, int64_t size, float beta, Random& random) {
   OpCall call;
   call.op = "LRN";

@@ -23,7 +23,7 @@ TEST(ReferenceTest, EveryOperatorOfTheStandardTableHasAKernel) {
   add_reference_kernels(registry);
   for (const auto& def : table.all()) {
     // Domain eddy names host functions, which a session supplies.
-    if (!def->domain.empty()) continue;
+    if (!def->domain.empty() || def->expand != nullptr) continue;
     EXPECT_TRUE(registry.has(def->domain, def->name, def->since_version)) << def->name;
   }
 }
@@ -84,6 +84,79 @@ TEST(ReferenceTest, ReductionsByHand) {
   EXPECT_EQ(run("ReduceMax", 11, x, last), (std::vector<float>{3, 2}));
   EXPECT_EQ(run("ReduceProd", 11, x, last), (std::vector<float>{-12, 2}));
   EXPECT_EQ(run("ReduceSumSquare", 11, x), std::vector<float>{30});
+}
+
+TEST(ReferenceTest, PoolsByNormsByHand) {
+  const std::vector<TestValue> x = {floats({1, 1, 4}, {3, -4, 6, 8})};
+  const Attributes pairs = {{"kernel_shape", std::vector<int64_t>{2}},
+                            {"strides", std::vector<int64_t>{2}}};
+  EXPECT_EQ(run("LpPool", 22, x, pairs), (std::vector<float>{5, 10}));
+  Attributes sums = pairs;
+  sums.set("p", int64_t{1});
+  sums.set("pads", std::vector<int64_t>{1, 1});
+  EXPECT_EQ(run("LpPool", 11, x, sums), (std::vector<float>{3, 10, 8}));
+  Attributes apart = pairs;
+  apart.set("dilations", std::vector<int64_t>{3});
+  EXPECT_EQ(run("LpPool", 18, x, apart), (std::vector<float>{std::sqrt(73.0f)}));
+  EXPECT_EQ(run("GlobalLpPool", 2, x, {{"p", int64_t{1}}}), std::vector<float>{21});
+}
+
+TEST(ReferenceTest, CumulativeProductsByHand) {
+  const std::vector<TestValue> x = {floats({2, 3}, {1, 2, 3, 4, 5, 6}),
+                                    TestTensor::scalar<int64_t>(-1)};
+  EXPECT_EQ(run("CumProd", 26, x), (std::vector<float>{1, 2, 6, 4, 20, 120}));
+  EXPECT_EQ(run("CumProd", 26, x, {{"exclusive", int64_t{1}}}),
+            (std::vector<float>{1, 1, 2, 1, 4, 20}));
+  EXPECT_EQ(run("CumProd", 26, x, {{"reverse", int64_t{1}}}),
+            (std::vector<float>{6, 6, 3, 120, 30, 6}));
+}
+
+TEST(ReferenceTest, DeterminantsByHand) {
+  EXPECT_EQ(run("Det", 11, {floats({2, 2, 2}, {1, 2, 3, 4, 0, 2, 3, 0})}),
+            (std::vector<float>{-2, -6}));
+  EXPECT_EQ(run("Det", 22, {floats({3, 3}, {2, 0, 0, 4, 0, 5, 1, 3, 7})}), std::vector<float>{-30});
+  EXPECT_EQ(run("Det", 22, {floats({2, 2}, {1, 2, 2, 4})}), std::vector<float>{0});
+  EXPECT_EQ(run("Det", 22, {floats({2, 0, 0}, {})}), (std::vector<float>{1, 1}));
+}
+
+TEST(ReferenceTest, ColumnsAreAddedWhereTheyOverlap) {
+  const auto sizes = [](const std::vector<int64_t>& values) {
+    return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
+  };
+  // Windows of 2 over 4 places: 3 of them.
+  const TestTensor columns = floats({1, 2, 3}, {1, 2, 3, 10, 20, 30});
+  EXPECT_EQ(run("Col2Im", 18, {columns, sizes({4}), sizes({2})}),
+            (std::vector<float>{1, 12, 23, 30}));
+  // 2 x 1 blocks, a column of padding on the left that is left out.
+  EXPECT_EQ(run("Col2Im", 18, {floats({1, 2, 2}, {1, 2, 3, 4}), sizes({2, 1}), sizes({2, 1})},
+                {{"pads", std::vector<int64_t>{0, 1, 0, 0}}}),
+            (std::vector<float>{2, 4}));
+}
+
+TEST(ReferenceTest, BitsAreSeenAsAnotherType) {
+  OpCall call;
+  call.op = "BitCast";
+  call.opset = 26;
+  call.inputs = {floats({2}, {1.0f, -0.0f})};
+  call.attributes = {{"to", static_cast<int64_t>(ElementType::kInt32)}};
+  EXPECT_EQ(run_one(call, KernelSet::kReference).values<int32_t>(),
+            (std::vector<int32_t>{0x3f800000, INT32_MIN}));
+  call.attributes = {{"to", static_cast<int64_t>(ElementType::kInt64)}};
+  EXPECT_EQ(infer_op(call).status().message(),
+            "float has 32 bits, which can't be seen as int64 of 64");
+}
+
+TEST(ReferenceTest, SignedNumbersShiftTheirSignIn) {
+  OpCall call;
+  call.op = "BitShift";
+  call.opset = 28;
+  call.inputs = {TestTensor::of<int8_t>({3}, {-8, 7, -1}), TestTensor::of<int8_t>({3}, {1, 2, 7})};
+  call.attributes = {{"direction", "RIGHT"}};
+  EXPECT_EQ(run_one(call, KernelSet::kReference).values<int8_t>(),
+            (std::vector<int8_t>{-4, 1, -1}));
+  call.attributes = {{"direction", "LEFT"}};
+  EXPECT_EQ(run_one(call, KernelSet::kReference).values<int8_t>(),
+            (std::vector<int8_t>{-16, 28, -128}));
 }
 
 TEST(BroadcastIndexTest, RepeatedDimensionsHaveNoStride) {
