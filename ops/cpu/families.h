@@ -47,6 +47,9 @@ void add_normalization_cpu(KernelRegistry& registry);
 // LRN
 void add_lrn_cpu(KernelRegistry& registry);
 
+// Attention, RotaryEmbedding
+void add_attention_cpu(KernelRegistry& registry);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_cpu(KernelRegistry& registry);
 

@@ -35,6 +35,9 @@ void add_normalization_reference(KernelRegistry& registry);
 
 // Col2Im
 void add_columns_reference(KernelRegistry& registry);
+// Attention, RotaryEmbedding, TensorScatter
+void add_attention_reference(KernelRegistry& registry);
+void add_tensor_scatter_reference(KernelRegistry& registry);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_reference(KernelRegistry& registry);

@@ -19,6 +19,8 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_recurrent_reference(registry);
   add_normalization_reference(registry);
   add_columns_reference(registry);
+  add_attention_reference(registry);
+  add_tensor_scatter_reference(registry);
   add_blocked_reference(registry);
 }
 

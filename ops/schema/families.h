@@ -41,6 +41,8 @@ Status add_function_schemas(OpTable& table);
 
 // Col2Im
 Status add_columns_schemas(OpTable& table);
+// Attention, RotaryEmbedding, TensorScatter
+Status add_attention_schemas(OpTable& table);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
