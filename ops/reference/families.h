@@ -33,6 +33,10 @@ void add_recurrent_reference(KernelRegistry& registry);
 // BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 void add_normalization_reference(KernelRegistry& registry);
 
+// GridSample
+void add_grid_sample_reference(KernelRegistry& registry);
+// NonMaxSuppression, RoiAlign
+void add_regions_reference(KernelRegistry& registry);
 // Col2Im
 void add_columns_reference(KernelRegistry& registry);
 // Attention, RotaryEmbedding, TensorScatter

@@ -39,6 +39,8 @@ Status add_normalization_schemas(OpTable& table);
 // operators that are functions of others (function_*.cc, OpDef::expand)
 Status add_function_schemas(OpTable& table);
 
+// GridSample, NonMaxSuppression, RoiAlign
+Status add_image_schemas(OpTable& table);
 // Col2Im
 Status add_columns_schemas(OpTable& table);
 // Attention, RotaryEmbedding, TensorScatter
