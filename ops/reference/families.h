@@ -37,6 +37,10 @@ void add_normalization_reference(KernelRegistry& registry);
 void add_grid_sample_reference(KernelRegistry& registry);
 // NonMaxSuppression, RoiAlign
 void add_regions_reference(KernelRegistry& registry);
+// Random*, Bernoulli, Multinomial
+void add_random_reference(KernelRegistry& registry);
+// DFT, STFT, MelWeightMatrix
+void add_signal_reference(KernelRegistry& registry);
 // Col2Im
 void add_columns_reference(KernelRegistry& registry);
 // Attention, RotaryEmbedding, TensorScatter

@@ -41,6 +41,10 @@ Status add_function_schemas(OpTable& table);
 
 // GridSample, NonMaxSuppression, RoiAlign
 Status add_image_schemas(OpTable& table);
+// Random*, Bernoulli, Multinomial
+Status add_random_schemas(OpTable& table);
+// DFT, STFT, MelWeightMatrix
+Status add_signal_schemas(OpTable& table);
 // Col2Im
 Status add_columns_schemas(OpTable& table);
 // Attention, RotaryEmbedding, TensorScatter
