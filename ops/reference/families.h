@@ -46,6 +46,8 @@ void add_columns_reference(KernelRegistry& registry);
 // Attention, RotaryEmbedding, TensorScatter
 void add_attention_reference(KernelRegistry& registry);
 void add_tensor_scatter_reference(KernelRegistry& registry);
+// LinearAttention
+void add_linear_attention_reference(KernelRegistry& registry);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_reference(KernelRegistry& registry);

@@ -25,6 +25,7 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_columns_reference(registry);
   add_attention_reference(registry);
   add_tensor_scatter_reference(registry);
+  add_linear_attention_reference(registry);
   add_blocked_reference(registry);
 }
 

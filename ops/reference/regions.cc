@@ -132,8 +132,10 @@ void around(int64_t height, int64_t width, double y, double x, Use use) {
 
 // One axis of a region: where it starts, the size of a bin, and the samples in each.
 struct RegionAxis {
+  static constexpr double kMostSamples = 1 << 12;
   double start, bin;
   int64_t samples;
+  bool is_too_large;
 
   RegionAxis(const AlignState& state, double low, double high, int64_t bins) {
     const double shift = state.has_half_pixel ? 0.5 : 0;
@@ -141,9 +143,9 @@ struct RegionAxis {
     double size = high * state.scale - shift - start;
     if (!state.has_half_pixel) size = std::max(size, 1.0);
     bin = size / static_cast<double>(bins);
-    constexpr double kMostSamples = 1 << 16;
     const double wanted = state.ratio > 0 ? static_cast<double>(state.ratio) : std::ceil(bin);
-    samples = wanted >= 1 ? static_cast<int64_t>(std::min(wanted, kMostSamples)) : 0;
+    is_too_large = !(wanted <= kMostSamples);
+    samples = wanted >= 1 && !is_too_large ? static_cast<int64_t>(wanted) : 0;
   }
   double place(int64_t of_bin, int64_t sample) const {
     return start + static_cast<double>(of_bin) * bin +
@@ -188,6 +190,10 @@ bool run_roi_align(const KernelArgs& args) {
     const auto edge = [&](int64_t i) { return load_number(rois, r * 4 + i).to_double(); };
     const RegionAxis rows(state, edge(1), edge(3), y.dims[2]);
     const RegionAxis columns(state, edge(0), edge(2), y.dims[3]);
+    if (rows.is_too_large || columns.is_too_large) {
+      return args.fail(run_failed("region " + std::to_string(r) +
+                                  " is more than 4096 elements wide or high for each bin"));
+    }
     for (int64_t c = 0; c < x.dims[1]; ++c) {
       const int64_t plane = (image * x.dims[1] + c) * size;
       for (int64_t bin = 0; bin < out_size; ++bin) {

@@ -49,6 +49,8 @@ Status add_signal_schemas(OpTable& table);
 Status add_columns_schemas(OpTable& table);
 // Attention, RotaryEmbedding, TensorScatter
 Status add_attention_schemas(OpTable& table);
+// LinearAttention
+Status add_linear_attention_schemas(OpTable& table);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);

@@ -15,6 +15,8 @@ namespace eddy {
 
 // SwiGLU
 Status add_activation_functions(OpTable& table);
+// CausalConvWithState
+Status add_convolution_functions(OpTable& table);
 // Einsum
 Status add_einsum_functions(OpTable& table);
 // GroupNormalization, LpNormalization, MeanVarianceNormalization

@@ -100,7 +100,7 @@ Status infer_roi_align(InferContext& context) {
   const int64_t height = context.attributes().get_int("output_height", 1);
   const int64_t width = context.attributes().get_int("output_width", 1);
   const int64_t ratio = context.attributes().get_int("sampling_ratio", 0);
-  constexpr int64_t kMost = 1 << 16;
+  constexpr int64_t kMost = 1 << 10;
   if (height < 1 || height > kMost || width < 1 || width > kMost || ratio < 0 || ratio > kMost) {
     return invalid_argument(
         "output_height, output_width and sampling_ratio must lie in 1 (0 for "

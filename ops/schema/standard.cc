@@ -24,6 +24,7 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_signal_schemas(table));
   EDDY_RETURN_IF_ERROR(add_columns_schemas(table));
   EDDY_RETURN_IF_ERROR(add_attention_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_linear_attention_schemas(table));
   EDDY_RETURN_IF_ERROR(add_function_schemas(table));
   EDDY_RETURN_IF_ERROR(add_blocked_schemas(table));
   return add_eddy_schemas(table);

@@ -214,6 +214,25 @@ TEST(FunctionsTest, QuantizedProductsAreExactSumsScaledOnce) {
                bytes({1, 2, 1, 2}, {13, 15, 14, 18}));
 }
 
+TEST(FunctionsTest, ACausalConvolutionLeavesItsLastElementsForTheNextCall) {
+  const TestTensor x = floats({1, 1, 3}, {1, 2, 3}), weight = floats({1, 1, 2}, {10, 1});
+  OpCall call = make("CausalConvWithState", 27, {x, weight});
+  expect_close(call, floats({1, 1, 3}, {1, 12, 23}), Known::kShapes);
+  call.inputs = {x, weight, floats({1}, {5}), floats({1, 1, 1}, {4})};
+  call.num_outputs = 2;
+  const auto both = run_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(both.is_ok()) << both.status().to_string();
+  EXPECT_EQ((*both)[0].tensor().values<float>(), (Floats{46, 17, 28}));
+  EXPECT_EQ((*both)[1].tensor().values<float>(), Floats{3});
+  call = make("CausalConvWithState", 27, {x, floats({1, 1, 1}, {2})}, {{"activation", "silu"}});
+  call.num_outputs = 2;
+  const auto single = run_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(single.is_ok()) << single.status().to_string();
+  EXPECT_EQ((*single)[1].tensor().dims(), (Dims{1, 1, 0}));
+  EXPECT_TRUE(is_close((*single)[0].tensor(),
+                       floats({1, 1, 3}, {1.7615942f, 3.928055f, 5.985164f}), 1e-5, 0));
+}
+
 // Sizes are read by nodes, as they may change from one iteration to the next.
 TEST(FunctionsTest, AFunctionInALoopFollowsSizesThatGrow) {
   OpTable table;
