@@ -105,7 +105,8 @@ TEST(Import, OpsetsOutsideTheRangeAreRefused) {
                               .inputs = {info("x", floats({}))},
                               .outputs = {untyped("z")}});
   expect_import_error(model(g, 5), StatusCode::kUnsupported, "opset 5 is not supported");
-  expect_import_error(model(g, 23), StatusCode::kUnsupported, "opset 23 is not supported");
+  expect_import_error(model(g, 29), StatusCode::kUnsupported,
+                      "opset 29 is not supported, only 6 to 28; convert the model");
 }
 
 TEST(Import, AnInitializerIsAConstantAlsoWhenItIsAnInput) {
@@ -316,6 +317,38 @@ TEST(ImportFile, AMissingFileAndAFolderAreNamed) {
   const Status folder = import_onnx(::testing::TempDir(), standard_ops()).status();
   EXPECT_EQ(folder.code(), StatusCode::kInvalidArgument);
   EXPECT_NE(folder.message().find("not a regular file"), std::string::npos) << folder.message();
+}
+
+// SwiGLU is one: Swish and Mul in its place, under its name, for its output.
+TEST(Import, AnOperatorThatIsAFunctionOfTheStandardBecomesItsNodes) {
+  const std::string file = model(graph({
+                                     .nodes = {node("SwiGLU", {"a", "b"}, {"y"}, {}, "gate")},
+                                     .inputs = {info("a", floats({2})), info("b", floats({2}))},
+                                     .outputs = {info("y", floats({2}))},
+                                 }),
+                                 28);
+  const Graph graph = must_import(file);
+  ASSERT_EQ(graph.num_nodes(), 2u);
+  EXPECT_EQ(graph.node(NodeId(0)).name, "gate/Swish");
+  EXPECT_EQ(graph.node(NodeId(1)).name, "gate/Mul");
+  EXPECT_EQ(graph.value(graph.outputs()[0]).name, "y");
+  EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), "float[2]");
+}
+
+TEST(Import, TypesThatOnlyTheNewestOpsetsHaveAreNamed) {
+  const auto identity_of = [](int element) {
+    return model(graph({
+                     .nodes = {node("Identity", {"x"}, {"y"})},
+                     .inputs = {info("x", tensor_type(static_cast<ElementType>(element), {2}))},
+                     .outputs = {untyped("y")},
+                 }),
+                 28);
+  };
+  expect_import_error(identity_of(24), StatusCode::kUnsupported,
+                      "element type float8e8m0 is not supported; convert the tensor");
+  expect_import_error(identity_of(25), StatusCode::kUnsupported, "element type uint2");
+  expect_import_error(identity_of(26), StatusCode::kUnsupported, "element type int2");
+  expect_import_error(identity_of(27), StatusCode::kInvalidArgument, "element type 27");
 }
 
 }  // namespace

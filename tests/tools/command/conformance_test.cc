@@ -89,6 +89,20 @@ TEST(Conformance, AnEndlessLoopFailsAtItsDeadline) {
   EXPECT_NE(run.out.find("deadline"), std::string::npos) << run.out;
 }
 
+TEST(Conformance, OtherRandomNumbersAreNoFailure) {
+  const std::string root = fresh_folder("tests");
+  const std::string drawing = model(graph({
+      .nodes = {node("RandomUniformLike", {"a"}, {"r"}), node("Add", {"r", "b"}, {"y"})},
+      .inputs = {info("a", floats({1, 2})), info("b", floats({1, 2}))},
+      .outputs = {info("y", floats({1, 2}))},
+  }));
+  add_test("tests/test_random", drawing, {{4, 6}});
+  const Finished run = run_eddy({"conformance", root});
+  EXPECT_EQ(run.exit_code, 0) << run.out;
+  EXPECT_NE(run.out.find("draws random numbers by RandomUniformLike"), std::string::npos)
+      << run.out;
+}
+
 TEST(Conformance, AFolderWithoutTestsIsBadInput) {
   EXPECT_EQ(run_eddy({"conformance", fresh_folder("empty")}).exit_code, 3);
   EXPECT_EQ(run_eddy({"conformance", "/nonexistent"}).exit_code, 3);
