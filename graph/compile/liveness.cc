@@ -1,14 +1,8 @@
 #include "graph/compile/liveness.h"
 
+#include "graph/ir/node_facts.h"
+
 namespace eddy {
-namespace {
-
-bool has_effects(const Node& node) {
-  return node.kind == NodeKind::kExec && node.op->domain == "eddy" &&
-         node.op->name == "HostPredicate";
-}
-
-}  // namespace
 
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> is_live(graph.num_nodes(), false);
@@ -23,7 +17,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
   };
   for (ValueId value : graph.outputs()) read(value);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    if (has_effects(graph.node(NodeId(n)))) mark(NodeId(n));
+    if (calls_host_function(graph.node(NodeId(n)))) mark(NodeId(n));
   }
   while (!pending.empty()) {
     const Node& node = graph.node(pending.back());

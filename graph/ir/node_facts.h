@@ -22,6 +22,12 @@ inline bool is_static_node(const Graph& graph, const Node& node) {
          std::ranges::none_of(node.outputs, is_text);
 }
 
+// It calls a function of the caller's, which may have effects of its own.
+inline bool calls_host_function(const Node& node) {
+  return node.kind == NodeKind::kExec && node.op->domain == "eddy" &&
+         node.op->name == "HostPredicate";
+}
+
 // True when both are tensors of one known type and shape, so that moving memory is enough.
 inline bool is_static_pair(const Graph& graph, ValueId a, ValueId b) {
   const ValueType& type = graph.value(a).type;

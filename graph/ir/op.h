@@ -77,6 +77,10 @@ using InferFunction = std::function<Status(InferContext&)>;
 // Builds the nodes that an operator's node stands for (expansion.h).
 using ExpandFunction = void (*)(Expansion&);
 
+// What its outputs hold of each sample, where several share one run (graph/ir/batch_rule.h).
+class BatchContext;
+using BatchRule = Status (*)(BatchContext&);
+
 enum class InputFlag : uint8_t {
   kNone = 0,
   kOptional = 1,   // may be omitted
@@ -154,6 +158,8 @@ struct OpDef {
   // Work for a cost estimate, in floating-point operations, of fully known types; null: the
   // number of output elements.
   double (*flops)(const InferContext&, std::span<const ValueType> outputs) = nullptr;
+  // Asked where an input depends on samples; null: requests of such a graph share no run.
+  BatchRule batch = nullptr;
 
   // The flags of a node's input i, which may be one of the variadic ones.
   InputFlag input_flags(size_t i) const {

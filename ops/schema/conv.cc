@@ -1,6 +1,7 @@
 // Conv and ConvTranspose.
 #include <string>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 #include "ops/schema/window.h"
@@ -176,7 +177,8 @@ Status add_conv_schemas(OpTable& table) {
                               attribute("group", kInt), attribute("kernel_shape", kInts),
                               attribute("pads", kInts), attribute("strides", kInts)},
                .infer = infer_conv,
-               .flops = conv_flops},
+               .flops = conv_flops,
+               .batch = batch_images},
               {.name = "ConvTranspose",
                .inputs = conv_inputs(),
                .attributes = {attribute("auto_pad", kString), attribute("dilations", kInts),
@@ -184,7 +186,8 @@ Status add_conv_schemas(OpTable& table) {
                               attribute("output_padding", kInts), attribute("output_shape", kInts),
                               attribute("pads", kInts), attribute("strides", kInts)},
                .infer = infer_conv_transpose,
-               .flops = conv_transpose_flops}});
+               .flops = conv_transpose_flops,
+               .batch = batch_images}});
 }
 
 }  // namespace eddy

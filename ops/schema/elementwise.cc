@@ -4,7 +4,9 @@
 // is a definition of its own, as is everything that moved from attributes to inputs.
 #include <string_view>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
+#include "ops/schema/index_rules.h"
 #include "ops/schema/rules.h"
 #include "ops/schema/unary_operators.h"
 
@@ -214,6 +216,67 @@ Status infer_clip(InferContext& context) {
   return infer_same_as_input(context);
 }
 
+// Opset 6: B stands over a run of A's axes.
+Status batch_legacy(BatchContext& context) {
+  if (context.attributes().get_int("broadcast", 0) == 0 || !context.attributes().has("axis")) {
+    return batch_elementwise(context);
+  }
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_ASSIGN_OR_RETURN(const int first,
+                        normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
+  if (!context.is_along(0)) return expect_shared(context, 1);
+  const int place = context.axis(0) - first;
+  const bool meets = place >= 0 && place < context.rank(1);
+  const bool fits = context.is_along(1) ? meets && context.axis(1) == place
+                                        : !meets || context.dims(1)[place] == 1;
+  if (!fits) return crosses_samples("aligns input 1 with", context.axis(0));
+  context.set_outputs(context.input(0));
+  return Status::ok();
+}
+
+// Lists of sizes are multiplied, too: [samples * heads, length].
+Status batch_mul(BatchContext& context) {
+  if (!context.is_counts(0) && !context.is_counts(1)) return batch_elementwise(context);
+  const auto a = counts_of(context, 0), b = counts_of(context, 1);
+  if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) {
+    return expect_tensors(context);
+  }
+  std::vector<Count> product(a->size() == 1 ? b->size() : a->size());
+  for (size_t i = 0; i < product.size(); ++i) {
+    const Count &x = (*a)[a->size() == 1 ? 0 : i], &y = (*b)[b->size() == 1 ? 0 : i];
+    if (x.is_of_samples && y.is_of_samples) return unsupported("squares the number of samples");
+    product[i] = {x.is_of_samples || y.is_of_samples, x.each * y.each};
+  }
+  return set_counts(context, std::move(product), std::max(context.rank(0), context.rank(1)));
+}
+
+Status batch_cast(BatchContext& context) {
+  const auto to = static_cast<ElementType>(context.attributes().get_int("to", 0));
+  if (context.input(0).counts.empty() || !is_index_type(to)) return batch_entries(context);
+  return set_counts(context, context.input(0).counts, context.rank(0));
+}
+
+// Of input 1 only the type is read.
+Status batch_cast_like(BatchContext& context) {
+  if (context.is_counts(0)) return expect_tensors(context);
+  if (context.is_along(0)) context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
+Status batch_prelu(BatchContext& context) {
+  if (context.types().opset_version() >= 7 && context.is_along(0)) {
+    return batch_elementwise(context);
+  }
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  const bool is_by_channel = context.rank(1) == 1 && context.rank(0) >= 2;
+  if (!is_by_channel) return batch_elementwise(context);
+  if (context.axis(0) == 1 && context.dims(1)[0] != 1) {
+    return crosses_samples("has a slope for each entry of", 1);
+  }
+  return batch_entries(context);
+}
+
 // The constructors below make OpDefs of the common forms.
 
 OpDef unary(std::string name, int since, TypeSet types,
@@ -225,6 +288,7 @@ OpDef unary(std::string name, int since, TypeSet types,
   def.attributes = std::move(attributes);
   def.infer = infer_same_as_input;
   def.in_place_inputs = kFirst;
+  def.batch = batch_entries;
   return def;
 }
 
@@ -245,6 +309,7 @@ OpDef binary(std::string name, int since, TypeSet types, InferFunction infer = i
   def.attributes = std::move(attributes);
   def.infer = std::move(infer);
   def.in_place_inputs = kBoth;
+  def.batch = batch_elementwise;
   return def;
 }
 
@@ -259,6 +324,7 @@ OpDef legacy(std::string name, int since, TypeSet types, InferFunction infer) {
       binary(std::move(name), since, types, std::move(infer),
              {attribute("axis", AttributeKind::kInt), attribute("broadcast", AttributeKind::kInt)});
   def.in_place_inputs = 0;
+  def.batch = batch_legacy;
   return def;
 }
 
@@ -270,6 +336,7 @@ OpDef variadic(std::string name, int since, TypeSet types, InferFunction infer) 
   def.infer = std::move(infer);
   // Later inputs are read after the first pass has written: only the first may be overwritten.
   def.in_place_inputs = kFirst;
+  def.batch = batch_elementwise;
   return def;
 }
 
@@ -282,6 +349,7 @@ Status add_arithmetic(OpTable& table) {
   for (const char* name : {"Add", "Sub", "Mul", "Div"}) {
     defs.push_back(legacy(name, 6, kNumericTypes, infer_legacy_same));
     defs.push_back(binary(name, 7, kNumericTypes));
+    if (std::string_view(name) == "Mul") defs.back().batch = batch_mul;
   }
   defs.push_back(legacy("Pow", 1, kNumericTypes, infer_legacy_same));
   defs.push_back(binary("Pow", 7, kNumericTypes));
@@ -332,6 +400,7 @@ Status add_logic(OpTable& table) {
   where.inputs = {in("condition", kBoolType), in("X"), in("Y")};
   where.infer = infer_where;
   where.in_place_inputs = 6;
+  where.batch = batch_elementwise;
   defs.push_back(std::move(where));
   return add_schemas(table, std::move(defs));
 }
@@ -346,6 +415,7 @@ Status add_casts(OpTable& table) {
                      // Of float8e8m0, which is not supported.
                      since(24, attribute("round_mode", AttributeKind::kString))};
   cast.infer = infer_cast;
+  cast.batch = batch_cast;
   OpDef like = cast;
   like.name = "CastLike";
   like.since_version = 15;
@@ -353,6 +423,7 @@ Status add_casts(OpTable& table) {
   like.attributes = {since(19, attribute("saturate", AttributeKind::kInt)),
                      since(24, attribute("round_mode", AttributeKind::kString))};
   like.infer = infer_cast_like;
+  like.batch = batch_cast_like;
   OpDef bits = cast;
   bits.name = "BitCast";
   bits.since_version = 26;
@@ -383,6 +454,7 @@ Status add_activations(OpTable& table) {
   for (int since : {6, 7}) {
     defs.push_back(binary("PRelu", since, kNumericTypes, infer_prelu));
     defs.back().in_place_inputs = kFirst;
+    defs.back().batch = batch_prelu;
   }
   return add_schemas(table, std::move(defs));
 }

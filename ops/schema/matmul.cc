@@ -1,6 +1,9 @@
 // MatMul, Gemm, MatMulInteger.
+#include <algorithm>
+#include <optional>
 #include <string>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 
@@ -61,6 +64,90 @@ double matmul_flops(const InferContext& context, std::span<const ValueType> outp
   const Dims& a = context.input(0).tensor.dims;
   const double depth = a.rank() > 0 ? static_cast<double>(a[a.rank() - 1]) : 1;
   return 2.0 * depth * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+// Of a product of `rank` leading dimensions, rows and columns: where an operand's axis is there.
+// Refused where the product sums over it.
+Status product_place(const BatchContext& context, size_t input, int rank, int& place) {
+  const int operand_rank = context.rank(input), axis = context.axis(input);
+  const bool is_summed = operand_rank == 1 || axis == operand_rank - (input == 0 ? 1 : 2);
+  if (is_summed) return crosses_samples("sums over", axis);
+  place = rank + 2 - operand_rank + axis;
+  return Status::ok();
+}
+
+// A shared operand has surely one entry where the other has samples among the leading dimensions.
+Status expect_alone(const BatchContext& context, size_t input, int rank, int place) {
+  const int axis = place - (rank + 2 - context.rank(input));
+  if (place >= rank || context.rank(input) < 3 || axis < 0) return Status::ok();
+  if (context.dims(input)[axis] == 1) return Status::ok();
+  return unsupported("aligns axis " + std::to_string(axis) + " of input " + std::to_string(input) +
+                     ", " + to_string(context.dims(input)) +
+                     " and the same for all samples, with the samples");
+}
+
+Status batch_product(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 2));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  const bool has_a = context.is_along(0), has_b = context.is_along(1);
+  if (!has_a && !has_b) return Status::ok();
+  const int rank = std::max({context.rank(0) - 2, context.rank(1) - 2, 0});
+  int place = 0;
+  if (has_b) EDDY_RETURN_IF_ERROR(product_place(context, 1, rank, place));
+  if (has_a && !has_b) {
+    EDDY_RETURN_IF_ERROR(product_place(context, 0, rank, place));
+  } else if (has_a) {
+    int other = 0;
+    EDDY_RETURN_IF_ERROR(product_place(context, 0, rank, other));
+    if (other != place || context.input(0).each.differs(context.input(1).each)) {
+      return unsupported("multiplies entries of one sample with those of others");
+    }
+  }
+  if (!has_a) EDDY_RETURN_IF_ERROR(expect_alone(context, 0, rank, place));
+  if (!has_b) EDDY_RETURN_IF_ERROR(expect_alone(context, 1, rank, place));
+  const bool loses_row = context.rank(0) == 1 && place > rank;
+  const Extent& each = context.input(has_a ? 0 : 1).each;
+  context.set_output(0, Batched::along(place - (loses_row ? 1 : 0), each));
+  return Status::ok();
+}
+
+// Rows of A, or columns of B, have zero points of their own.
+Status batch_matmul_integer(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(batch_product(context));
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (!context.is_along(i) || !context.has_input(i + 2)) continue;
+    const Dims& zero = context.dims(i + 2);
+    if (zero.rank() == 0 || zero.count() == int64_t{1}) continue;
+    if (context.axis(i) == context.rank(i) - (i == 0 ? 2 : 1)) {
+      return crosses_samples("has zero points along", context.axis(i));
+    }
+  }
+  return Status::ok();
+}
+
+Status batch_gemm(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  std::optional<int> place;
+  Extent each;
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (!context.is_along(i)) continue;
+    const bool is_turned = context.attributes().get_int(i == 0 ? "transA" : "transB", 0) != 0;
+    const int axis = is_turned ? 1 - context.axis(i) : context.axis(i);
+    if (axis != static_cast<int>(i)) return crosses_samples("sums over", context.axis(i));
+    if (place) return unsupported("multiplies entries of one sample with those of others");
+    place = axis;
+    each = context.input(i).each;
+  }
+  if (!place) return expect_shared(context, 2);
+  if (context.has_input(2)) {
+    const int axis = *place - (2 - context.rank(2));
+    const bool fits = context.is_along(2)
+                          ? context.axis(2) == axis && !each.differs(context.input(2).each)
+                          : axis < 0 || context.dims(2)[axis] == 1;
+    if (!fits) return unsupported("adds C to the samples along another axis or by other sizes");
+  }
+  context.set_output(0, Batched::along(*place, each));
+  return Status::ok();
 }
 
 // A zero point is one value, or one for each row of A (column of B).
@@ -187,7 +274,8 @@ OpDef gemm(int since_version, InputFlag addend) {
                      attribute("transB", AttributeKind::kInt),
                      until(6, attribute("broadcast", AttributeKind::kInt))},
       .infer = infer_gemm,
-      .flops = gemm_flops};
+      .flops = gemm_flops,
+      .batch = batch_gemm};
 }
 
 }  // namespace
@@ -199,7 +287,8 @@ Status add_matmul_schemas(OpTable& table) {
         .since_version = 1,
         .inputs = {in("A", kProductTypes), in("B", kProductTypes)},
         .infer = infer_matmul,
-        .flops = matmul_flops},
+        .flops = matmul_flops,
+        .batch = batch_product},
        gemm(6, InputFlag::kNone),
        gemm(11, InputFlag::kOptional),
        {.name = "MatMulInteger",
@@ -208,7 +297,8 @@ Status add_matmul_schemas(OpTable& table) {
                    in("a_zero_point", kByteTypes, InputFlag::kOptional),
                    in("b_zero_point", kByteTypes, InputFlag::kOptional)},
         .infer = infer_matmul_integer,
-        .flops = matmul_flops},
+        .flops = matmul_flops,
+        .batch = batch_matmul_integer},
        {.name = "Det", .since_version = 11, .inputs = {in("X", kFloatTypes)}, .infer = infer_det}});
 }
 

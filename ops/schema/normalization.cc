@@ -1,6 +1,7 @@
 // BatchNormalization, LayerNormalization, RMSNormalization, InstanceNormalization, LRN.
 #include <string>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 
@@ -141,6 +142,40 @@ Status infer_lrn(InferContext& context) {
   return Status::ok();
 }
 
+// Each channel is scaled by numbers of its own, or reads its neighbours.
+Status batch_channels(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  if (context.axis(0) == 1) return crosses_samples("takes for channels", 1);
+  if (context.attributes().get_int("training_mode", 0) != 0) {
+    return unsupported("finds one mean and variance for all samples (training_mode)");
+  }
+  context.set_outputs(context.input(0));
+  return Status::ok();
+}
+
+// Scale and B are aligned with X's last axes.
+Status expect_apart(const BatchContext& context, size_t i) {
+  if (!context.has_input(i)) return Status::ok();
+  const int place = context.axis(0) - (context.rank(0) - context.rank(i));
+  if (place < 0 || context.dims(i)[place] == 1) return Status::ok();
+  return crosses_samples("has a scale or bias for each entry of", context.axis(0));
+}
+
+Status batch_layer_normalization(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const int axis,
+                        normalize_axis(context.attributes().get_int("axis", -1), context.rank(0)));
+  if (context.axis(0) >= axis) return crosses_samples("normalizes", context.axis(0));
+  EDDY_RETURN_IF_ERROR(expect_apart(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_apart(context, 2));
+  context.set_outputs(context.input(0));
+  return Status::ok();
+}
+
 OpDef batch_normalization(int since_version, int max_outputs) {
   return {.name = "BatchNormalization",
           .since_version = since_version,
@@ -150,7 +185,8 @@ OpDef batch_normalization(int since_version, int max_outputs) {
           .attributes = {attribute("epsilon", kFloat), attribute("momentum", kFloat),
                          until(8, attribute("spatial", kInt)), until(6, attribute("is_test", kInt)),
                          since(14, attribute("training_mode", kInt))},
-          .infer = infer_batch_normalization};
+          .infer = infer_batch_normalization,
+          .batch = batch_channels};
 }
 
 }  // namespace
@@ -163,7 +199,8 @@ Status add_normalization_schemas(OpTable& table) {
                .since_version = 6,
                .inputs = {in("input", kFloatTypes), in("scale", kFloatTypes), in("B", kFloatTypes)},
                .attributes = {attribute("epsilon", kFloat)},
-               .infer = infer_instance_normalization},
+               .infer = infer_instance_normalization,
+               .batch = batch_images},
               {.name = "LayerNormalization",
                .since_version = 17,
                .inputs = {in("X", kFloatTypes), in("Scale", kFloatTypes),
@@ -171,18 +208,21 @@ Status add_normalization_schemas(OpTable& table) {
                .max_outputs = 3,
                .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
                               attribute("stash_type", kInt)},
-               .infer = infer_layer_normalization},
+               .infer = infer_layer_normalization,
+               .batch = batch_layer_normalization},
               {.name = "RMSNormalization",
                .since_version = 23,
                .inputs = {in("X", kFloatTypes), in("scale", kFloatTypes)},
                .attributes = {attribute("axis", kInt), attribute("epsilon", kFloat),
                               attribute("stash_type", kInt)},
-               .infer = infer_rms_normalization},
+               .infer = infer_rms_normalization,
+               .batch = batch_layer_normalization},
               {.name = "LRN",
                .inputs = {in("X", kFloatTypes)},
                .attributes = {attribute("alpha", kFloat), attribute("beta", kFloat),
                               attribute("bias", kFloat), attribute("size", kInt, true)},
-               .infer = infer_lrn}});
+               .infer = infer_lrn,
+               .batch = batch_channels}});
 }
 
 }  // namespace eddy

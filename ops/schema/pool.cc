@@ -1,6 +1,7 @@
 // MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool.
 #include <string>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 #include "ops/schema/window.h"
@@ -87,6 +88,13 @@ double global_pool_flops(const InferContext& context, std::span<const ValueType>
   return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
 }
 
+// Where a maximum is, is counted from the first sample on.
+Status batch_pool(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(batch_images(context));
+  if (context.num_outputs() == 1 || !context.is_along(0)) return Status::ok();
+  return unsupported("numbers the places of its maxima through all samples (output 1)");
+}
+
 OpDef pool(const char* name, int dilations_since, FormalAttribute extra) {
   return {.name = name,
           .inputs = {in("X", kFloatTypes)},
@@ -95,7 +103,8 @@ OpDef pool(const char* name, int dilations_since, FormalAttribute extra) {
                          attribute("kernel_shape", kInts, true), attribute("pads", kInts),
                          attribute("strides", kInts), std::move(extra)},
           .infer = infer_pool,
-          .flops = pool_flops};
+          .flops = pool_flops,
+          .batch = batch_pool};
 }
 
 // From opset 8 on, where the maxima are is a second output.
@@ -124,7 +133,8 @@ OpDef global_pool(const char* name) {
   return {.name = name,
           .inputs = {in("X", kFloatTypes)},
           .infer = infer_global_pool,
-          .flops = global_pool_flops};
+          .flops = global_pool_flops,
+          .batch = batch_pool};
 }
 
 OpDef global_lp_pool() {

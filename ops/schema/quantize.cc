@@ -1,5 +1,6 @@
 // Linear quantization: one scale for the tensor, one for each index of an axis (opset 13), or one
 // for each block along an axis (opset 21).
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
 
@@ -130,6 +131,28 @@ Status infer_dynamic(InferContext& context) {
   return Status::ok();
 }
 
+// One scale, or one for each entry of another axis.
+Status batch_scaled(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  const int64_t given = context.attributes().get_int("axis", 1);
+  const Dims& scale = context.dims(1);
+  if (scale.rank() > 0 && !has_one_element(scale)) {
+    EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(given, context.rank(0)));
+    const bool has_blocks = context.attributes().get_int("block_size", 0) > 0;
+    if (has_blocks || scale.rank() != 1 || axis == context.axis(0)) {
+      return crosses_samples("has scales along", context.axis(0));
+    }
+  }
+  return batch_entries(context);
+}
+
+Status batch_dynamic(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  return context.is_along(0) ? unsupported("finds one range for all samples") : Status::ok();
+}
+
 OpDef quantize(std::string name, TypeSet x, TypeSet zero_point, InferFunction infer) {
   OpDef def;
   def.name = std::move(name);
@@ -139,6 +162,7 @@ OpDef quantize(std::string name, TypeSet x, TypeSet zero_point, InferFunction in
   def.attributes = {since(13, attribute("axis", AttributeKind::kInt)),
                     since(21, attribute("block_size", AttributeKind::kInt))};
   def.infer = std::move(infer);
+  def.batch = batch_scaled;
   return def;
 }
 
@@ -161,6 +185,7 @@ Status add_quantize_schemas(OpTable& table) {
   dynamic.min_outputs = 1;
   dynamic.max_outputs = 3;
   dynamic.infer = infer_dynamic;
+  dynamic.batch = batch_dynamic;
   defs.push_back(std::move(dynamic));
   return add_schemas(table, std::move(defs));
 }

@@ -1,6 +1,7 @@
 // LSTM, GRU, RNN.
 #include <string>
 
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/recurrent_rules.h"
 #include "ops/schema/rules.h"
@@ -148,6 +149,32 @@ Status infer_recurrent(RecurrentKind kind, InferContext& context) {
   return Status::ok();
 }
 
+// An input that has the batch along `axis`, where it is given.
+Status expect_batch(const BatchContext& context, size_t i, int axis) {
+  if (!context.has_input(i) || (context.is_along(i) && context.axis(i) == axis)) {
+    return Status::ok();
+  }
+  return unsupported("takes axis " + std::to_string(axis) + " of input " + std::to_string(i) +
+                     " for samples, which don't lie there");
+}
+
+Status batch_recurrent(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  for (const size_t weights : {1, 2, 3, 7}) {
+    if (context.is_along(weights)) return unsupported("takes weights that differ among samples");
+  }
+  const bool is_first = context.attributes().get_int("layout", 0) != 0;
+  EDDY_RETURN_IF_ERROR(expect_batch(context, 0, is_first ? 0 : 1));
+  EDDY_RETURN_IF_ERROR(expect_batch(context, 4, 0));
+  for (const size_t state : {5, 6}) {
+    EDDY_RETURN_IF_ERROR(expect_batch(context, state, is_first ? 0 : 1));
+  }
+  const Extent& each = context.input(0).each;
+  context.set_outputs(Batched::along(is_first ? 0 : 1, each));
+  context.set_output(0, Batched::along(is_first ? 0 : 2, each));
+  return Status::ok();
+}
+
 double recurrent_flops(const InferContext& context, std::span<const ValueType>) {
   const Dims& x = context.input(0).tensor.dims;
   const double steps = static_cast<double>(x[0]) * static_cast<double>(x[1]);
@@ -185,6 +212,7 @@ OpDef recurrent(RecurrentKind kind, std::string name) {
   def.max_outputs = kind == RecurrentKind::kLstm ? 3 : 2;
   def.infer = [kind](InferContext& context) { return infer_recurrent(kind, context); };
   def.flops = recurrent_flops;
+  def.batch = batch_recurrent;
   return def;
 }
 

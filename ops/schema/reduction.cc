@@ -4,8 +4,12 @@
 // so ReduceL1 gives absolute values, ReduceLogSum logarithms, ReduceSumSquare squares, and keepdims
 // has nothing to drop. (ONNX's text had "the input tensor" until 1.19, against its own function
 // bodies; it now has this for all opsets, and ONNX Runtime 1.30 does so.)
+#include <bit>
+
 #include "graph/base/check.h"
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
+#include "ops/schema/index_rules.h"
 #include "ops/schema/rules.h"
 
 namespace eddy {
@@ -86,6 +90,37 @@ Status infer_arg(InferContext& context) {
   return Status::ok();
 }
 
+Status batch_over(BatchContext& context, uint32_t mask) {
+  const int axis = context.axis(0);
+  if ((mask >> axis) & 1u) return crosses_samples("reduces", axis);
+  const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
+  const int num_dropped = keeps ? 0 : std::popcount(mask & all_axes(axis));
+  context.set_output(0, Batched::along(axis - num_dropped, context.input(0).each));
+  return Status::ok();
+}
+
+Status batch_reduction(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  ListArgument axes;
+  EDDY_RETURN_IF_ERROR(list_argument(context.types(), 1, "axes", axes));
+  if (axes.state == ListState::kUnknown) return unsupported("reduces axes that are not known");
+  EDDY_ASSIGN_OR_RETURN(uint32_t mask, axes_mask(axes.values.span(), context.rank(0)));
+  const bool no_op = context.attributes().get_int("noop_with_empty_axes", 0) != 0;
+  if (mask == 0 && !no_op) mask = all_axes(context.rank(0));
+  if (mask == 0) return batch_entries(context);
+  return batch_over(context, mask);
+}
+
+Status batch_arg(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const int axis,
+                        normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
+  return batch_over(context, 1u << axis);
+}
+
 double count_inputs(const InferContext& context, std::span<const ValueType>) {
   return static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
 }
@@ -98,6 +133,7 @@ OpDef by_attribute(std::string name) {
   def.attributes = {attribute("axes", AttributeKind::kInts),
                     attribute("keepdims", AttributeKind::kInt)};
   def.infer = infer_by_attribute;
+  def.batch = batch_reduction;
   def.flops = count_inputs;
   return def;
 }
@@ -111,6 +147,7 @@ OpDef by_input(std::string name, int since_version) {
   def.attributes = {attribute("keepdims", AttributeKind::kInt),
                     attribute("noop_with_empty_axes", AttributeKind::kInt)};
   def.infer = infer_by_input;
+  def.batch = batch_reduction;
   def.flops = count_inputs;
   return def;
 }
@@ -124,6 +161,7 @@ OpDef arg_search(std::string name) {
                     attribute("keepdims", AttributeKind::kInt),
                     since(12, attribute("select_last_index", AttributeKind::kInt))};
   def.infer = infer_arg;
+  def.batch = batch_arg;
   def.flops = count_inputs;
   return def;
 }

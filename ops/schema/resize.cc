@@ -1,4 +1,5 @@
 // Resize.
+#include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/resize_rules.h"
 #include "ops/schema/rules.h"
@@ -47,6 +48,50 @@ Status infer_resize(int since_version, InferContext& context) {
   return Status::ok();
 }
 
+// The entry of scales or sizes for the samples' axis; -1: it is not resized.
+Result<int> place_of_samples(const BatchContext& context, const ResizeRules& rules) {
+  if (rules.axes.empty()) return context.axis(0);
+  for (size_t i = 0; i < rules.axes.size(); ++i) {
+    EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(rules.axes[i], context.rank(0)));
+    if (axis == context.axis(0)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// The scale is known and 1, or the size that which it has.
+bool is_kept(const BatchContext& context, const ResizeRules& rules, int place) {
+  const auto entry = static_cast<size_t>(place);
+  const TensorView* const scales = value_of(context.types(), rules.scales_input);
+  if (scales != nullptr && scales->count() > 0) {
+    return place < scales->count() && scales->as<float>()[entry] == 1.0f;
+  }
+  if (rules.sizes_input < 0) return false;
+  const auto sizes = counts_of(context, static_cast<size_t>(rules.sizes_input));
+  return sizes && entry < sizes->size() && (*sizes)[entry].is_of_samples &&
+         (*sizes)[entry].each.equals(context.input(0).each);
+}
+
+template <int since_version>
+Status batch_resize(BatchContext& context) {
+  ResizeRules rules;
+  EDDY_RETURN_IF_ERROR(parse_resize(context.attributes(), since_version, rules));
+  if (!context.is_along(0)) return batch_entries(context);
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    const bool is_sizes = static_cast<int>(i) == rules.sizes_input;
+    if (context.is_along(i) || (context.is_counts(i) && !is_sizes)) {
+      return expect_shared(context, i);
+    }
+  }
+  EDDY_ASSIGN_OR_RETURN(const int place, place_of_samples(context, rules));
+  const bool is_plain = rules.aspect == ResizeAspect::kStretch &&
+                        rules.coordinates != ResizeCoordinates::kTfCropAndResize;
+  if (place >= 0 && (!is_plain || !is_kept(context, rules, place))) {
+    return crosses_samples("resizes, or is not known to keep,", context.axis(0));
+  }
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
 OpDef resize(int since_version) {
   const TypeSet floats = {ElementType::kFloat};
   const TypeSet roi_types = {ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16};
@@ -75,6 +120,9 @@ OpDef resize(int since_version) {
   def.infer = [since_version](InferContext& context) {
     return infer_resize(since_version, context);
   };
+  def.batch = since_version == 10   ? batch_resize<10>
+              : since_version == 11 ? batch_resize<11>
+                                    : batch_resize<18>;
   return def;
 }
 
