@@ -41,6 +41,8 @@ void add_regions_reference(KernelRegistry& registry);
 void add_random_reference(KernelRegistry& registry);
 // DFT, STFT, MelWeightMatrix
 void add_signal_reference(KernelRegistry& registry);
+// StringConcat, StringNormalizer, TfIdfVectorizer
+void add_text_reference(KernelRegistry& registry);
 // Col2Im
 void add_columns_reference(KernelRegistry& registry);
 // Attention, RotaryEmbedding, TensorScatter

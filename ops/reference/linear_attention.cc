@@ -41,7 +41,8 @@ class Head {
         scale_(config_.scale != 0 ? config_.scale : 1 / std::sqrt(static_cast<double>(size_))),
         state_(static_cast<size_t>(size_ * v_size_)) {
     if (!args.has_input(3)) return;
-    for (size_t i = 0; i < state_.size(); ++i) state_[i] = number_at(args.inputs[3], first() + to_int(i));
+    for (size_t i = 0; i < state_.size(); ++i)
+      state_[i] = number_at(args.inputs[3], first() + to_int(i));
   }
 
   void run() {
@@ -70,8 +71,7 @@ class Head {
   void decay(int64_t t) {
     const bool is_by_element = args_.inputs[4].dims[2] == args_.inputs[1].dims[2];
     for (int64_t d = 0; d < size_; ++d) {
-      const double factor =
-          std::exp(token(4, t, config_.kv_heads, h_, is_by_element ? d : 0));
+      const double factor = std::exp(token(4, t, config_.kv_heads, h_, is_by_element ? d : 0));
       for (int64_t v = 0; v < v_size_; ++v) at(d, v) *= factor;
     }
   }

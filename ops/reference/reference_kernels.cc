@@ -22,6 +22,7 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_regions_reference(registry);
   add_random_reference(registry);
   add_signal_reference(registry);
+  add_text_reference(registry);
   add_columns_reference(registry);
   add_attention_reference(registry);
   add_tensor_scatter_reference(registry);

@@ -45,6 +45,8 @@ Status add_image_schemas(OpTable& table);
 Status add_random_schemas(OpTable& table);
 // DFT, STFT, MelWeightMatrix
 Status add_signal_schemas(OpTable& table);
+// StringConcat, StringNormalizer, TfIdfVectorizer
+Status add_text_schemas(OpTable& table);
 // Col2Im
 Status add_columns_schemas(OpTable& table);
 // Attention, RotaryEmbedding, TensorScatter

@@ -12,6 +12,7 @@ Status add_function_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_image_functions(table));
   EDDY_RETURN_IF_ERROR(add_loss_functions(table));
   EDDY_RETURN_IF_ERROR(add_quantized_functions(table));
+  EDDY_RETURN_IF_ERROR(add_pool_functions(table));
   return add_signal_functions(table);
 }
 

@@ -25,6 +25,8 @@ Status add_normalization_functions(OpTable& table);
 Status add_image_functions(OpTable& table);
 // NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss
 Status add_loss_functions(OpTable& table);
+// MaxUnpool
+Status add_pool_functions(OpTable& table);
 // ConvInteger, QLinearConv, QLinearMatMul
 Status add_quantized_functions(OpTable& table);
 // BlackmanWindow, HammingWindow, HannWindow

@@ -93,8 +93,8 @@ Status infer_linear_attention(InferContext& context) {
     const int64_t other = i == 4 ? k_width : 1;
     if (!merge_dim(width, kv_heads) && !merge_dim(width, other)) {
       return invalid_argument(std::string(i == 4 ? "decay" : "beta") + " must have a width of " +
-                              std::to_string(kv_heads) + " or " + std::to_string(other) +
-                              ", not " + std::to_string(width));
+                              std::to_string(kv_heads) + " or " + std::to_string(other) + ", not " +
+                              std::to_string(width));
     }
   }
   Dims state{sizes.batch, kv_heads, *size, v_size};
@@ -109,8 +109,8 @@ Status infer_linear_attention(InferContext& context) {
     if (!fits) return bad_shape("past_state", past->dims, "must be " + to_string(state));
   }
   const int64_t y_width = v_size < 0 ? kUnknownDim : q_heads * v_size;
-  context.set_output(0, TensorType(context.input(0).tensor.element,
-                                   Dims{sizes.batch, sizes.length, y_width}));
+  context.set_output(
+      0, TensorType(context.input(0).tensor.element, Dims{sizes.batch, sizes.length, y_width}));
   context.set_output(1, TensorType(state_element, state));
   return Status::ok();
 }
@@ -120,17 +120,16 @@ Status infer_linear_attention(InferContext& context) {
 Status add_linear_attention_schemas(OpTable& table) {
   const InputFlag optional = InputFlag::kOptional;
   return add_schemas(
-      table,
-      {{.name = "LinearAttention",
-        .since_version = 27,
-        .inputs = {in("query", kFloatTypes), in("key", kFloatTypes), in("value", kFloatTypes),
-                   in("past_state", kFloatTypes, optional), in("decay", kFloatTypes, optional),
-                   in("beta", kFloatTypes, optional)},
-        .max_outputs = 2,
-        .attributes = {attribute("chunk_size", kInt), attribute("kv_num_heads", kInt, true),
-                       attribute("q_num_heads", kInt, true), attribute("scale", kFloat),
-                       attribute("update_rule", kString)},
-        .infer = infer_linear_attention}});
+      table, {{.name = "LinearAttention",
+               .since_version = 27,
+               .inputs = {in("query", kFloatTypes), in("key", kFloatTypes),
+                          in("value", kFloatTypes), in("past_state", kFloatTypes, optional),
+                          in("decay", kFloatTypes, optional), in("beta", kFloatTypes, optional)},
+               .max_outputs = 2,
+               .attributes = {attribute("chunk_size", kInt), attribute("kv_num_heads", kInt, true),
+                              attribute("q_num_heads", kInt, true), attribute("scale", kFloat),
+                              attribute("update_rule", kString)},
+               .infer = infer_linear_attention}});
 }
 
 }  // namespace eddy

@@ -22,6 +22,7 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_image_schemas(table));
   EDDY_RETURN_IF_ERROR(add_random_schemas(table));
   EDDY_RETURN_IF_ERROR(add_signal_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_text_schemas(table));
   EDDY_RETURN_IF_ERROR(add_columns_schemas(table));
   EDDY_RETURN_IF_ERROR(add_attention_schemas(table));
   EDDY_RETURN_IF_ERROR(add_linear_attention_schemas(table));

@@ -122,9 +122,9 @@ std::optional<std::string> contradiction(const Session& session,
 
 // The operator by which a model draws random numbers, if it does: no two runtimes draw the same.
 std::optional<std::string> drawing_operator(const std::string& model, const OpTable& ops) {
-  constexpr std::string_view kDrawing[] = {"Bernoulli",        "Multinomial",
-                                           "RandomNormal",     "RandomNormalLike",
-                                           "RandomUniform",    "RandomUniformLike"};
+  constexpr std::string_view kDrawing[] = {"Bernoulli",     "Multinomial",
+                                           "RandomNormal",  "RandomNormalLike",
+                                           "RandomUniform", "RandomUniformLike"};
   const auto summary = summarize_model(model, ops);
   if (!summary.is_ok()) return std::nullopt;
   for (const OperatorSummary& op : summary->operators) {
@@ -171,7 +171,8 @@ class Conformance {
     auto values = make_inputs({}, session, &*data_set);
     if (!values.is_ok()) return refused(values.status());
 
-    if (auto reason = contradiction(session, *values)) return {Verdict::kUnsupported, *reason, false};
+    if (auto reason = contradiction(session, *values))
+      return {Verdict::kUnsupported, *reason, false};
     RunOptions options;
     options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(arguments_.timeout_s * 1e9));
     const Interrupts::Attachment attachment(interrupts_, session);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/ir/attributes.h"
+#include "graph/ir/opset.h"
 #include "graph/ir/types.h"
 
 namespace eddy {
@@ -40,7 +41,6 @@ struct ConformanceCase {
   int opset = kNewestOpset;
   std::string_view domain = "";
 
-  static constexpr int kNewestOpset = 22;
   // One row; the types are all named.
   bool is_of_one_type() const;
 };

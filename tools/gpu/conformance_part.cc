@@ -73,7 +73,7 @@ class Conformance {
   // Until the device is lost. Adds to the report's rows, failures, and operators left out.
   Status run(PartReport& report, std::set<std::string>& left_out) {
     for (const KernelEntry& entry : own_.entries()) {
-      const OpDef* op = ops_.find_or_null(entry.domain, entry.op, ConformanceCase::kNewestOpset);
+      const OpDef* op = ops_.find_or_null(entry.domain, entry.op, kNewestOpset);
       if (op == nullptr || op->is_view || !done_.insert(op).second) continue;
       if (!report.may_begin(op->name)) return Status::ok();
       const std::vector<ConformanceCase> cases = cases_of(*op);

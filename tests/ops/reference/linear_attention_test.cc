@@ -24,9 +24,9 @@ OpCall two_tokens(const char* rule) {
                      {"scale", 1.0f},
                      {"update_rule", std::string(rule)}};
   const float half = std::log(0.5f);
-  call.inputs = {floats({1, 2, 1}, {1, 1}), floats({1, 2, 1}, {1, 2}), floats({1, 2, 1}, {3, 4}),
-                 TestValue::omitted(),      floats({1, 2, 1}, {half, half}),
-                 floats({1, 2, 1}, {1, 1})};
+  call.inputs = {floats({1, 2, 1}, {1, 1}),       floats({1, 2, 1}, {1, 2}),
+                 floats({1, 2, 1}, {3, 4}),       TestValue::omitted(),
+                 floats({1, 2, 1}, {half, half}), floats({1, 2, 1}, {1, 1})};
   return call;
 }
 

@@ -131,6 +131,18 @@ TEST(FunctionsTest, UpsampleIsAResizeWithoutShift) {
                floats({1, 1, 1, 4}, {1, 2, 3, 3}));
 }
 
+TEST(FunctionsTest, MaxUnpoolPutsMaximaBackWhereTheyWere) {
+  const TestTensor x = floats({1, 1, 2, 2}, {5, 6, 7, 8});
+  const TestTensor places = TestTensor::of<int64_t>({1, 1, 2, 2}, {5, 7, 13, 15});
+  const Attributes windows = {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
+  expect_close(make("MaxUnpool", 22, {x, places}, windows),
+               floats({1, 1, 4, 4}, {0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 7, 0, 8}));
+  expect_close(make("MaxUnpool", 9, {x, places, ints({1, 1, 4, 5})}, windows),
+               floats({1, 1, 4, 5}, {0, 0, 0, 0, 0, 0, 5, 0, 6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0}));
+  EXPECT_EQ(refusal(make("MaxUnpool", 22, {x, places}, {{"kernel_shape", Ints{2}}})),
+            "X must have the axes of kernel_shape after [N, C], not [1,1,2,2]");
+}
+
 TEST(FunctionsTest, NegativeLogLikelihoodPicksWeighsAndIgnores) {
   const TestTensor x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   const TestTensor weights = floats({3}, {1, 2, 3});
@@ -229,8 +241,8 @@ TEST(FunctionsTest, ACausalConvolutionLeavesItsLastElementsForTheNextCall) {
   const auto single = run_op(call, KernelSet::kCpu);
   ASSERT_TRUE(single.is_ok()) << single.status().to_string();
   EXPECT_EQ((*single)[1].tensor().dims(), (Dims{1, 1, 0}));
-  EXPECT_TRUE(is_close((*single)[0].tensor(),
-                       floats({1, 1, 3}, {1.7615942f, 3.928055f, 5.985164f}), 1e-5, 0));
+  EXPECT_TRUE(is_close((*single)[0].tensor(), floats({1, 1, 3}, {1.7615942f, 3.928055f, 5.985164f}),
+                       1e-5, 0));
 }
 
 // Sizes are read by nodes, as they may change from one iteration to the next.
