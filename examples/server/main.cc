@@ -28,6 +28,8 @@ struct Arguments {
   uint32_t max_waiting = 64;
   int64_t timeout_ms = 0;
   int64_t drain_ms = 10'000;
+  Batching batching;  // no dimension: each request has a run of its own
+  int64_t batch_wait_us = 0;
 };
 
 void log_line(std::string_view line) {
@@ -91,6 +93,15 @@ void add_options(CLI::App& app, Arguments& given) {
   app.add_option("--max-waiting", given.max_waiting, "runs that wait for their turn")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000));
+  app.add_option("--batch", given.batching.dimension,
+                 "requests share runs along this dimension of the model's inputs");
+  app.add_option("--max-batch", given.batching.max_samples, "samples in one such run")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--batch-wait-us", given.batch_wait_us,
+                 "the longest that a request waits for others; 0: while it waits for its turn")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{0}, 1000 * kMaxMs));
   app.add_option("--max-connections", server.http.max_connections, "further ones are refused")
       ->capture_default_str()
       ->check(CLI::Range(1, 800));
@@ -110,6 +121,22 @@ std::string url_of(const std::string& host, int port) {
   return "http://" + (is_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+Result<std::unique_ptr<ModelServer>> make_server(const Library& library, Arguments& given,
+                                                 const SessionOptions& session_options) {
+  if (given.batching.dimension.empty()) {
+    EDDY_ASSIGN_OR_RETURN(auto session, Session::load(library, given.model, session_options));
+    return ModelServer::start(std::move(session), given.server);
+  }
+  const auto sizes = std::make_shared<BatchSizes>();
+  given.server.batch_sizes = sizes;
+  given.batching.on_batch = [sizes](size_t, int64_t num_samples) { sizes->add(num_samples); };
+  given.batching.wait_limit = std::chrono::microseconds(given.batch_wait_us);
+  given.batching.max_batches_in_flight = given.max_in_flight;
+  EDDY_ASSIGN_OR_RETURN(
+      auto session, BatchingSession::load(library, given.model, session_options, given.batching));
+  return ModelServer::start(std::move(session), given.server);
+}
+
 Status serve(Arguments given, StopSignals& signals) {
   SessionOptions session_options;
   session_options.num_threads = given.num_threads;
@@ -119,8 +146,7 @@ Status serve(Arguments given, StopSignals& signals) {
   given.server.timeout = std::chrono::milliseconds(given.timeout_ms);
   given.server.log = log_line;
   const Library library;
-  EDDY_ASSIGN_OR_RETURN(auto session, Session::load(library, given.model, session_options));
-  EDDY_ASSIGN_OR_RETURN(const auto server, ModelServer::start(std::move(session), given.server));
+  EDDY_ASSIGN_OR_RETURN(const auto server, make_server(library, given, session_options));
   const std::string url = url_of(given.server.host, server->port());
   log_line("serving " + given.model + " on " + url);
   std::printf("listening on %s\n", url.c_str());

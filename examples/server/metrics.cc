@@ -47,6 +47,19 @@ class Page {
   std::string text_;
 };
 
+void add_batches(Page& page, const BatchSizes& sizes) {
+  page.begin("eddy_batch_samples", "histogram", "Samples that shared a run.");
+  uint64_t sum = 0;
+  for (size_t i = 0; i <= BatchSizes::kNumBounds; ++i) {
+    sum += sizes.count(i);
+    const bool is_last = i == BatchSizes::kNumBounds;
+    page.add(sum, "_bucket",
+             "{le=\"" + (is_last ? "+Inf" : number_text(BatchSizes::bound(i))) + "\"}");
+  }
+  page.add(sizes.num_samples(), "_sum");
+  page.add(sum, "_count");
+}
+
 double now_s() {
   const std::chrono::duration<double> since = std::chrono::system_clock::now().time_since_epoch();
   return since.count();
@@ -66,6 +79,13 @@ void Metrics::add_duration(std::chrono::nanoseconds duration) {
   const auto bucket = std::ranges::lower_bound(kBucketsNs, ns) - kBucketsNs.begin();
   ++durations_[static_cast<size_t>(bucket)];
   total_ns_ += ns;
+}
+
+void BatchSizes::add(int64_t num_samples) {
+  size_t bucket = 0;
+  while (bucket < kNumBounds && num_samples > bound(bucket)) ++bucket;
+  ++counts_[bucket];
+  num_samples_ += num_samples;
 }
 
 uint64_t Metrics::num_responses() const {
@@ -94,6 +114,7 @@ std::string Metrics::text(const Gauges& gauges) const {
   }
   page.add(static_cast<double>(total_ns_.load()) / kNsPerSecond, "_sum");
   page.add(sum, "_count");
+  if (gauges.batch_sizes_or_null != nullptr) add_batches(page, *gauges.batch_sizes_or_null);
   page.gauge("eddy_runs_in_flight", "Runs submitted and not ended, with those that wait.",
              num_in_flight());
   page.gauge("eddy_connections", "Connections open.", gauges.num_connections);

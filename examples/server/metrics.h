@@ -19,6 +19,21 @@
 
 namespace eddy::server {
 
+// Runs by the samples that share them: buckets of 1, 2, 4, ... 128, and +Inf. Any thread.
+class BatchSizes {
+ public:
+  static constexpr size_t kNumBounds = 8;
+  static int64_t bound(size_t bucket) { return int64_t{1} << bucket; }
+
+  void add(int64_t num_samples);
+  uint64_t count(size_t bucket) const { return counts_[bucket].load(); }
+  int64_t num_samples() const { return num_samples_.load(); }
+
+ private:
+  std::array<std::atomic<uint64_t>, kNumBounds + 1> counts_{};  // not cumulative
+  std::atomic<int64_t> num_samples_{0};
+};
+
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4";
 
 // 1 ms to 10 s; slower runs are in the last bucket, +Inf.
@@ -32,6 +47,7 @@ struct Gauges {
   uint64_t tensor_bytes = 0;
   uint64_t peak_tensor_bytes = 0;
   uint64_t num_connections = 0;
+  const BatchSizes* batch_sizes_or_null = nullptr;  // null: requests share no runs
 };
 
 class Metrics {

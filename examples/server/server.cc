@@ -89,16 +89,30 @@ bool is_no_memory(const std::exception_ptr& exception) {
 Result<std::unique_ptr<ModelServer>> ModelServer::start(std::unique_ptr<Session> session,
                                                         const ServerOptions& options) {
   EDDY_CHECK(session != nullptr) << "a server needs a session";
-  EDDY_RETURN_IF_ERROR(check_have_json(session->inputs(), "input"));
-  EDDY_RETURN_IF_ERROR(check_have_json(session->outputs(), "output"));
-  std::unique_ptr<ModelServer> server(new ModelServer(std::move(session), options));
-  EDDY_RETURN_IF_ERROR(server->http_.open(options.host, options.port));
+  std::unique_ptr<ModelServer> server(new ModelServer(std::move(session), nullptr, options));
+  EDDY_RETURN_IF_ERROR(server->open());
   return server;
 }
 
-ModelServer::ModelServer(std::unique_ptr<Session> session, const ServerOptions& options)
+Result<std::unique_ptr<ModelServer>> ModelServer::start(std::unique_ptr<BatchingSession> session,
+                                                        const ServerOptions& options) {
+  EDDY_CHECK(session != nullptr) << "a server needs a session";
+  std::unique_ptr<ModelServer> server(new ModelServer(nullptr, std::move(session), options));
+  EDDY_RETURN_IF_ERROR(server->open());
+  return server;
+}
+
+Status ModelServer::open() {
+  EDDY_RETURN_IF_ERROR(check_have_json(session().inputs(), "input"));
+  EDDY_RETURN_IF_ERROR(check_have_json(session().outputs(), "output"));
+  return http_.open(options_.host, options_.port);
+}
+
+ModelServer::ModelServer(std::unique_ptr<Session> session,
+                         std::unique_ptr<BatchingSession> batching, const ServerOptions& options)
     : options_(options),
       session_(std::move(session)),
+      batching_(std::move(batching)),
       http_(limits_of(options), [this](int code, const std::string& message) {
         metrics_.add_response(code);
         log("a connection: " + std::to_string(code) + " " + message);
@@ -112,7 +126,7 @@ void ModelServer::stop(std::chrono::milliseconds drain) {
   is_draining_.store(true);
   http_.stop_accepting();
   http_.wait_until_idle(deadline);
-  session_->close();
+  batching_ ? batching_->close() : session_->close();
   http_.wait_until_idle(std::chrono::steady_clock::now() + kLastAnswers);
   http_.shut();
 }
@@ -148,7 +162,7 @@ void ModelServer::add_routes() {
     handle_run(request, response, read_body);
   });
   http_.Get("/v1/model", [this](const auto&, auto& response) {
-    answer(response, 200, model_json(*session_), kJsonType);
+    answer(response, 200, model_json(session()), kJsonType);
   });
   http_.Get("/healthz", [this](const auto&, auto& response) {
     const bool is_draining = is_draining_.load();
@@ -231,7 +245,7 @@ void ModelServer::handle_run(const httplib::Request& request, httplib::Response&
   if (request.has_header("Transfer-Encoding")) response.set_header("Connection", "close");
   std::string body;
   if (!read_body(read, response, body)) return;
-  Result<NamedTensors> inputs = read_inputs(body, session_->inputs());
+  Result<NamedTensors> inputs = read_inputs(body, session().inputs());
   std::string().swap(body);  // not kept while the run waits
   if (!inputs.is_ok()) return answer_error(response, 400, inputs.status().to_string());
   const Result<NamedTensors> outputs = run(std::move(*inputs), request);
@@ -241,19 +255,29 @@ void ModelServer::handle_run(const httplib::Request& request, httplib::Response&
   answer(response, 200, outputs_json(*outputs), kJsonType);
 }
 
+namespace {
+
+// Until the run has ended; cancels it where its client has gone.
+template <typename Handle>
+Status await(Handle handle, const httplib::Request& request) {
+  while (!handle.wait_for(kLookAtClient)) {
+    if (!request.progress(0, 0)) handle.cancel();
+  }
+  return handle.wait();
+}
+
+}  // namespace
+
 Result<NamedTensors> ModelServer::run(NamedTensors inputs, const httplib::Request& request) {
   RunOptions run_options;
   if (options_.timeout.count() > 0) run_options.timeout = options_.timeout;
   const auto outputs = std::make_shared<Result<NamedTensors>>(NamedTensors());
   const RunTimer timer(metrics_);
   // The callback has returned when the handle is done.
-  RunHandle handle = session_->run_async(
-      std::move(inputs), [outputs](Result<NamedTensors> made) { *outputs = std::move(made); },
-      run_options);
-  while (!handle.wait_for(kLookAtClient)) {
-    if (!request.progress(0, 0)) handle.cancel();
-  }
-  const Status status = handle.wait();
+  const auto keep = [outputs](Result<NamedTensors> made) { *outputs = std::move(made); };
+  const Status status =
+      batching_ ? await(batching_->run_async(std::move(inputs), keep, run_options), request)
+                : await(session_->run_async(std::move(inputs), keep, run_options), request);
   const int code = status.is_ok() ? 200 : code_of(status);
   const bool has_run = code != 400 && status.code() != StatusCode::kResourceExhausted;
   if (has_run) metrics_.add_duration(timer.elapsed());
@@ -261,11 +285,12 @@ Result<NamedTensors> ModelServer::run(NamedTensors inputs, const httplib::Reques
   return std::move(*outputs);
 }
 
-std::string ModelServer::metrics_text() const {
-  const MemoryStatistics memory = session_->memory();
+std::string ModelServer::metrics_text() {
+  const MemoryStatistics memory = session().memory();
   return metrics_.text({.tensor_bytes = memory.used_bytes,
                         .peak_tensor_bytes = memory.peak_bytes,
-                        .num_connections = http_.num_connections()});
+                        .num_connections = http_.num_connections(),
+                        .batch_sizes_or_null = options_.batch_sizes.get()});
 }
 
 // Before the answer is written: a client that has it finds it counted.

@@ -4,6 +4,8 @@
 //   EDDY_ASSIGN_OR_RETURN(auto server, ModelServer::start(std::move(session), {.port = 8080}));
 //   ... server->stop(std::chrono::seconds(10));
 //
+// Or of a BatchingSession: requests that fit together share runs.
+//
 //   POST /v1/run     a run: inputs as JSON in, outputs as JSON out (json_values.h)
 //   GET /v1/model    names, types and shapes of inputs and outputs
 //   GET /healthz     200 "ok", or 503 "draining" once stop() was called
@@ -29,6 +31,7 @@
 #include "examples/server/http_server.h"
 #include "examples/server/metrics.h"
 #include "runtime/api/session.h"
+#include "runtime/batching/batching_session.h"
 
 namespace eddy::server {
 
@@ -37,7 +40,9 @@ struct ServerOptions {
   int port = 0;  // 0: any free one
   size_t max_body_bytes = size_t{16} << 20;
   std::chrono::milliseconds timeout{0};  // of a run, with its wait for a turn; 0: none
-  HttpLimits http = {};                  // max_request_bytes follows from max_body_bytes
+  // What Batching::on_batch counts; shown with the metrics. Null: nothing is.
+  std::shared_ptr<const BatchSizes> batch_sizes = {};
+  HttpLimits http = {};  // max_request_bytes follows from max_body_bytes
   // One line for each failed request. Any thread; must not throw.
   std::function<void(std::string_view line)> log = {};
 };
@@ -47,10 +52,12 @@ class ModelServer {
   // Requests are served from now on. What the session's library is must outlive the server.
   static Result<std::unique_ptr<ModelServer>> start(std::unique_ptr<Session> session,
                                                     const ServerOptions& options);
+  static Result<std::unique_ptr<ModelServer>> start(std::unique_ptr<BatchingSession> session,
+                                                    const ServerOptions& options);
   ~ModelServer() { stop(std::chrono::milliseconds(0)); }
 
   int port() const { return http_.port(); }
-  Session& session() { return *session_; }
+  Session& session() { return batching_ ? batching_->session() : *session_; }
   const Metrics& metrics() const { return metrics_; }
 
   // No connection and no run is accepted any more; what was begun may end within `drain`, and is
@@ -59,7 +66,9 @@ class ModelServer {
   void stop(std::chrono::milliseconds drain);
 
  private:
-  ModelServer(std::unique_ptr<Session> session, const ServerOptions& options);
+  ModelServer(std::unique_ptr<Session> session, std::unique_ptr<BatchingSession> batching,
+              const ServerOptions& options);
+  Status open();
   struct Refusal {
     int code = 0;
     std::string message;
@@ -76,12 +85,13 @@ class ModelServer {
   bool read_body(const httplib::ContentReader& read, httplib::Response& response,
                  std::string& body) const;
   Result<NamedTensors> run(NamedTensors inputs, const httplib::Request& request);
-  std::string metrics_text() const;
+  std::string metrics_text();
   void note_response(const httplib::Request& request, httplib::Response& response);
   void log(const std::string& line) const;
 
   const ServerOptions options_;
-  const std::unique_ptr<Session> session_;
+  const std::unique_ptr<Session> session_;           // or
+  const std::unique_ptr<BatchingSession> batching_;  // which has one
   Metrics metrics_;
   std::atomic<bool> is_draining_{false};
   HttpServer http_;  // last: its threads use all of the above

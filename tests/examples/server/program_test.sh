@@ -83,6 +83,12 @@ ask closed
 stop TERM 143
 wait "$run" || fail "another answer than the connection's end"
 
+start model --batch batch --max-batch 8 --batch-wait-us 100
+ask pages
+stop TERM 0
+refused 3 "no input has a dimension 'rows' to batch along; there are: 'batch'" \
+  "$work/model.onnx" --batch rows
+
 refused 3 'no_such.onnx' "$work/no_such.onnx"
 refused 3 'cannot listen on 192.0.2.1' "$work/model.onnx" --host 192.0.2.1
 refused 2 'MODEL'
