@@ -52,6 +52,7 @@ Action add_bench(CLI::App& app) {
   app.add_option("--tasks", tasks->num_tasks, "tasks: of each graph, about")
       ->check(CLI::Range(10, 10'000'000))
       ->capture_default_str();
+  app.add_flag("--batch", serve->batches, "serve: rows for requests that share runs, too");
   auto peak = std::make_shared<PeakArguments>();
   const std::string of_peak = "peak: ";
   app.add_option("--model", peak->model, of_peak + "the model whose memory is measured");

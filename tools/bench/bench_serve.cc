@@ -9,6 +9,7 @@
 #include "graph/base/random.h"
 #include "graph/io/export.h"
 #include "graph/ir/builder.h"
+#include "runtime/batching/batching_session.h"
 #include "tools/bench/clients.h"
 #include "tools/bench/scratch_folder.h"
 
@@ -25,17 +26,24 @@ Value random_weights(GraphBuilder& b, Random& random, int64_t rows, int64_t colu
   return b.tensor<float>({rows, columns}, values);
 }
 
+enum class Rows { kOne, kOpen };
+
+Value rows_input(GraphBuilder& b, Rows rows) {
+  const int64_t size = rows == Rows::kOne ? 1 : b.symbol("N");
+  return b.input("x", tensor_type(ElementType::kFloat, {size, kInputSize}));
+}
+
 // What a run costs besides its kernels.
-Result<Graph> negate(const OpTable& ops) {
+Result<Graph> negate(const OpTable& ops, Rows rows) {
   GraphBuilder b(ops);
-  b.output("y", b.op("Neg", {b.input("x", tensor_type(ElementType::kFloat, {1, kInputSize}))}));
+  b.output("y", b.op("Neg", {rows_input(b, rows)}));
   return b.finish();
 }
 
-Result<Graph> perceptron(const OpTable& ops) {
+Result<Graph> perceptron(const OpTable& ops, Rows rows) {
   Random random(kSeed);
   GraphBuilder b(ops);
-  Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kInputSize}));
+  Value x = rows_input(b, rows);
   const int64_t sizes[] = {kInputSize, 256, 256, 10};
   for (size_t i = 0; i + 1 < std::size(sizes); ++i) {
     if (i > 0) x = b.op("Relu", {x});
@@ -46,10 +54,10 @@ Result<Graph> perceptron(const OpTable& ops) {
 }
 
 // h = tanh(h w + x) until it moves less than the tolerance, some tens of times.
-Result<Graph> fixed_point(const OpTable& ops) {
+Result<Graph> fixed_point(const OpTable& ops, Rows rows) {
   Random random(kSeed);
   GraphBuilder b(ops);
-  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kInputSize}));
+  const Value x = rows_input(b, rows);
   const Value weights = random_weights(b, random, kInputSize, kInputSize);
   const Value zero = b.op("Sub", {x, x});
   const auto results = dynamic::while_true(
@@ -65,7 +73,7 @@ Result<Graph> fixed_point(const OpTable& ops) {
 
 struct Case {
   const char* name;
-  Result<Graph> (*build)(const OpTable&);
+  Result<Graph> (*build)(const OpTable&, Rows);
 };
 constexpr Case kCases[] = {
     {"negate", negate}, {"perceptron", perceptron}, {"fixed_point", fixed_point}};
@@ -107,10 +115,11 @@ class ServeBench {
     std::unique_ptr<EddyRun> run;     // the session and its feed
     std::unique_ptr<OrtModel> rival;  // null: there is none
     NamedTensors inputs;
+    std::unique_ptr<BatchingSession> batches = {};  // null: not wanted, or refused
   };
 
   Status add_case(const Case& one) {
-    EDDY_ASSIGN_OR_RETURN(Graph graph, one.build(library_.ops()));
+    EDDY_ASSIGN_OR_RETURN(Graph graph, one.build(library_.ops(), Rows::kOne));
     EDDY_ASSIGN_OR_RETURN(const auto scratch, ScratchFolder::make());
     const std::string path = scratch->file("model.onnx");
     EDDY_RETURN_IF_ERROR(export_onnx(graph, path));
@@ -120,13 +129,14 @@ class ServeBench {
     for (float& value : x) value = random.uniform(-1.0f, 1.0f);
     const int64_t dims[] = {1, kInputSize};
     const TensorView view = {x.data(), dims, 2, ElementType::kFloat};
-    Model model{one.name, nullptr, nullptr, {{"x", Tensor::copy_of(view)}}};
+    Model model{one.name, nullptr, nullptr, {{"x", Tensor::copy_of(view)}}, nullptr};
     std::vector<HostValue> feed;
     feed.push_back(HostValue::copy_of(view));
     EDDY_ASSIGN_OR_RETURN(model.run, EddyRun::make(std::move(session), std::move(feed)));
     const Interrupts::Attachment attachment(suite_.interrupts(), model.run->session());
     EDDY_RETURN_IF_ERROR(model.run->contender("Eddy").run());
     EDDY_RETURN_IF_ERROR(load_rival(model, path));
+    if (arguments_.batches) EDDY_RETURN_IF_ERROR(make_batches(one, model));
     for (const int clients : arguments_.clients) EDDY_RETURN_IF_ERROR(add_rows(model, clients));
     return add_idle_rows(model);
   }
@@ -140,6 +150,22 @@ class ServeBench {
     return Status::ok();
   }
 
+  Status make_batches(const Case& one, Model& model) {
+    EDDY_ASSIGN_OR_RETURN(Graph graph, one.build(library_.ops(), Rows::kOpen));
+    auto made = BatchingSession::create(library_, std::move(graph), {}, {.dimension = "N"});
+    if (!made.is_ok()) {
+      suite_.console().progress(model.name + ": " + made.status().to_string());
+      return made.status().code() == StatusCode::kUnsupported ? Status::ok() : made.take_status();
+    }
+    model.batches = std::move(*made);
+    return model.batches->run(model.inputs).status();
+  }
+
+  static ServeContender shared_runs(const Model& model) {
+    return {"Eddy, batches", [&model]() -> Result<Request> {
+              return Request([&model] { return model.batches->run(model.inputs).status(); });
+            }};
+  }
   static ServeContender runs(const Model& model) {
     return {"Eddy, run", [&model]() -> Result<Request> {
               return Request([&model] { return model.run->session().run(model.inputs).status(); });
@@ -206,6 +232,7 @@ class ServeBench {
 
   Status add_rows(const Model& model, int clients) {
     std::vector<ServeContender> contenders = {runs(model), async_runs(model)};
+    if (model.batches != nullptr) contenders.push_back(shared_runs(model));
     if (model.rival != nullptr) contenders.push_back(rival_runs(model));
     EDDY_ASSIGN_OR_RETURN(const auto all, measure(contenders, clients, 0));
     for (const Latencies& one : all) {

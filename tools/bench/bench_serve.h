@@ -7,6 +7,9 @@
 // Eddy's session has a worker for each processor, ONNX Runtime's one thread within an operator:
 // requests are what runs side by side.
 //
+// With `batches`, also requests that share runs (runtime/batching), of the models whose loops no
+// sample decides: as many as came while one run was under way.
+//
 // And one client of an idle session: between its requests it sleeps so long that all threads do.
 // What run_async costs is measured against the wake of one sleeping thread.
 //
@@ -21,6 +24,7 @@ namespace eddy {
 
 struct BenchServeArguments {
   std::vector<int> clients = {1, 4, 16, 64};
+  bool batches = false;
   BenchOptions common;
 };
 

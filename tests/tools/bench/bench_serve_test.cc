@@ -53,6 +53,17 @@ TEST(BenchServe, TheTableHasALineForEachRow) {
   EXPECT_EQ(run.out.find("fixed_point"), std::string::npos) << run.out;
 }
 
+TEST(BenchServe, BatchesAreRowsOfTheModelsThatMayShareRuns) {
+  const Finished run = bench({"--clients", "2", "--batch", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> models;
+  const json rows = run.json()["rows"];
+  for (const json& row : rows) {
+    if (row["driven_by"] == "Eddy, batches") models.insert(row["model"].get<std::string>());
+  }
+  EXPECT_EQ(models, (std::set<std::string>{"negate", "perceptron"}));
+}
+
 TEST(BenchServe, NoClientsAreRefused) {
   const Finished run = bench({"--clients", "0"});
   EXPECT_NE(run.exit_code, 0);
