@@ -32,8 +32,9 @@ Action add_bench(CLI::App& app) {
       ->capture_default_str();
   auto nets = std::make_shared<BenchNetsArguments>();
   app.add_option(
-         "--threads", nets->threads,
-         "nets, tasks: numbers of threads, as 1,4; 0: one for each processor (default: 1,0)")
+         "--threads", arguments->common.threads,
+         "nets, tasks, dynamic, speech: numbers of threads, as 1,4; 0: one for each processor "
+         "(default: 1,0; dynamic and speech: 1)")
       ->delimiter(',')
       ->check(CLI::Range(0, 4096))
       ->take_all()
@@ -84,7 +85,6 @@ Action add_bench(CLI::App& app) {
       return bench_serve(*serve, console, interrupts);
     }
     if (*suite == "tasks") {
-      tasks->threads = nets->threads;
       tasks->common = arguments->common;
       return bench_tasks(*tasks, console, interrupts);
     }

@@ -15,6 +15,7 @@ struct Row {
   std::string name;
   std::string size;
   int64_t batch = 1;
+  int threads = 1;
   int64_t trips = 0;
   Samples eddy = {};
   std::optional<Samples> rival = {};
@@ -26,11 +27,8 @@ struct Row {
 };
 
 Json row_json(const Row& row) {
-  Json json = {{"model", row.name},
-               {"size", row.size},
-               {"batch", row.batch},
-               {"trips", row.trips},
-               {"eddy", samples_json(row.eddy)}};
+  Json json = {{"model", row.name},      {"size", row.size},   {"batch", row.batch},
+               {"threads", row.threads}, {"trips", row.trips}, {"eddy", samples_json(row.eddy)}};
   json["onnxruntime"] = row.rival ? samples_json(*row.rival) : Json{{"missing", row.rival_missing}};
   if (row.rival) json["ratio"] = row.ratio();
   if (row.eddy_peak_bytes > 0) json["eddy"]["peak_bytes"] = row.eddy_peak_bytes;
@@ -38,7 +36,7 @@ Json row_json(const Row& row) {
   return json;
 }
 
-constexpr const char* kLine = "{:<14}{:>5} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
+constexpr const char* kLine = "{:<14}{:>5} {:>7} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
 
 // "12.3 / 45.6": megabytes of Eddy's process and of the rival process.
 std::string peaks_text(const Row& row) {
@@ -49,54 +47,60 @@ std::string peaks_text(const Row& row) {
 }
 
 std::string header_text() {
-  return fmt::format(kLine, "model", "batch", "trips", "Eddy: best (median, 10 to 90 %)",
+  return fmt::format(kLine, "model", "batch", "threads", "trips", "Eddy: best (median, 10 to 90 %)",
                      "ONNX Runtime", "ratio", "peak MB", "size");
 }
 
 std::string row_text(const Row& row) {
   const std::string eddy = samples_text(row.eddy);
   if (!row.rival) {
-    return fmt::format(kLine, row.name, row.batch, row.trips, eddy, "-", "", peaks_text(row),
-                       row.size + "; " + row.rival_missing);
+    return fmt::format(kLine, row.name, row.batch, row.threads, row.trips, eddy, "-", "",
+                       peaks_text(row), row.size + "; " + row.rival_missing);
   }
-  return fmt::format(kLine, row.name, row.batch, row.trips, eddy, samples_text(*row.rival),
-                     fmt::format("{:.2f}", row.ratio()), peaks_text(row), row.size);
+  return fmt::format(kLine, row.name, row.batch, row.threads, row.trips, eddy,
+                     samples_text(*row.rival), fmt::format("{:.2f}", row.ratio()), peaks_text(row),
+                     row.size);
 }
 
 class DynamicBench {
  public:
   DynamicBench(const BenchOptions& options, Console& console, Interrupts& interrupts)
-      : ort_(options.ort), suite_("dynamic", options, console, interrupts) {}
+      : ort_(options.ort),
+        threads_(thread_counts(options.threads, {1})),
+        suite_("dynamic", options, console, interrupts) {}
 
   Outcome run() {
     EDDY_RETURN_IF_ERROR(suite_.open_rival());
     for (const dynamic::Recipe& recipe : dynamic::all_models(dynamic::Scale::kFull)) {
       if (!suite_.is_wanted(recipe.name)) continue;
-      const Status status = add_row(recipe.make());
-      if (!status.is_ok()) return Outcome::of_run(status);
+      for (const int threads : threads_) {
+        const Status status = add_row(recipe.make(), threads);
+        if (!status.is_ok()) return Outcome::of_run(status);
+      }
     }
     return suite_.finish();
   }
 
  private:
-  Status add_row(const dynamic::Model& model) {
+  Status add_row(const dynamic::Model& model, int threads) {
     suite_.console().progress(fmt::format("measuring {}, batch {}", model.name, model.batch));
     EDDY_ASSIGN_OR_RETURN(Graph graph, model.build(library_.ops()));
     EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
     const std::string path = folder->file(model.name + ".onnx");
     EDDY_RETURN_IF_ERROR(export_onnx(graph, path));
     SessionOptions options;
-    options.num_threads = 1;
+    options.num_threads = threads;
     EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library_, std::move(graph), options));
     std::vector<HostValue> feed;
     for (const auto& [name, value] : model.inputs) feed.push_back(value);
     EDDY_ASSIGN_OR_RETURN(auto run, EddyRun::make(std::move(session), std::move(feed)));
     const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
 
-    Row row{model.name, model.size, model.batch};
-    std::unique_ptr<OrtModel> rival = load_rival(path, *run, row.rival_missing);
+    Row row{model.name, model.size, model.batch, threads};
+    std::unique_ptr<OrtModel> rival = load_rival(path, *run, threads, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
-    EDDY_RETURN_IF_ERROR(measure_peaks(row, path, *run));
+    // Their processes run on one thread.
+    if (threads == 1) EDDY_RETURN_IF_ERROR(measure_peaks(row, path, *run));
     EDDY_ASSIGN_OR_RETURN(row.trips, count_trips(model, *run));
     EDDY_RETURN_IF_ERROR(check(model, row, *run, rival.get()));
     const std::string text = row_text(row);
@@ -105,11 +109,11 @@ class DynamicBench {
   }
 
   // Null, and why, where there is no rival or it refuses the model.
-  std::unique_ptr<OrtModel> load_rival(const std::string& path, EddyRun& run,
+  std::unique_ptr<OrtModel> load_rival(const std::string& path, EddyRun& run, int threads,
                                        std::string& missing) {
     missing = suite_.rival_missing();
     if (!suite_.has_rival()) return nullptr;
-    auto rival = suite_.load_rival(path, run);
+    auto rival = suite_.load_rival(path, run, threads);
     Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
     if (status.is_ok()) return std::move(*rival);
     missing = status.message();
@@ -182,6 +186,7 @@ class DynamicBench {
   }
 
   const std::string ort_;
+  const std::vector<int> threads_;
   BenchSuite suite_;
   const Library library_;
 };

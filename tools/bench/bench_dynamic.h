@@ -1,5 +1,5 @@
-// eddy bench dynamic: the models of examples/dynamic_models at full size, on one thread, with ONNX
-// Runtime in the same run where it is found and can run them.
+// eddy bench dynamic: the models of examples/dynamic_models at full size, on one thread or more,
+// with ONNX Runtime in the same run where it is found and can run them.
 //
 // Every model is written to a file for the rival and compared with it; with batch 1 also with
 // plain loops, which a larger batch would keep waiting. Trip counts must be equal.

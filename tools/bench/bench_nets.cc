@@ -158,7 +158,7 @@ class NetsBench {
 
   // One for each number of threads. `ready`: what has gone wrong before.
   Status add_rows(const NetFile& file, const Status& ready = Status::ok()) {
-    for (const int threads : thread_counts(arguments_.threads)) {
+    for (const int threads : thread_counts(arguments_.common.threads)) {
       EDDY_RETURN_IF_ERROR(add_row(file, threads, ready));
     }
     return Status::ok();

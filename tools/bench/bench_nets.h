@@ -21,9 +21,8 @@
 namespace eddy {
 
 struct BenchNetsArguments {
-  std::string models;        // folder; empty: the built ones alone
-  std::vector<int> threads;  // 0: one for each processor; empty: 1, and one for each processor
-  uint64_t seed = 1;         // of the inputs, and of built weights
+  std::string models;  // folder; empty: the built ones alone
+  uint64_t seed = 1;   // of the inputs, and of built weights
   BenchOptions common;
 };
 

@@ -200,6 +200,7 @@ class SpeechBench {
   SpeechBench(const BenchSpeechArguments& arguments, Console& console, Interrupts& interrupts)
       : arguments_(arguments),
         paths_(arguments.silero),
+        threads_(thread_counts(arguments.common.threads, {1})[0]),
         suite_("speech", arguments.common, console, interrupts) {}
 
   Outcome run() {
@@ -211,7 +212,10 @@ class SpeechBench {
     EDDY_ASSIGN_OR_RETURN(sound_, read_sound());
     if (has("Moonshine", {paths_.moonshine.encoder, paths_.moonshine.decoder})) {
       if (Status status = moonshine_rows(); !status.is_ok()) return Outcome::of_run(status);
-      if (Status status = load_row(); !status.is_ok()) return Outcome::of_run(status);
+      // Fresh processes have one thread.
+      if (threads_ == 1) {
+        if (Status status = load_row(); !status.is_ok()) return Outcome::of_run(status);
+      }
     }
     if (has("Silero", {paths_.silero})) {
       if (Status status = silero_row(); !status.is_ok()) return Outcome::of_run(status);
@@ -266,11 +270,11 @@ class SpeechBench {
   // takes their difference, shared among the further tokens.
   Status moonshine_rows() {
     suite_.console().progress("measuring Moonshine");
-    EDDY_ASSIGN_OR_RETURN(const auto eddy, load_moonshine(library_, paths_.moonshine));
+    EDDY_ASSIGN_OR_RETURN(const auto eddy, load_moonshine(library_, paths_.moonshine, threads_));
     const Interrupts::Attachment attachment(suite_.interrupts(), *eddy->session_or_null());
     std::unique_ptr<Moonshine> rival;
     if (suite_.has_rival()) {
-      EDDY_ASSIGN_OR_RETURN(rival, load_moonshine(suite_.rival(), paths_.moonshine));
+      EDDY_ASSIGN_OR_RETURN(rival, load_moonshine(suite_.rival(), paths_.moonshine, threads_));
     }
     const int64_t limit = speech::Transcriber::token_limit(sound_.size());
     std::vector<int64_t> tokens, rival_tokens, first;
@@ -332,7 +336,7 @@ class SpeechBench {
     suite_.console().progress("measuring Silero");
     const std::vector<float> sound = whole_chunks(sound_);
     const auto num_chunks = sound.size() / static_cast<size_t>(voice::kChunkSamples);
-    EDDY_ASSIGN_OR_RETURN(const auto eddy, load_silero(library_, paths_.silero));
+    EDDY_ASSIGN_OR_RETURN(const auto eddy, load_silero(library_, paths_.silero, threads_));
     const Interrupts::Attachment attachment(suite_.interrupts(), *eddy->session_or_null());
     std::vector<float> found, expected;
     const auto detection = [&sound](Silero& model, std::vector<float>& result) {
@@ -345,7 +349,7 @@ class SpeechBench {
     std::vector<Contender> contenders = {{"Eddy", detection(*eddy, found)}};
     std::unique_ptr<Silero> rival;
     if (suite_.has_rival()) {
-      EDDY_ASSIGN_OR_RETURN(rival, load_silero(suite_.rival(), paths_.silero));
+      EDDY_ASSIGN_OR_RETURN(rival, load_silero(suite_.rival(), paths_.silero, threads_));
       contenders.push_back({"ONNX Runtime", detection(*rival, expected)});
     }
     EDDY_ASSIGN_OR_RETURN(const auto samples,
@@ -374,6 +378,7 @@ class SpeechBench {
 
   const BenchSpeechArguments& arguments_;
   const Paths paths_;
+  const int threads_;  // of what is not loaded afresh
   BenchSuite suite_;
   const Library library_;
   std::vector<float> sound_;

@@ -1,6 +1,6 @@
 // eddy bench speech: the models of tools/demo as ONNX Runtime's users run them, in the same run, on
-// one thread each: Moonshine from sound to tokens, what a further token takes, Silero over a
-// recording, and loading in fresh processes, each with its peak memory.
+// one thread each (--threads: so many): Moonshine from sound to tokens, what a further token takes,
+// Silero over a recording, and loading in fresh processes, each with its peak memory.
 //
 // The sound is three recordings of alsa-utils, one after another: about 4 s that give 17 tokens.
 // Models come from the cache folder; rows without a model or sound are left out, with the reason.

@@ -29,9 +29,9 @@ std::string machine_name() {
 
 }  // namespace
 
-std::vector<int> thread_counts(const std::vector<int>& given) {
+std::vector<int> thread_counts(const std::vector<int>& asked, const std::vector<int>& otherwise) {
   std::vector<int> counts;
-  for (int count : given.empty() ? std::vector<int>{1, 0} : given) {
+  for (int count : asked.empty() ? otherwise : asked) {
     EDDY_CHECK(count >= 0) << count << " threads";
     if (count == 0) count = usable_processors();
     if (std::ranges::find(counts, count) == counts.end()) counts.push_back(count);

@@ -25,7 +25,8 @@ struct BenchOptions {
   std::string ort;     // libonnxruntime.so.1; empty: where it usually is
   std::string filter;  // only cases with this in their names
   int rounds = 15;
-  double budget_s = 4;  // of one case
+  double budget_s = 4;            // of one case
+  std::vector<int> threads = {};  // 0: one for each processor; empty: as the suite has it
 };
 
 class BenchSuite {
@@ -81,8 +82,9 @@ class BenchSuite {
   Json rows_ = Json::array();
 };
 
-// Of asked ones, 0 for each processor; none asked: one, and one for each processor.
-std::vector<int> thread_counts(const std::vector<int>& asked);
+// Of asked ones, 0 for each processor, or else of these.
+std::vector<int> thread_counts(const std::vector<int>& asked,
+                               const std::vector<int>& otherwise = {1, 0});
 
 // "12.3 µs (12.5 µs, 12.4 µs to 13 µs)": best (median, 10 to 90 %).
 std::string samples_text(const Samples& samples);

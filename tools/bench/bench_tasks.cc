@@ -23,7 +23,7 @@ class TasksBench {
     for (const auto& make : shapes) {
       const TaskShape shape = make();
       if (!suite_.is_wanted(shape.name)) continue;
-      for (const int threads : thread_counts(arguments_.threads)) {
+      for (const int threads : thread_counts(arguments_.common.threads)) {
         const Status status = add_rows(shape, threads);
         if (!status.is_ok()) return Outcome::of_run(status);
       }

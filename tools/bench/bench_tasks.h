@@ -17,7 +17,6 @@ namespace eddy {
 
 struct BenchTasksArguments {
   uint32_t num_tasks = 1'000'000;
-  std::vector<int> threads;  // 0: one for each processor; empty: 1, and one for each processor
   BenchOptions common;
 };
 

@@ -10,9 +10,9 @@ namespace {
 using speech::kHeads;
 using speech::kHeadSize;
 
-SessionOptions one_thread() {
+SessionOptions with_threads(int num_threads) {
   SessionOptions options;
-  options.num_threads = 1;
+  options.num_threads = num_threads;
   return options;
 }
 
@@ -198,28 +198,34 @@ class RivalSilero : public Silero {
 }  // namespace
 
 Result<std::unique_ptr<Moonshine>> load_moonshine(const Library& library,
-                                                  const speech::MoonshineFiles& files) {
+                                                  const speech::MoonshineFiles& files,
+                                                  int num_threads) {
   EDDY_ASSIGN_OR_RETURN(Graph graph, speech::build_moonshine(library.ops(), files));
-  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), one_thread()));
+  EDDY_ASSIGN_OR_RETURN(auto session,
+                        Session::create(library, std::move(graph), with_threads(num_threads)));
   return std::unique_ptr<Moonshine>(std::make_unique<EddyMoonshine>(std::move(session)));
 }
 
 Result<std::unique_ptr<Moonshine>> load_moonshine(const OrtLibrary& library,
-                                                  const speech::MoonshineFiles& files) {
-  EDDY_ASSIGN_OR_RETURN(auto encoder, OrtSession::load(library, files.encoder, 1));
-  EDDY_ASSIGN_OR_RETURN(auto decoder, OrtSession::load(library, files.decoder, 1));
+                                                  const speech::MoonshineFiles& files,
+                                                  int num_threads) {
+  EDDY_ASSIGN_OR_RETURN(auto encoder, OrtSession::load(library, files.encoder, num_threads));
+  EDDY_ASSIGN_OR_RETURN(auto decoder, OrtSession::load(library, files.decoder, num_threads));
   return std::unique_ptr<Moonshine>(
       std::make_unique<RivalMoonshine>(std::move(encoder), std::move(decoder)));
 }
 
-Result<std::unique_ptr<Silero>> load_silero(const Library& library, const std::string& path) {
+Result<std::unique_ptr<Silero>> load_silero(const Library& library, const std::string& path,
+                                            int num_threads) {
   EDDY_ASSIGN_OR_RETURN(Graph graph, voice::build_detector(library.ops(), path));
-  EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), one_thread()));
+  EDDY_ASSIGN_OR_RETURN(auto session,
+                        Session::create(library, std::move(graph), with_threads(num_threads)));
   return std::unique_ptr<Silero>(std::make_unique<EddySilero>(std::move(session)));
 }
 
-Result<std::unique_ptr<Silero>> load_silero(const OrtLibrary& library, const std::string& path) {
-  EDDY_ASSIGN_OR_RETURN(auto model, OrtSession::load(library, path, 1));
+Result<std::unique_ptr<Silero>> load_silero(const OrtLibrary& library, const std::string& path,
+                                            int num_threads) {
+  EDDY_ASSIGN_OR_RETURN(auto model, OrtSession::load(library, path, num_threads));
   return std::unique_ptr<Silero>(std::make_unique<RivalSilero>(std::move(model)));
 }
 

@@ -1,4 +1,4 @@
-// The models of tools/demo, run by Eddy and by ONNX Runtime, on one thread each.
+// The models of tools/demo, run by Eddy and by ONNX Runtime, on so many threads each.
 //
 // Eddy runs one graph with a loop in it (examples/speech_to_text, examples/voice_activity). ONNX
 // Runtime is driven from outside, step after step, as its users do: Moonshine's encoder once, then
@@ -27,9 +27,11 @@ class Moonshine {
   virtual Session* session_or_null() { return nullptr; }
 };
 Result<std::unique_ptr<Moonshine>> load_moonshine(const Library& library,
-                                                  const speech::MoonshineFiles& files);
+                                                  const speech::MoonshineFiles& files,
+                                                  int num_threads = 1);
 Result<std::unique_ptr<Moonshine>> load_moonshine(const OrtLibrary& library,
-                                                  const speech::MoonshineFiles& files);
+                                                  const speech::MoonshineFiles& files,
+                                                  int num_threads = 1);
 
 class Silero {
  public:
@@ -38,7 +40,9 @@ class Silero {
   virtual Result<std::vector<float>> detect(std::span<const float> sound) = 0;
   virtual Session* session_or_null() { return nullptr; }
 };
-Result<std::unique_ptr<Silero>> load_silero(const Library& library, const std::string& path);
-Result<std::unique_ptr<Silero>> load_silero(const OrtLibrary& library, const std::string& path);
+Result<std::unique_ptr<Silero>> load_silero(const Library& library, const std::string& path,
+                                            int num_threads = 1);
+Result<std::unique_ptr<Silero>> load_silero(const OrtLibrary& library, const std::string& path,
+                                            int num_threads = 1);
 
 }  // namespace eddy
