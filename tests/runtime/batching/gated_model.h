@@ -53,6 +53,7 @@ class Gate {
     def.name = "Gate";
     def.domain = "test";
     def.inputs = {{"x"}};
+    def.may_wait = true;
     def.infer = [](InferContext& context) {
       context.set_output(0, context.input(0));
       return Status::ok();
