@@ -11,84 +11,96 @@
 
 namespace eddy {
 
-Action add_bench(CLI::App& app) {
-  auto suite = std::make_shared<std::string>("loops");
-  auto arguments = std::make_shared<BenchLoopsArguments>();
-  app.add_option("SUITE", *suite, "what to measure")
+namespace {
+
+// Of all suites.
+struct BenchArguments {
+  std::string suite = "loops";
+  BenchOptions common;
+  BenchLoopsArguments loops;
+  BenchNetsArguments nets;
+  BenchServeArguments serve;
+  BenchTasksArguments tasks;
+  PeakArguments peak;
+  std::string fresh;
+};
+
+void add_common_options(CLI::App& app, BenchArguments& arguments) {
+  BenchOptions& common = arguments.common;
+  app.add_option("SUITE", arguments.suite, "what to measure")
       ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "serve", "tasks", "peak"}))
       ->capture_default_str();
-  app.add_option(
-      "--models", arguments->models,
-      "loops: the folder of its models; nets: a folder, each *.onnx file in it a case, before "
-      "the networks that Eddy builds itself");
-  app.add_option("--ort", arguments->common.ort, "libonnxruntime.so.1, the rival");
-  app.add_option("--silero", arguments->silero, "the voice activity model");
-  app.add_option("--filter", arguments->common.filter, "only cases with this in their names");
-  app.add_option("--rounds", arguments->common.rounds, "samples of each contender")
+  app.add_option("--ort", common.ort, "libonnxruntime.so.1, the rival");
+  app.add_option("--filter", common.filter, "only cases with this in their names");
+  app.add_option("--rounds", common.rounds, "samples of each contender")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--budget", arguments->common.budget_s, "seconds for one case, about")
+  app.add_option("--budget", common.budget_s, "seconds for one case, about")
       ->check(check_number("seconds from 0 to 1e6", 0, 1e6))
       ->capture_default_str();
-  auto nets = std::make_shared<BenchNetsArguments>();
   app.add_option(
-         "--threads", arguments->common.threads,
+         "--threads", common.threads,
          "nets, tasks, dynamic, speech: numbers of threads, as 1,4; 0: one for each processor "
          "(default: 1,0; dynamic and speech: 1)")
       ->delimiter(',')
       ->check(CLI::Range(0, 4096))
       ->take_all()
       ->allow_extra_args(false);
-  app.add_option("--seed", nets->seed,
+}
+
+void add_suites_options(CLI::App& app, BenchArguments& arguments) {
+  app.add_option(
+      "--models", arguments.loops.models,
+      "loops: the folder of its models; nets: a folder, each *.onnx file in it a case, before "
+      "the networks that Eddy builds itself");
+  app.add_option("--silero", arguments.loops.silero, "the voice activity model");
+  app.add_option("--seed", arguments.nets.seed,
                  "nets: what the random inputs are made from, and weights of built networks")
       ->capture_default_str();
-  auto serve = std::make_shared<BenchServeArguments>();
-  app.add_option("--clients", serve->clients, "serve: numbers of clients")
+  app.add_option("--clients", arguments.serve.clients, "serve: numbers of clients")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))
       ->take_all()
       ->allow_extra_args(false)
       ->capture_default_str();
-  auto tasks = std::make_shared<BenchTasksArguments>();
-  app.add_option("--tasks", tasks->num_tasks, "tasks: of each graph, about")
+  app.add_flag("--batch", arguments.serve.batches, "serve: rows for requests that share runs, too");
+  app.add_option("--tasks", arguments.tasks.num_tasks, "tasks: of each graph, about")
       ->check(CLI::Range(10, 10'000'000))
       ->capture_default_str();
-  app.add_flag("--batch", serve->batches, "serve: rows for requests that share runs, too");
-  auto peak = std::make_shared<PeakArguments>();
+  PeakArguments& peak = arguments.peak;
   const std::string of_peak = "peak: ";
-  app.add_option("--model", peak->model, of_peak + "the model whose memory is measured");
-  app.add_option("--contender", peak->contender, of_peak + "who runs it")
+  app.add_option("--model", peak.model, of_peak + "the model whose memory is measured");
+  app.add_option("--contender", peak.contender, of_peak + "who runs it")
       ->check(CLI::IsMember({"eddy", "onnxruntime"}))
       ->capture_default_str();
-  app.add_option("--input", peak->inputs, of_peak + "NAME=FILE, an input");
-  app.add_option("--output", peak->outputs, of_peak + "an output that is asked for");
-  auto fresh = std::make_shared<std::string>();
-  app.add_option("--fresh", *fresh, "speech: what this process loads and runs, no more")
+  app.add_option("--input", peak.inputs, of_peak + "NAME=FILE, an input");
+  app.add_option("--output", peak.outputs, of_peak + "an output that is asked for");
+  app.add_option("--fresh", arguments.fresh, "speech: what this process loads and runs, no more")
       ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
-  return [suite, arguments, nets, serve, tasks, peak, fresh](Console& console,
-                                                             Interrupts& interrupts) {
-    if (*suite == "peak") return bench_peak(*peak, arguments->common.ort, console);
-    if (*suite == "speech") {
-      return bench_speech({arguments->common, arguments->silero, *fresh, peak->contender}, console,
-                          interrupts);
-    }
-    if (*suite == "dynamic") {
-      return bench_dynamic(arguments->common, console, interrupts);
-    }
-    if (*suite == "nets") {
-      nets->models = arguments->models;
-      nets->common = arguments->common;
-      return bench_nets(*nets, console, interrupts);
-    }
-    if (*suite == "serve") {
-      serve->common = arguments->common;
-      return bench_serve(*serve, console, interrupts);
-    }
-    if (*suite == "tasks") {
-      tasks->common = arguments->common;
-      return bench_tasks(*tasks, console, interrupts);
-    }
-    return bench_loops(*arguments, console, interrupts);
+}
+
+Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
+  a.loops.common = a.nets.common = a.serve.common = a.tasks.common = a.common;
+  a.nets.models = a.loops.models;
+  if (a.suite == "peak") return bench_peak(a.peak, a.common.ort, console);
+  if (a.suite == "speech") {
+    return bench_speech({a.common, a.loops.silero, a.fresh, a.peak.contender}, console, interrupts);
+  }
+  if (a.suite == "dynamic") return bench_dynamic(a.common, console, interrupts);
+  if (a.suite == "nets") return bench_nets(a.nets, console, interrupts);
+  if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
+  if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);
+  return bench_loops(a.loops, console, interrupts);
+}
+
+}  // namespace
+
+Action add_bench(CLI::App& app) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  add_common_options(app, *arguments);
+  add_suites_options(app, *arguments);
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return run_suite(*arguments, console, interrupts);
   };
 }
 

@@ -1,6 +1,5 @@
 #include "tools/command/step_profile.h"
 
-
 #include <algorithm>
 
 #include "graph/base/check.h"
@@ -21,7 +20,8 @@ double tick_ns() {
     const uint64_t start = processor_ticks();
     while (now_ns() - start_ns < 10'000'000) {
     }
-    return static_cast<double>(now_ns() - start_ns) / static_cast<double>(processor_ticks() - start);
+    return static_cast<double>(now_ns() - start_ns) /
+           static_cast<double>(processor_ticks() - start);
   }();
   return ns;
 }

@@ -35,6 +35,7 @@ const std::map<std::string, std::string> kComparedElsewhere = {
     {"Not", "cuda_kernels_test.cc"},
     {"Softplus", "cuda_kernels_test.cc"},
     {"Softsign", "activation_kernels_test.cc"},
+    {"Swish", "activation_kernels_test.cc"},
 };
 
 TestValue copy_of(const TensorView& view) {

@@ -387,12 +387,25 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "Constant", "Range", "EyeLike",
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "ToDevice",
-      "ToHost", "Await", "HostPredicate"};
+      "ToHost", "Await", "HostPredicate",
+      // Random numbers and tables.
+      "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
+      "RandomUniform", "RandomUniformLike",
+      // Several inputs with samples, regions, text: not decided yet.
+      "Attention", "Col2Im", "DFT", "Det", "GridSample", "LinearAttention", "LpPool",
+      "NonMaxSuppression", "RoiAlign", "RotaryEmbedding", "STFT", "StringConcat",
+      "StringNormalizer", "TensorScatter", "TfIdfVectorizer"};
   std::set<std::string> found;
   for (const auto& def : table().all()) {
-    if (def->batch == nullptr) found.insert(def->name);
+    // Functions of others leave no node behind.
+    if (def->batch == nullptr && def->expand == nullptr) found.insert(def->name);
   }
-  EXPECT_EQ(found, without);
+  for (const std::string& name : found) {
+    EXPECT_TRUE(without.contains(name)) << name << " has no rule, and is not listed";
+  }
+  for (const std::string& name : without) {
+    EXPECT_TRUE(found.contains(name)) << name << " is listed, but has a rule, or is no operator";
+  }
 }
 
 }  // namespace
