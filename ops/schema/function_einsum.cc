@@ -2,6 +2,7 @@
 // both have and that are still wanted are batches; those that nobody wants afterwards are summed,
 // inside the product where both have them, else before it.
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,36 @@ using Labels = EinsumEquation::Labels;
 constexpr TypeSet kSmallTypes = {ElementType::kInt8, ElementType::kInt16, ElementType::kUint8,
                                  ElementType::kUint16};
 
+// Axes of one label have one size, or broadcast; those of one input have one.
+Status check_sizes(const InferContext& context, std::string_view text,
+                   const EinsumEquation& equation) {
+  struct Seen {
+    size_t input;
+    int axis;
+    int64_t size;
+  };
+  std::map<int, std::vector<Seen>> seen;
+  for (size_t i = 0; i < equation.operands.size(); ++i) {
+    const Dims& dims = context.input(i).tensor.dims;
+    for (int axis = 0; axis < dims.rank(); ++axis) {
+      std::vector<Seen>& others = seen[equation.operands[i][static_cast<size_t>(axis)]];
+      for (const Seen& other : others) {
+        const bool may_stretch = other.input != i && (other.size == 1 || dims[axis] == 1);
+        if (other.size < 0 || dims[axis] < 0 || other.size == dims[axis] || may_stretch) continue;
+        const auto place = [](size_t input, int of, int64_t size) {
+          return "axis " + std::to_string(of) + " of input " + std::to_string(input) +
+                 " has size " + std::to_string(size);
+        };
+        return invalid_argument(
+            "equation '" + std::string(text) + "' names axes of unequal size alike: " +
+            place(other.input, other.axis, other.size) + ", " + place(i, axis, dims[axis]));
+      }
+      others.push_back({i, axis, dims[axis]});
+    }
+  }
+  return Status::ok();
+}
+
 Status infer_einsum(InferContext& context) {
   const std::string_view equation = context.attributes().get_string("equation", "");
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
@@ -29,7 +60,8 @@ Status infer_einsum(InferContext& context) {
     if (type->is_ranked) ranks.push_back(type->dims.rank());
   }
   if (ranks.size() == context.num_inputs()) {
-    EDDY_RETURN_IF_ERROR(parse_einsum(equation, ranks).status());
+    EDDY_ASSIGN_OR_RETURN(const EinsumEquation parsed, parse_einsum(equation, ranks));
+    EDDY_RETURN_IF_ERROR(check_sizes(context, equation, parsed));
   }
   context.set_output(0, TensorType(context.input(0).tensor.element));
   return Status::ok();
@@ -81,7 +113,7 @@ Value joined(Expansion& e, const std::vector<Value>& lists) {
 }
 
 // An axis that a term names twice: the elements where both indices are equal. The two axes are the
-// last ones, as one of n * n, of which every (n + 1)th counts.
+// last ones, as one of n * n, of which every (n + 1)th counts; the reshape fails where they differ.
 Operand diagonal(Expansion& e, Operand from) {
   for (size_t i = 0; i < from.labels.size(); ++i) {
     const int label = from.labels[i];
@@ -101,8 +133,8 @@ Operand diagonal(Expansion& e, Operand from) {
     const Value turned = e.op("Transpose", {from.value}, {{"perm", perm}});
     const size_t rank = from.labels.size();
     const Value n = e.sizes(turned, static_cast<int64_t>(rank) - 1, static_cast<int64_t>(rank));
-    const Value flat_shape = joined(e, {e.sizes(turned, 0, static_cast<int64_t>(rank) - 2),
-                                        product_of_sizes(e, turned, rank - 2, rank)});
+    const Value flat_shape =
+        joined(e, {e.sizes(turned, 0, static_cast<int64_t>(rank) - 2), e.op("Mul", {n, n})});
     const Value flat = e.op("Reshape", {turned, flat_shape}, {{"allowzero", int64_t{1}}});
     const Value one = e.number(ElementType::kInt64, 1);
     const Value count = e.op("Squeeze", {n});

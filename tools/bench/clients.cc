@@ -122,7 +122,8 @@ Result<std::vector<Latencies>> measure_clients(const std::vector<ServeContender>
   }
   for (Latencies& latencies : all) {
     if (latencies.ns.empty()) {
-      return deadline_exceeded(latencies.name + " answers no request within a window");
+      return deadline_exceeded(latencies.name +
+                               " answers no request within a window; raise --budget");
     }
     std::ranges::sort(latencies.ns);
     std::ranges::sort(latencies.per_second);

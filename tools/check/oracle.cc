@@ -241,6 +241,17 @@ std::string hex(const unsigned char* bytes, size_t size) {
   return text;
 }
 
+// By their text: a string's bytes say where it lies.
+std::string difference_of_text(const TensorView& expected, const TensorView& found) {
+  const auto* const a = expected.as<std::string>();
+  const auto* const b = found.as<std::string>();
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    if (a[i] == b[i]) continue;
+    return "has '" + b[i] + "' at " + std::to_string(i) + " and should have '" + a[i] + "'";
+  }
+  return {};
+}
+
 std::string difference(const Tensor& expected, const Tensor& found) {
   const bool is_same_type =
       expected.kind() == found.kind() &&
@@ -251,6 +262,9 @@ std::string difference(const Tensor& expected, const Tensor& found) {
     if (!inside.empty()) return "element " + std::to_string(i) + " " + inside;
   }
   if (!expected.is_tensor()) return {};
+  if (expected.element_type() == ElementType::kString) {
+    return difference_of_text(expected.view(), found.view());
+  }
   const auto* a = expected.view().as<unsigned char>();
   const auto* b = found.view().as<unsigned char>();
   const size_t size = expected.view().size_bytes();

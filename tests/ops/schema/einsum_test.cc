@@ -156,5 +156,27 @@ TEST(EinsumTest, EquationsThatNameNothingAreQuoted) {
   EXPECT_EQ(said("......", {x}), "equation '......' has two ellipses in a term");
 }
 
+TEST(EinsumTest, AxesOfOneLabelHaveOneSize) {
+  const TestTensor x(kF64, {3, 2}), y(kF64, {4, 2});
+  const auto said = [&](const char* equation, std::vector<TestValue> inputs) {
+    return infer_op(einsum(equation, std::move(inputs))).status().message();
+  };
+  EXPECT_EQ(
+      said("ii->i", {x}),
+      "equation 'ii->i' names axes of unequal size alike: axis 0 of input 0 has size 3, axis 1 "
+      "of input 0 has size 2");
+  EXPECT_EQ(
+      said("ii", {TestTensor(kF64, {4, 1})}),
+      "equation 'ii' names axes of unequal size alike: axis 0 of input 0 has size 4, axis 1 of "
+      "input 0 has size 1");
+  EXPECT_EQ(
+      said("ij,ik", {x, y}),
+      "equation 'ij,ik' names axes of unequal size alike: axis 0 of input 0 has size 3, axis 0 "
+      "of input 1 has size 4");
+  EXPECT_EQ(said("...j,...j", {x, y}),
+            "equation '...j,...j' names axes of unequal size alike: axis 0 of input 0 has size 3, "
+            "axis 0 of input 1 has size 4");
+}
+
 }  // namespace
 }  // namespace eddy::testing

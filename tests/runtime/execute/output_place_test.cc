@@ -450,8 +450,9 @@ TEST_P(OutputPlaceTest, SequencesAndNothingMayBeBoundAsInputs) {
     ASSERT_EQ(longer.elements().size(), 3u);
     EXPECT_EQ(values<float>(longer.elements()[2]), row(9));
   }
-  EXPECT_EQ(call->bind_input(0, tensor(1)).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(call->bind_input(0, Tensor()).code(), StatusCode::kInvalidArgument);
+  const Tensor of_another_kind = tensor(1), nothing;
+  EXPECT_EQ(call->bind_input(0, of_another_kind).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(call->bind_input(0, nothing).code(), StatusCode::kInvalidArgument);
 }
 
 // The output is the input's own memory; or the middle of it.
