@@ -230,6 +230,11 @@ void SessionRuns::await_stops(const RunEntry& run, std::unique_lock<std::mutex>&
   if (run.num_stopping > 0) stopped_.wait(lock, [&run] { return run.num_stopping == 0; });
 }
 
+void SessionRuns::await_stops(const RunEntry& run) {
+  std::unique_lock lock(mutex_);
+  await_stops(run, lock);
+}
+
 void SessionRuns::withdraw(RunEntry& run) {
   std::unique_lock lock(mutex_);
   await_stops(run, lock);

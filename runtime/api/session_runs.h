@@ -188,6 +188,8 @@ class SessionRuns {
   RunEntry* take_ready();
   // By a thread that waits for it. True: it starts the run.
   bool claim(RunEntry& run);
+  // Threads that stop the run right now have left its state.
+  void await_stops(const RunEntry& run);
   // No stop reaches the run any more; it still has its turn.
   void withdraw(RunEntry& run);
   // The run has ended, and its turn is the next one's, which is returned. Holds the session
