@@ -22,9 +22,14 @@ OpCall make(const char* op, int opset, std::vector<TestValue> inputs, Attributes
   return call;
 }
 
-void expect_values(const OpCall& call, const Floats& expected) {
+void expect_values(const OpCall& call, const Dims& dims, const Floats& expected) {
   const TestTensor found = run_one(call, KernelSet::kReference);
-  EXPECT_TRUE(is_close(found, floats(found.dims(), expected), 1e-5, 1e-6)) << call.op;
+  ASSERT_EQ(found.dims(), dims) << call.op;
+  EXPECT_TRUE(is_close(found, floats(dims, expected), 1e-5, 1e-6)) << call.op;
+}
+// One line of one channel.
+void expect_line(const OpCall& call, const Floats& expected) {
+  expect_values(call, {1, 1, 1, static_cast<int64_t>(expected.size())}, expected);
 }
 
 // A row of 4 elements, sampled along it in the middle of its only line.
@@ -38,26 +43,26 @@ OpCall sample(const Floats& places, Attributes attributes) {
 }
 
 TEST(GridSampleTest, PlacesAreCountedFromCornersOrFromEdges) {
-  expect_values(sample({-1, -0.5f, 0, 1}, {{"align_corners", int64_t{1}}}), {10, 17.5f, 25, 40});
+  expect_line(sample({-1, -0.5f, 0, 1}, {{"align_corners", int64_t{1}}}), {10, 17.5f, 25, 40});
   // -1 is half an element outside: half of the first, half of nothing.
-  expect_values(sample({-1, -0.75f, 0, 0.75f}, {}), {5, 10, 25, 40});
+  expect_line(sample({-1, -0.75f, 0, 0.75f}, {}), {5, 10, 25, 40});
 }
 
 TEST(GridSampleTest, WhatLiesOutsideIsZeroTheEdgeOrAMirror) {
   const Floats places = {-1.25f, 1, 1.5f};  // -1, 3.5 and 4.5
-  expect_values(sample(places, {}), {0, 20, 0});
-  expect_values(sample(places, {{"padding_mode", "border"}}), {10, 40, 40});
-  expect_values(sample(places, {{"padding_mode", "reflection"}}), {10, 40, 35});
-  expect_values(sample({-1, 0.1f, 1.5f}, {{"mode", "nearest"}}), {10, 30, 0});
+  expect_line(sample(places, {}), {0, 20, 0});
+  expect_line(sample(places, {{"padding_mode", "border"}}), {10, 40, 40});
+  expect_line(sample(places, {{"padding_mode", "reflection"}}), {10, 40, 35});
+  expect_line(sample({-1, 0.1f, 1.5f}, {{"mode", "nearest"}}), {10, 30, 0});
 }
 
 TEST(GridSampleTest, CubicWeightsPassThroughTheElementsAndAddUpToOne) {
   const Attributes cubic = {{"mode", "cubic"}, {"padding_mode", "border"}};
   // Half way: -3/32, 19/32, 19/32, -3/32.
-  expect_values(sample({-0.75f, 0}, cubic), {10, 25});
+  expect_line(sample({-0.75f, 0}, cubic), {10, 25});
   OpCall old = sample({0}, {{"mode", "bicubic"}, {"padding_mode", "border"}});
   old.opset = 16;
-  expect_values(old, {25});
+  expect_line(old, {25});
   EXPECT_EQ(infer_op(sample({0}, {{"mode", "bicubic"}})).status().message(),
             "attribute 'mode' must be one of linear, nearest, cubic, not 'bicubic'");
 }
@@ -65,7 +70,8 @@ TEST(GridSampleTest, CubicWeightsPassThroughTheElementsAndAddUpToOne) {
 TEST(GridSampleTest, VolumesHaveThreeCoordinatesTheLastAxisFirst) {
   const TestTensor x = floats({1, 1, 2, 1, 2}, {1, 2, 3, 4});
   const TestTensor grid = floats({1, 1, 1, 2, 3}, {1, 0, -1, -1, 0, 1});
-  expect_values(make("GridSample", 20, {x, grid}, {{"align_corners", int64_t{1}}}), {2, 3});
+  expect_values(make("GridSample", 20, {x, grid}, {{"align_corners", int64_t{1}}}), {1, 1, 1, 1, 2},
+                {2, 3});
 }
 
 std::vector<int64_t> selected(std::vector<TestValue> inputs, Attributes attributes = {}) {
@@ -95,18 +101,32 @@ TEST(NonMaxSuppressionTest, KeepsTheBestOfThoseThatOverlap) {
             (std::vector<int64_t>{0, 0, 1}));
 }
 
+TEST(NonMaxSuppressionTest, EachImageAndClassHasBoxesOfItsOwn) {
+  const auto one = [](int64_t value) { return TestTensor::scalar(value); };
+  const TestTensor half = TestTensor::of<float>({1}, {0.5f});
+  const TestTensor boxes = floats({1, 3, 4}, {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 10, 1, 11});
+  const TestTensor scores = floats({1, 2, 3}, {0.9f, 0.95f, 0.3f, 0.4f, 0.2f, 0.8f});
+  EXPECT_EQ(selected({boxes, scores, one(2), half}),
+            (std::vector<int64_t>{0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 0}));
+  // The two boxes overlap in the first image only.
+  const TestTensor pairs =
+      floats({2, 2, 4}, {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 0, 1, 1, 0, 5, 1, 6});
+  EXPECT_EQ(selected({pairs, floats({2, 1, 2}, {1, 2, 1, 2}), one(2), half}),
+            (std::vector<int64_t>{0, 0, 1, 1, 0, 1, 1, 0, 0}));
+}
+
 TEST(RoiAlignTest, MeansOfSamplesBetweenTheElements) {
   const TestTensor x = floats({1, 1, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
   const TestTensor images = TestTensor::of<int64_t>({1}, {0});
   // The region from (0.5, 0.5) to (2.5, 2.5) has its middle at element (1, 1).
   const TestTensor region = floats({1, 4}, {0.5f, 0.5f, 2.5f, 2.5f});
   const Attributes two = {{"sampling_ratio", int64_t{2}}};
-  expect_values(make("RoiAlign", 16, {x, region, images}, two), {4});
+  expect_line(make("RoiAlign", 16, {x, region, images}, two), {4});
   Attributes bins = two;
   bins.set("output_width", int64_t{2});
-  expect_values(make("RoiAlign", 16, {x, region, images}, bins), {3.5f, 4.5f});
+  expect_line(make("RoiAlign", 16, {x, region, images}, bins), {3.5f, 4.5f});
   // Without the shift of half a pixel it lies further.
-  expect_values(make("RoiAlign", 10, {x, floats({1, 4}, {0, 0, 2, 2}), images}, two), {4});
+  expect_line(make("RoiAlign", 10, {x, floats({1, 4}, {0, 0, 2, 2}), images}, two), {4});
   const auto far = run_op(make("RoiAlign", 16, {x, region, TestTensor::of<int64_t>({1}, {1})}),
                           KernelSet::kReference);
   EXPECT_EQ(far.status().message(), "batch_indices[0] is 1, out of range 0..0");

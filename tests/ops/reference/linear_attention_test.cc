@@ -30,9 +30,12 @@ OpCall two_tokens(const char* rule) {
   return call;
 }
 
+// Two tokens of some values.
 void expect_values(const OpCall& call, const Floats& expected) {
   const TestTensor found = run_one(call, KernelSet::kReference);
-  EXPECT_TRUE(is_close(found, floats(found.dims(), expected), 1e-6, 0));
+  const Dims dims = {1, 2, static_cast<int64_t>(expected.size()) / 2};
+  ASSERT_EQ(found.dims(), dims);
+  EXPECT_TRUE(is_close(found, floats(dims, expected), 1e-6, 0));
 }
 
 TEST(LinearAttentionTest, RulesByHand) {

@@ -44,6 +44,10 @@ TEST(DftTest, SpectraByHand) {
   expect_values(make("DFT", 20, {x, two}), floats({1, 2, 2}, {3, 0, -1, 0}));
   expect_values(make("DFT", 20, {floats({2, 2, 1}, {1, 2, 3, 4}), TestValue::omitted(), first}),
                 floats({2, 2, 2}, {4, 0, 6, 0, -2, 0, -2, 0}));
+  // Filled up with zeros.
+  const TestTensor four = TestTensor::scalar<int64_t>(4);
+  expect_values(make("DFT", 20, {floats({1, 2, 1}, {1, 2}), four}),
+                floats({1, 4, 2}, {3, 0, 1, -2, -1, 0, 1, 2}));
 }
 
 TEST(StftTest, FramesAreWeighedAndTransformed) {
@@ -88,16 +92,22 @@ TEST(RandomTest, ASeedGivesTheSameNumbersAndAnotherGivesOthers) {
     const TestTensor a = run_one(make(op, 22, {}, seeded), KernelSet::kReference);
     const TestTensor b = run_one(make(op, 22, {}, seeded), KernelSet::kReference);
     const TestTensor c = run_one(make(op, 22, {}, shape), KernelSet::kReference);
+    Attributes other = shape;
+    other.set("seed", 3.5f);
+    const TestTensor d = run_one(make(op, 22, {}, other), KernelSet::kReference);
     EXPECT_TRUE(is_same_bits(a, b)) << op;
     EXPECT_FALSE(is_same_bits(a, c)) << op;
+    EXPECT_FALSE(is_same_bits(a, d)) << op;
   }
 }
 
 TEST(RandomTest, NumbersHaveTheMomentsOfTheirDistribution) {
   const std::vector<int64_t> many = {20001};
-  const Moments uniform(
+  const TestTensor drawn =
       run_one(make("RandomUniform", 1, {}, {{"shape", many}, {"low", -1.0f}, {"high", 5.0f}}),
-              KernelSet::kReference));
+              KernelSet::kReference);
+  for (const float value : drawn.values<float>()) ASSERT_TRUE(value >= -1 && value < 5) << value;
+  const Moments uniform(drawn);
   EXPECT_NEAR(uniform.mean, 2, 0.1);
   EXPECT_NEAR(uniform.variance, 3, 0.1);
   const TestTensor like(ElementType::kDouble, {20001});
@@ -110,6 +120,7 @@ TEST(RandomTest, NumbersHaveTheMomentsOfTheirDistribution) {
   for (int64_t i = 0; i < quarter.count(); ++i) quarter.view().mutable_as<float>()[i] = 0.25f;
   const TestTensor hits = run_one(make("Bernoulli", 15, {quarter}), KernelSet::kReference);
   EXPECT_NEAR(Moments(hits).mean, 0.25, 0.02);
+  EXPECT_NEAR(Moments(hits).variance, 0.1875, 0.02) << "zeros and ones";
   // Three times as likely, and never.
   const float never = -HUGE_VALF;
   const TestTensor classes =

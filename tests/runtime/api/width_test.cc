@@ -19,12 +19,19 @@ constexpr int kWidth = 8;
 struct Seen {
   std::mutex mutex;
   std::set<std::thread::id> threads;
+  std::thread::id of_the_longest;  // that ran the first node of the longest chain
 } seen;
 
 bool note_thread(const KernelArgs& args) {
   const std::lock_guard lock(seen.mutex);
   seen.threads.insert(std::this_thread::get_id());
   *args.outputs[0].mutable_as<float>() = *args.inputs[0].as<float>() + 1;
+  return true;
+}
+
+bool note_first(const KernelArgs& args) {
+  seen.of_the_longest = std::this_thread::get_id();
+  *args.outputs[0].mutable_as<float>() = *args.inputs[0].as<float>();
   return true;
 }
 
@@ -105,16 +112,33 @@ TEST_F(WidthTest, NodesThatMayWaitHaveStreamsBesideThem) {
   EXPECT_EQ((*session)->plan().num_streams, static_cast<uint32_t>(kWidth));
 }
 
+// By rank the longest chain stands on the first stream.
 TEST_F(WidthTest, TheMainStrandRunsOnTheCaller) {
-  auto session = make(2, false);
+  add_operator("First", [] {
+    BoundKernel kernel;
+    kernel.run = note_first;
+    return kernel;
+  });
+  GraphBuilder b(library_.ops());
+  const Value input = b.input("x", tensor_type(ElementType::kFloat, {}));
+  for (const bool is_longest : {false, true}) {
+    Value y = is_longest ? b.op("First", {input}, {}, {.domain = "test"}) : input;
+    for (int i = 0; i < 2; ++i) y = b.op("Heavy", {y}, {}, {.domain = "test"});
+    b.output(is_longest ? "longest" : "other", y);
+  }
+  SessionOptions options;
+  options.num_threads = 2;
+  options.simplify = false;
+  auto session = Session::create(library_, std::move(*b.finish()), options);
   ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  ASSERT_EQ((*session)->plan().num_streams, 2u);
   const Tensor x = Tensor::scalar(1.0f);
   for (int run = 0; run < 20; ++run) {
-    seen.threads.clear();
+    seen.of_the_longest = {};
     const auto outputs = (*session)->run({{"x", x}});
     ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
     for (const auto& [name, y] : *outputs) EXPECT_EQ(y.values<float>()[0], 3.0f) << name;
-    EXPECT_TRUE(seen.threads.contains(std::this_thread::get_id()));
+    EXPECT_EQ(seen.of_the_longest, std::this_thread::get_id());
   }
 }
 

@@ -32,7 +32,7 @@ TEST(BenchTasks, ARowForEachGraphNumberOfThreadsAndWay) {
 
 TEST(BenchTasks, TooFewTasksAreRefused) {
   const Finished run = run_eddy({"bench", "tasks", "--tasks", "3"});
-  EXPECT_NE(run.exit_code, 0);
+  EXPECT_EQ(run.exit_code, 2);
   EXPECT_NE(run.err.find("--tasks"), std::string::npos) << run.err;
 }
 
