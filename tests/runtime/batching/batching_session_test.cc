@@ -189,9 +189,9 @@ TEST_F(BatchingSessionTest, ABatchStopsWhenNobodyWantsItAnyMore) {
   Submitted alone = submit(*session, {});
   gate_.wait_until_held(1);
   alone.handle.cancel();
-  expect_ends_with(alone, StatusCode::kCancelled, "");
+  expect_ends_with(alone, StatusCode::kCancelled, "cancelled");
   Submitted later = submit(*session, {}, {.timeout = milliseconds(2)});
-  expect_ends_with(later, StatusCode::kDeadlineExceeded, "");
+  expect_ends_with(later, StatusCode::kDeadlineExceeded, "deadline");
   gate_.open();
   Submitted last = submit(*session, {.pick = 3});
   expect_right(last);
@@ -267,8 +267,8 @@ TEST_F(BatchingSessionTest, CloseAndCancelAllEndEverything) {
     std::vector<Submitted> all;
     for (int64_t i = 0; i < 3; ++i) all.push_back(submit(*session, {.steps = i}));
     is_closing ? session->close() : session->cancel_all();
-    for (Submitted& one : all) expect_ends_with(one, StatusCode::kCancelled, "");
-    expect_ends_with(*first_, StatusCode::kCancelled, "");
+    for (Submitted& one : all) expect_ends_with(one, StatusCode::kCancelled, "cancelled");
+    expect_ends_with(*first_, StatusCode::kCancelled, "cancelled");
     gate_.open();
     Submitted next = submit(*session, {.num_samples = 32});
     if (is_closing) {
@@ -284,8 +284,8 @@ TEST_F(BatchingSessionTest, ARunningBatchIsCancelledAndNotRepeated) {
   Submitted a = submit(*session, {}), b = submit(*session, {});
   let_first_through();
   session->cancel_all();
-  expect_ends_with(a, StatusCode::kCancelled, "");
-  expect_ends_with(b, StatusCode::kCancelled, "");
+  expect_ends_with(a, StatusCode::kCancelled, "cancelled");
+  expect_ends_with(b, StatusCode::kCancelled, "cancelled");
   EXPECT_EQ(batches(), (Sizes{{1, 1}, {2, 2}}));
   gate_.open();
 }
