@@ -382,9 +382,12 @@ void GraphBuilder::compute_captures() {
 }
 
 Result<Graph> GraphBuilder::finish() {
+  if (is_ok() && !controls_.empty()) {
+    fail(invalid_argument("'" + graph_.node(controls_.back().node).name + "' is still open"));
+  }
+  if (!is_ok()) return status_;
   EDDY_CHECK(open_.size() == 1) << "finish() inside a region";
   EDDY_CHECK(node_names_.size() == graph_.regions_.size()) << "each region has its names";
-  if (!is_ok()) return status_;
   compute_captures();
   EDDY_RETURN_IF_ERROR(validate(graph_));
   return std::move(graph_);

@@ -15,6 +15,9 @@
 // Nodes go to the innermost open region: inside the lambdas of while_loop and case_of the loop's or
 // branch's own. Values of enclosing regions may be used (they become captures), of closed ones not.
 //
+// begin_while … end_while and begin_case … end_case build the same without functions, for callers
+// that cannot be called back (another language's).
+//
 // Loops: a carried value's type may change from one iteration to the next. After a body is
 // built, parameter types are widened to the join of initial and next types and the region is
 // inferred anew until nothing changes, so read a value's type after the loop, not inside it.
@@ -151,7 +154,25 @@ class GraphBuilder {
   std::vector<Value> if_else(Value condition, const CaseBody& then_region,
                              const CaseBody& else_region, std::string name = {});
 
+  // while_loop() piece by piece: begin_while() opens `before` and returns its parameters
+  // (iteration, carried values), begin_after() ends it and returns those of `after` (iteration,
+  // forwarded values), end_while() returns the loop's outputs. Empty after an error.
+  std::vector<Value> begin_while(const WhileOptions& options);
+  std::vector<Value> begin_after(const WhileTest& test);
+  std::vector<Value> end_while(std::span<const Value> next_and_rows);
+  // case_of() likewise: as many times begin_branch() and end_branch() as it has regions.
+  void begin_case(const CaseOptions& options, size_t num_regions);
+  void begin_branch();
+  void end_branch(std::span<const Value> results);
+  std::vector<Value> end_case();
+
   const ValueType& type(Value value) const;
+  // Graph::path() of the node that makes the value, and of the loop or case that is begun.
+  std::string path(Value value) const { return graph_.path(graph_.value(value.id).producer); }
+  std::string open_path() const { return graph_.path(controls_.back().node); }
+  // Whether `id` numbers a value of this builder; what it may be used by is checked there.
+  bool has_value(uint32_t id) const { return id < graph_.num_values(); }
+  size_t num_symbols() const { return symbol_dims_.size(); }
   void set_name(Value value, std::string name);
   // Nodes made so far, in all regions.
   size_t num_nodes() const { return graph_.num_nodes(); }
@@ -193,9 +214,23 @@ class GraphBuilder {
   void roll_back(NodeId control_node, const Checkpoint& to);
   // False when a carried type had to widen: `options` then has the wider types.
   bool carried_types_hold(NodeId node, int round, WhileOptions& options) const;
-  void build_before(NodeId node, const WhileOptions& options, const WhileBefore& before);
-  void build_after(NodeId node, const WhileOptions& options, const WhileAfter& after);
-  bool build_case(NodeId node, const CaseBody& body, std::string name, size_t& num_results);
+  std::vector<Value> open_before(NodeId node, const WhileOptions& options);
+  void close_before(const WhileTest& test);
+  std::vector<Value> open_after(NodeId node);
+  void close_after(NodeId node, std::span<const Value> results);
+  std::vector<Value> complete_while(NodeId node);
+  bool open_case(const CaseOptions& options, Node& node);
+  void open_branch(NodeId node, size_t num_regions);
+  void close_branch(NodeId node, std::span<const Value> results);
+  std::vector<Value> complete_case(NodeId node);
+  // A control node that is built piece by piece.
+  enum class Stage : uint8_t { kBefore, kAfter, kBetweenBranches, kBranch };
+  struct OpenControl {
+    NodeId node;
+    Stage stage;
+    size_t num_regions;  // that it will have
+  };
+  bool is_at(Stage stage, const char* call);
 
   // builder_infer.cc
   Status infer_node(NodeId node);
@@ -216,7 +251,8 @@ class GraphBuilder {
   const OpTable& ops_;
   Graph graph_;
   Status status_;
-  std::vector<RegionId> open_;  // innermost last
+  std::vector<RegionId> open_;         // innermost last
+  std::vector<OpenControl> controls_;  // innermost last
   std::vector<std::pair<std::string, int>> opsets_;
   // What has been declared, by name: a graph may have 10^5 of each.
   std::unordered_map<std::string, int64_t> symbol_dims_;

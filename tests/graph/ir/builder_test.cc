@@ -2,6 +2,7 @@
 // every misuse into one error that names the cause and the place.
 #include "graph/ir/builder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/ir/print.h"
@@ -48,6 +49,103 @@ TEST_F(BuilderTest, ACopyOutlivesItsGraphAndSharesItsConstants) {
   EXPECT_EQ(original->constant(ConstantId(0)).data, nullptr);
   { [[maybe_unused]] const Graph gone = std::move(*original); }
   EXPECT_EQ(static_cast<const float*>(copy.constant(ConstantId(0)).data)[2], 3.0f);
+}
+
+// sum of i * x while it is below a limit, its sign taken by a branch, and one row an iteration.
+struct Sums {
+  GraphBuilder b;
+  Value x, limit;
+  explicit Sums(const OpTable& ops) : b(ops) {
+    x = b.input("x", tensor_type(ElementType::kFloat, {}));
+    limit = b.input("limit", tensor_type(ElementType::kFloat, {}));
+  }
+  Value add(Value sum, Value iteration) {
+    return b.op("Add", {sum, b.op("Mul", {b.cast(iteration, ElementType::kFloat), x})});
+  }
+  std::string text(std::span<const Value> outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) b.output("o" + std::to_string(i), outputs[i]);
+    const auto graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    return graph.is_ok() ? print_text(*graph) : "";
+  }
+};
+
+TEST_F(BuilderTest, LoopsAndBranchesBuiltPieceByPieceAreThoseBuiltByFunctions) {
+  Sums pieces(ops_);
+  GraphBuilder& b = pieces.b;
+  const auto before = b.begin_while({.name = "sum", .initial = {pieces.x}, .num_scan_outputs = 1});
+  ASSERT_EQ(before.size(), 2u) << b.status().to_string();
+  const auto after = b.begin_after({b.op("Less", {before[1], pieces.limit}), {before[1]}});
+  ASSERT_EQ(after.size(), 2u) << b.status().to_string();
+  const Value sum = pieces.add(after[1], after[0]);
+  const auto sums = b.end_while(std::vector<Value>{sum, sum});
+  ASSERT_EQ(sums.size(), 2u) << b.status().to_string();
+  b.begin_case({.name = "sign", .selector = b.op("Less", {sums[0], b.scalar(0.0f)})}, 2);
+  b.begin_branch();
+  b.end_branch(std::vector<Value>{sums[0]});
+  b.begin_branch();
+  b.end_branch(std::vector<Value>{b.op("Neg", {sums[0]})});
+  const auto sign = b.end_case();
+  ASSERT_EQ(sign.size(), 1u) << b.status().to_string();
+
+  Sums again(ops_);
+  {
+    GraphBuilder& c = again.b;
+    const auto loop = c.while_loop(
+        {.name = "sum", .initial = {again.x}, .num_scan_outputs = 1},
+        [&](Value, ValueSpan v) {
+          return WhileTest{c.op("Less", {v[0], again.limit}), {v[0]}};
+        },
+        [&](Value i, ValueSpan v) {
+          const Value next = again.add(v[0], i);
+          return std::vector<Value>{next, next};
+        });
+    const CaseBody bodies[] = {[&] { return std::vector<Value>{loop[0]}; },
+                               [&] { return std::vector<Value>{c.op("Neg", {loop[0]})}; }};
+    const auto branch =
+        c.case_of({.name = "sign", .selector = c.op("Less", {loop[0], c.scalar(0.0f)})}, bodies);
+    EXPECT_EQ(pieces.text(std::vector<Value>{sign[0], sums[1]}),
+              again.text(std::vector<Value>{branch[0], loop[1]}));
+  }
+}
+
+TEST_F(BuilderTest, APieceThatDoesNotFitSaysWhereTheBuilderIs) {
+  const auto error = [&](auto misuse) {
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", scalar_);
+    misuse(b, x);
+    return error_of(b);
+  };
+  const auto begin = [](GraphBuilder& b, Value x) {
+    return b.begin_while({.name = "loop", .initial = {x}});
+  };
+  EXPECT_THAT(error([](GraphBuilder& b, Value) { b.end_while({}); }),
+              testing::HasSubstr("end_while does not fit here: no loop or case is open"));
+  EXPECT_THAT(error([&](GraphBuilder& b, Value x) {
+                begin(b, x);
+                b.end_while(std::vector<Value>{x});
+              }),
+              testing::HasSubstr("'loop' is in its part before the test"));
+  EXPECT_THAT(error([&](GraphBuilder& b, Value x) { begin(b, x); }),
+              testing::HasSubstr("'loop' is still open"));
+  EXPECT_THAT(error([&](GraphBuilder& b, Value x) {
+                const auto before = begin(b, x);
+                b.begin_after({b.scalar(true), {before[1]}});
+                b.end_while({});
+              }),
+              testing::HasSubstr("the loop's body gives 0 results, but the loop carries 1"));
+  EXPECT_THAT(error([](GraphBuilder& b, Value x) {
+                b.begin_case({.name = "c", .selector = b.scalar(true)}, 1);
+                b.begin_branch();
+                b.end_branch(std::vector<Value>{x});
+                b.begin_branch();
+              }),
+              testing::HasSubstr("'c' was begun with 1 branches; this is one more"));
+  EXPECT_THAT(error([](GraphBuilder& b, Value) {
+                b.begin_case({.name = "c", .selector = b.scalar(true)}, 2);
+                b.end_case();
+              }),
+              testing::HasSubstr("'c' was begun with 2 branches, but has 0"));
 }
 
 TEST_F(BuilderTest, ACarriedShapeThatGrowsIsWidenedAndItsBodyInferredAnew) {
