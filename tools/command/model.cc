@@ -10,6 +10,7 @@
 
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
+#include "graph/ir/symbols.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "runtime/cuda/cuda_report.h"
@@ -58,13 +59,6 @@ Result<std::pair<std::string, Dims>> parse_shape(const std::string& text) {
   return std::make_pair(std::move(assignment.first), dims);
 }
 
-void collect_symbols(const Graph& graph, const TensorType& type, std::set<std::string>& names) {
-  if (!type.is_ranked) return;
-  for (const int64_t dim : type.dims) {
-    if (dim < kUnknownDim) names.insert(graph.symbol(dim));
-  }
-}
-
 constexpr uint64_t kMaxCostBytes = uint64_t{1} << 26;
 
 Result<std::shared_ptr<const CostTable>> read_costs(const std::string& path) {
@@ -83,10 +77,7 @@ Result<std::shared_ptr<const CostTable>> read_costs(const std::string& path) {
 
 Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path) {
   if (options.dims.empty()) return Status::ok();
-  std::set<std::string> names;
-  for (uint32_t i = 0; i < graph.num_values(); ++i) {
-    collect_symbols(graph, graph.value(ValueId(i)).type.tensor, names);
-  }
+  const std::set<std::string> names = symbolic_dims(graph);
   for (const auto& [name, size] : options.dims) {
     if (names.contains(name)) continue;
     return invalid_argument(fmt::format(
