@@ -5,12 +5,27 @@
 
 namespace eddy {
 
-OutputStream::OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value)
-    : max_waiting_(std::max<size_t>(max_waiting, 1)), on_value_(std::move(on_value)) {}
+OutputStream::OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value,
+                           std::function<void()> on_change)
+    : max_waiting_(std::max<size_t>(max_waiting, 1)),
+      on_value_(std::move(on_value)),
+      on_change_(std::move(on_change)) {}
 
 std::optional<Tensor> OutputStream::next() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !rows_.empty() || is_closed_ || is_over_; });
+  return take(lock);
+}
+
+std::optional<Tensor> OutputStream::next_for(std::chrono::nanoseconds timeout, bool& is_over) {
+  std::unique_lock lock(mutex_);
+  const auto has_news = [this] { return !rows_.empty() || is_closed_ || is_over_; };
+  if (timeout.count() > 0) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto most = std::chrono::steady_clock::time_point::max() - now;
+    changed_.wait_until(lock, timeout < most ? now + timeout : now + most, has_news);
+  }
+  is_over = rows_.empty() && (is_closed_ || is_over_);
   return take(lock);
 }
 
@@ -51,14 +66,29 @@ void OutputStream::begin(std::function<void(std::function<void()>)> post) {
   rows_.clear();
 }
 
+bool OutputStream::reserve() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(is_reserved_, true);
+}
+
+void OutputStream::refuse(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_reserved_) return;
+  }
+  end(why);
+}
+
 void OutputStream::end(Status status) {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
+    is_reserved_ = false;
     status_ = std::move(status);
     post_ = nullptr;
   }
   changed_.notify_all();
+  if (on_change_) on_change_();
 }
 
 void OutputStream::push(const TensorView& row) {
@@ -72,6 +102,7 @@ void OutputStream::push(const TensorView& row) {
     if (post) ++num_posted_;
   }
   changed_.notify_one();
+  if (on_change_) on_change_();
   if (post) post([self = shared_from_this()] { self->deliver(); });
 }
 

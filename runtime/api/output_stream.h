@@ -10,13 +10,14 @@
 // while max_waiting rows wait here, and nothing but its strand does. Instead of by next(), rows may
 // be had by `on_value`, called on the session's callback thread before the run's own callback.
 //
-// A stream is for one run at a time. Closed early, it lets the loop go on without it.
+// A stream is for one run at a time; a second one is refused. Closed early, it lets the loop go on without it.
 //
 // Errors: next() has no value once the run has ended and all its rows are taken; status() is how
 // the run ended, and of a run that was refused why. Threads: next() by one at a time, close() and
 // the rest from any. Cost: a copy of each row, and a lock.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -31,17 +32,26 @@ namespace eddy {
 
 class OutputStream : public RowSink, public std::enable_shared_from_this<OutputStream> {
  public:
-  // max_waiting 0 counts as 1.
-  explicit OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value = {});
+  // max_waiting 0 counts as 1. `on_change` is called when a row has come and when the run has
+  // ended, by the thread that brings it, so it must be quick: what wakes an event loop that then
+  // calls next_for().
+  explicit OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value = {},
+                        std::function<void()> on_change = {});
 
   // Waits for the next row; none: there will be no more.
   std::optional<Tensor> next();
+  // Waits for so long at most. None: it has not come yet or, where is_over, there will be no more.
+  std::optional<Tensor> next_for(std::chrono::nanoseconds timeout, bool& is_over);
   // No more rows are wanted; those that wait are dropped.
   void close();
   // Of the run; ok while it goes on.
   Status status() const;
 
   // --- for sessions ---
+  // For one run, until its end(). False: another one has it.
+  bool reserve();
+  // A run that had not reserved it was refused.
+  void refuse(const Status& why);
   void begin(std::function<void(std::function<void()>)> post);
   // Until on_value, if there is one, has had all rows.
   void wait_delivered();
@@ -56,6 +66,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
 
   const size_t max_waiting_;
   const std::function<void(Tensor)> on_value_;
+  const std::function<void()> on_change_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Under the mutex.
@@ -63,6 +74,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   std::deque<Tensor> rows_;
   std::function<void()> waiter_;
   size_t num_posted_ = 0;  // deliveries that are still to come, or under way
+  bool is_reserved_ = false;
   bool is_over_ = false;
   bool is_closed_ = false;
   Status status_;

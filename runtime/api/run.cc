@@ -70,7 +70,7 @@ Status Run::refuse(const RunOptions& options, Status why) {
   timer_.disarm();
   values_.end_streams(why);
   for (const StreamedOutput& each : options.streams) {
-    if (each.stream != nullptr) each.stream->end(why);
+    if (each.stream != nullptr) each.stream->refuse(why);
   }
   followers_ = nullptr;
   status_ = why;

@@ -30,6 +30,10 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
     if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
     Streamed streamed{each.stream, {}, 0};
     EDDY_RETURN_IF_ERROR(find_streamed(each.output, streamed));
+    if (!each.stream->reserve()) {
+      return invalid_argument("the stream of output '" + each.output +
+                              "' takes rows of another output or run; make one for each");
+    }
     streams_.push_back(std::move(streamed));
   }
   return Status::ok();

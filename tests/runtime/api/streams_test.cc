@@ -150,6 +150,39 @@ TEST_P(StreamsTest, AStopReachesALoopThatWaitsForRoomAndTheStreamEndsWithIt) {
   EXPECT_EQ(late->status().code(), StatusCode::kDeadlineExceeded);
 }
 
+TEST_P(StreamsTest, AStreamInUseIsRefusedToASecondRunAndGoesOnForTheFirst) {
+  const auto session = make();
+  const auto rows = stream(1);
+  RunHandle first = session->run_async(trips(5), {}, {.streams = {{"rows", rows}}});
+  RunHandle second = session->run_async(trips(5), {}, {.streams = {{"rows", rows}}});
+  EXPECT_THAT(second.wait().to_string(), HasSubstr("takes rows of another output or run"));
+  EXPECT_EQ(take_all(*rows), counted(5, 1));
+  EXPECT_TRUE(first.wait().is_ok()) << first.wait().to_string();
+  RunHandle both = session->run_async(trips(5), {}, {.streams = {{"rows", rows}, {"twice", rows}}});
+  EXPECT_THAT(both.wait().to_string(), HasSubstr("takes rows of another output or run"));
+  EXPECT_EQ(take_all(*rows), counted(0, 1));
+}
+
+TEST_P(StreamsTest, TheNextRowMayBeWaitedForSoLongAndNewsIsTold) {
+  const auto session = make();
+  std::atomic<int> changes = 0;
+  const auto rows =
+      std::make_shared<OutputStream>(1, std::function<void(Tensor)>(), [&] { ++changes; });
+  bool is_over = true;
+  EXPECT_FALSE(rows->next_for(std::chrono::milliseconds(1), is_over).has_value());
+  EXPECT_FALSE(is_over) << "no run has begun";
+  RunHandle run = session->run_async(trips(3), {}, {.streams = {{"rows", rows}}});
+  std::vector<float> seen;
+  while (!is_over) {
+    if (const auto row = rows->next_for(std::chrono::seconds(1), is_over)) {
+      seen.push_back(row->values<float>()[0]);
+    }
+  }
+  EXPECT_EQ(seen, counted(3, 1));
+  EXPECT_TRUE(run.wait().is_ok());
+  EXPECT_EQ(changes, 4) << "three rows and an end";
+}
+
 TEST_P(StreamsTest, WhatCannotBeStreamedIsRefusedAndItsStreamEnds) {
   auto session = make();
   ASSERT_NE(session, nullptr);
