@@ -69,9 +69,7 @@ struct Lent {
 
 }  // namespace
 
-Result<Tensor> tensor_from_dlpack(DLManagedTensor* managed) {
-  if (managed == nullptr) return invalid_argument("there is no DLPack tensor");
-  const DLTensor& from = managed->dl_tensor;
+Result<Tensor> tensor_of(const DLTensor& from, std::shared_ptr<const void> owner) {
   EDDY_ASSIGN_OR_RETURN(const ElementType element, element_of(from.dtype));
   EDDY_ASSIGN_OR_RETURN(const bool is_on_device, is_on_gpu(from));
   if (from.ndim < 0 || from.ndim > kMaxRank || (from.ndim > 0 && from.shape == nullptr)) {
@@ -90,14 +88,11 @@ Result<Tensor> tensor_from_dlpack(DLManagedTensor* managed) {
   if (from.data == nullptr && *count > 0) {
     return invalid_argument("a DLPack tensor without memory");
   }
-  const std::shared_ptr<const void> owner(managed, [](const DLManagedTensor* tensor) {
-    if (tensor->deleter != nullptr) tensor->deleter(const_cast<DLManagedTensor*>(tensor));
-  });
   void* const data = static_cast<char*>(from.data) + from.byte_offset;
-  return Tensor::adopt({data, dims.data(), dims.rank(), element}, owner, is_on_device);
+  return Tensor::adopt({data, dims.data(), dims.rank(), element}, std::move(owner), is_on_device);
 }
 
-Result<DLManagedTensor*> tensor_to_dlpack(const Tensor& tensor) {
+Result<DLTensor> dl_tensor_of(const Tensor& tensor, std::vector<int64_t>& shape) {
   if (!tensor.is_tensor()) return unsupported("DLPack has tensors only");
   const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& known) {
     return known.element == tensor.element_type();
@@ -108,15 +103,33 @@ Result<DLManagedTensor*> tensor_to_dlpack(const Tensor& tensor) {
   if (tensor.is_on_device()) {
     return unsupported("this tensor came by DLPack; hand on the caller's own");
   }
-  auto lent = std::make_unique<Lent>();
-  lent->tensor = tensor;
-  lent->shape.assign(tensor.dims().begin(), tensor.dims().end());
-  DLTensor& to = lent->managed.dl_tensor;
+  shape.assign(tensor.dims().begin(), tensor.dims().end());
+  DLTensor to = {};
   to.data = tensor.view().data;
   to.device = {kDLCPU, 0};
   to.ndim = tensor.dims().rank();
   to.dtype = {type->code, type->bits, 1};
-  to.shape = lent->shape.data();
+  to.shape = shape.data();
+  return to;
+}
+
+Result<Tensor> tensor_from_dlpack(DLManagedTensor* managed) {
+  if (managed == nullptr) return invalid_argument("there is no DLPack tensor");
+  // The deleter is called once the result holds the tensor, and not before.
+  const std::shared_ptr<DLManagedTensor*> kept(
+      new DLManagedTensor*(nullptr), [](DLManagedTensor** tensor) {
+        if (*tensor != nullptr && (*tensor)->deleter != nullptr) (*tensor)->deleter(*tensor);
+        delete tensor;
+      });
+  Result<Tensor> made = tensor_of(managed->dl_tensor, kept);
+  if (made.is_ok()) *kept = managed;
+  return made;
+}
+
+Result<DLManagedTensor*> tensor_to_dlpack(const Tensor& tensor) {
+  auto lent = std::make_unique<Lent>();
+  lent->tensor = tensor;
+  EDDY_ASSIGN_OR_RETURN(lent->managed.dl_tensor, dl_tensor_of(tensor, lent->shape));
   lent->managed.manager_ctx = lent.get();
   lent->managed.deleter = [](DLManagedTensor* self) {
     delete static_cast<Lent*>(self->manager_ctx);

@@ -26,4 +26,10 @@ Result<Tensor> tensor_from_dlpack(DLManagedTensor* managed);
 // Of a tensor with elements of a fixed size.
 Result<DLManagedTensor*> tensor_to_dlpack(const Tensor& tensor);
 
+// What both forms of DLPack have in common, for a managed struct of another version. `owner` is let
+// go with the last copy of the result, and only kept when that succeeds.
+Result<Tensor> tensor_of(const DLTensor& tensor, std::shared_ptr<const void> owner);
+// Shows `tensor`, whose sizes `shape` has to keep.
+Result<DLTensor> dl_tensor_of(const Tensor& tensor, std::vector<int64_t>& shape);
+
 }  // namespace eddy
