@@ -1,0 +1,168 @@
+#include "runtime/api/c/convert.h"
+
+#include <algorithm>
+
+#include "runtime/api/bound_memory.h"
+
+namespace eddy::c {
+
+Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view) {
+  EDDY_C_TRY(need(given, what));
+  const auto bad = [&](const std::string& reason) {
+    return Refusal(EDDY_INVALID_ARGUMENT, std::string(what) + " " + reason);
+  };
+  if (given->element == EDDY_UNDEFINED || given->element >= kNumElementTypes) {
+    return bad("has the element type " + std::to_string(given->element) + ", which is none");
+  }
+  const auto element = static_cast<ElementType>(given->element);
+  if (element == ElementType::kString) {
+    return bad("is of strings, which have no memory here; make a value by value_from_strings");
+  }
+  if (given->rank < 0 || given->rank > kMaxRank) {
+    return bad("has rank " + std::to_string(given->rank) + "; 0 to " + std::to_string(kMaxRank));
+  }
+  if (given->rank > 0 && given->dims == nullptr) return bad("has a rank, but dims is null");
+  view = {given->data, given->dims, given->rank, element};
+  for (int64_t dim : view.shape()) {
+    if (dim < 0) return bad("has a dimension of " + std::to_string(dim));
+  }
+  if (!Dims(view.shape()).count()) return bad("has more elements than can be counted");
+  if (given->data == nullptr && view.count() > 0) return bad("has elements, but data is null");
+  return {};
+}
+
+Refusal read_type(const eddy_type* given, const char* what, size_t num_symbols, ValueType& type) {
+  eddy_type read;
+  EDDY_C_TRY(read_struct(given, sizeof(eddy_type), what, read));
+  const auto bad = [&](const std::string& reason) {
+    return Refusal(EDDY_INVALID_ARGUMENT, std::string(what) + " " + reason);
+  };
+  if (read.element == EDDY_UNDEFINED || read.element >= kNumElementTypes) {
+    return bad("has the element type " + std::to_string(read.element) + ", which is none");
+  }
+  TensorType tensor(static_cast<ElementType>(read.element));
+  if (read.rank != EDDY_UNRANKED) {
+    if (read.rank < 0 || read.rank > kMaxRank) {
+      return bad("has rank " + std::to_string(read.rank) + "; EDDY_UNRANKED, or 0 to " +
+                 std::to_string(kMaxRank));
+    }
+    tensor.is_ranked = true;
+    for (int32_t axis = 0; axis < read.rank; ++axis) {
+      const int64_t dim = read.dims[axis];
+      if (dim < kUnknownDim && -2 - dim >= static_cast<int64_t>(num_symbols)) {
+        return bad("has the dimension " + std::to_string(dim) +
+                   ", which graph_symbol did not give");
+      }
+      tensor.dims.push_back(dim);
+    }
+  }
+  type = tensor;
+  for (int layer = kMaxWrappers - 1; layer >= 0; --layer) {
+    switch (read.wrappers[layer]) {
+      case 0:
+        if (type.num_wrappers > 0) return bad("has a wrapper inside none");
+        break;
+      case 1:
+        type = ValueType::sequence_of(type);
+        break;
+      case 2:
+        type = ValueType::optional_of(type);
+        break;
+      default:
+        return bad("has the wrapper " + std::to_string(read.wrappers[layer]) + "; 0, 1 or 2");
+    }
+  }
+  return {};
+}
+
+eddy_type as_c(const ValueType& type, bool keeps_symbols) {
+  eddy_type made = {};
+  made.struct_size = sizeof(eddy_type);
+  made.element = static_cast<eddy_element>(type.tensor.element);
+  for (size_t i = 0; i < type.num_wrappers; ++i) {
+    made.wrappers[i] = type.wrappers[i] == Wrapper::kSequence ? 1 : 2;
+  }
+  made.rank = type.tensor.is_ranked ? type.tensor.dims.rank() : EDDY_UNRANKED;
+  for (int axis = 0; axis < made.rank; ++axis) {
+    const int64_t dim = type.tensor.dims[axis];
+    made.dims[axis] = dim < 0 && !keeps_symbols ? EDDY_UNKNOWN_DIM : dim;
+  }
+  return made;
+}
+
+namespace {
+
+Refusal read_attribute(const eddy_attribute& given, AttributeValue& value,
+                       const std::function<Constant(const TensorView&)>& keep) {
+  const std::string what = "attribute '" + std::string(given.name) + "'";
+  const auto list = [&](const void* items) {
+    if (given.count == 0 || items != nullptr) return Refusal();
+    return Refusal(EDDY_INVALID_ARGUMENT, what + " has a count, but its list is null");
+  };
+  switch (given.kind) {
+    case EDDY_ATTRIBUTE_INT:
+      value = given.i;
+      return {};
+    case EDDY_ATTRIBUTE_FLOAT:
+      value = given.f;
+      return {};
+    case EDDY_ATTRIBUTE_STRING:
+      EDDY_C_TRY(need(given.s, (what + "'s text").c_str()));
+      value = std::string(given.s);
+      return {};
+    case EDDY_ATTRIBUTE_INTS:
+      EDDY_C_TRY(list(given.ints));
+      value = std::vector<int64_t>(given.ints, given.ints + given.count);
+      return {};
+    case EDDY_ATTRIBUTE_FLOATS:
+      EDDY_C_TRY(list(given.floats));
+      value = std::vector<float>(given.floats, given.floats + given.count);
+      return {};
+    case EDDY_ATTRIBUTE_STRINGS: {
+      EDDY_C_TRY(list(given.strings));
+      std::vector<std::string> strings;
+      for (size_t i = 0; i < given.count; ++i) {
+        EDDY_C_TRY(need(given.strings[i], (what + "'s text").c_str()));
+        strings.emplace_back(given.strings[i]);
+      }
+      value = std::move(strings);
+      return {};
+    }
+    case EDDY_ATTRIBUTE_TENSOR: {
+      TensorView view;
+      EDDY_C_TRY(read_tensor(given.tensor, what.c_str(), view));
+      value = keep(view);
+      return {};
+    }
+    default:
+      return {EDDY_INVALID_ARGUMENT,
+              what + " has the kind " + std::to_string(given.kind) + ", which is none"};
+  }
+}
+
+}  // namespace
+
+Refusal read_attributes(const eddy_attribute* given, size_t count, Attributes& attributes,
+                        const std::function<Constant(const TensorView&)>& keep) {
+  if (count > 0) EDDY_C_TRY(need(given, "list of attributes"));
+  const char* next = reinterpret_cast<const char*>(given);
+  for (size_t i = 0; i < count; ++i) {
+    // The caller's array, in steps of the caller's structs.
+    const auto* each = reinterpret_cast<const eddy_attribute*>(next);
+    eddy_attribute read;
+    EDDY_C_TRY(read_struct(each, EDDY_C_UPTO(eddy_attribute, tensor), "an attribute", read));
+    next += each->struct_size;
+    EDDY_C_TRY(need(read.name, "name of an attribute"));
+    AttributeValue value;
+    EDDY_C_TRY(read_attribute(read, value, keep));
+    attributes.set(read.name, std::move(value));
+  }
+  return {};
+}
+
+Tensor text_value(const std::string& text) {
+  const int64_t size = static_cast<int64_t>(text.size());
+  return Tensor::copy_of({const_cast<char*>(text.data()), &size, 1, ElementType::kUint8});
+}
+
+}  // namespace eddy::c

@@ -1,0 +1,458 @@
+// eddy.hpp: the C interface for C++17 and later: handles that release themselves, errors as
+// exceptions. Header-only; it adds nothing to the ABI, so any compiler may be on either side.
+//
+//   eddy::Context context({{"threads", "2"}});
+//   eddy::Library library(context);
+//   eddy::Session session = eddy::Session::load(library, "model.onnx");
+//   eddy::Run run(session);
+//   run.bind_input(0, eddy::tensor(x.data(), dims));
+//   run.execute();
+//   eddy::Value y = run.output(0);
+//
+// Errors: every call throws eddy::Error, with the code, the line and the place in the caller's
+// program, but for those that answer by false or nothing. No exception may leave a callback.
+// Threads and lifetimes: those of eddy.h; handles keep alive what they need.
+#ifndef EDDY_EDDY_HPP_
+#define EDDY_EDDY_HPP_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "eddy.h"
+
+namespace eddy {
+// Apart from the names inside the library, where a program links both.
+inline namespace cpp_v1 {
+
+inline const eddy_api& api() {
+  static const eddy_api* const table = eddy_get_api(EDDY_API_VERSION);
+  if (table == nullptr) throw std::runtime_error("this libeddy.so has another API version");
+  return *table;
+}
+
+class Error : public std::runtime_error {
+ public:
+  // Takes the handle over.
+  Error(eddy_code code, eddy_error error)
+      : std::runtime_error(error == nullptr ? api().code_name(code) : api().error_message(error)),
+        code_(code) {
+    eddy_location at = {};
+    at.struct_size = sizeof(at);
+    if (error != nullptr && api().error_location(error, &at) == EDDY_OK) {
+      file_ = at.file;
+      line_ = at.line;
+      column_ = at.column;
+    }
+    if (error != nullptr) api().release(error);
+  }
+  eddy_code code() const { return code_; }
+  const std::string& file() const { return file_; }  // of the caller's program; may be empty
+  uint32_t line() const { return line_; }
+  uint32_t column() const { return column_; }
+
+ private:
+  eddy_code code_;
+  std::string file_;
+  uint32_t line_ = 0;
+  uint32_t column_ = 0;
+};
+
+// Makes the call with a place for its error, and throws that.
+template <typename Call>
+void check(Call call) {
+  eddy_error error = nullptr;
+  const eddy_code code = call(&error);
+  if (code != EDDY_OK) throw Error(code, error);
+}
+
+// One reference of a handle. Copies share the object.
+template <typename T>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T handle) : handle_(handle) {}
+  Handle(const Handle& other) : handle_(other.handle_) {
+    if (handle_ != nullptr) api().retain(handle_);
+  }
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() {
+    if (handle_ != nullptr) api().release(handle_);
+  }
+  T get() const { return handle_; }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ protected:
+  T* out() { return &handle_; }
+
+ private:
+  T handle_ = nullptr;
+};
+
+template <typename T>
+constexpr eddy_element element_of() {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, float>) return EDDY_FLOAT;
+  if constexpr (std::is_same_v<U, double>) return EDDY_DOUBLE;
+  if constexpr (std::is_same_v<U, bool>) return EDDY_BOOL;
+  if constexpr (std::is_same_v<U, int8_t>) return EDDY_INT8;
+  if constexpr (std::is_same_v<U, int16_t>) return EDDY_INT16;
+  if constexpr (std::is_same_v<U, int32_t>) return EDDY_INT32;
+  if constexpr (std::is_same_v<U, int64_t>) return EDDY_INT64;
+  if constexpr (std::is_same_v<U, uint8_t>) return EDDY_UINT8;
+  if constexpr (std::is_same_v<U, uint16_t>) return EDDY_UINT16;
+  if constexpr (std::is_same_v<U, uint32_t>) return EDDY_UINT32;
+  if constexpr (std::is_same_v<U, uint64_t>) return EDDY_UINT64;
+  return EDDY_UNDEFINED;
+}
+
+// Shows the caller's memory and sizes, both of which must stay.
+template <typename T>
+eddy_tensor tensor(T* data, const std::vector<int64_t>& dims) {
+  static_assert(element_of<T>() != EDDY_UNDEFINED, "this type has no element type");
+  eddy_tensor made = {};
+  made.data = const_cast<std::remove_cv_t<T>*>(data);
+  made.dims = dims.data();
+  made.rank = static_cast<int32_t>(dims.size());
+  made.element = element_of<T>();
+  return made;
+}
+
+inline eddy_type type(eddy_element element, const std::vector<int64_t>& dims) {
+  eddy_type made = {};
+  made.struct_size = sizeof(made);
+  made.element = element;
+  made.rank = static_cast<int32_t>(dims.size());
+  for (size_t i = 0; i < dims.size() && i < EDDY_MAX_RANK; ++i) made.dims[i] = dims[i];
+  return made;
+}
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+inline std::vector<eddy_option> as_c(const Options& options) {
+  std::vector<eddy_option> made;
+  for (const auto& [key, value] : options) made.push_back({key.c_str(), value.c_str()});
+  return made;
+}
+
+class Context : public Handle<eddy_context> {
+ public:
+  explicit Context(const Options& options = {}) {
+    const auto given = as_c(options);
+    check([&](auto e) { return api().context_create(given.data(), given.size(), out(), e); });
+  }
+};
+
+class Library : public Handle<eddy_library> {
+ public:
+  explicit Library(const Context& context) {
+    check([&](auto e) { return api().library_create(context.get(), out(), e); });
+  }
+  void add_operator(const eddy_operator& op) {
+    check([&](auto e) { return api().library_add_operator(get(), &op, e); });
+  }
+  void add_host_function(const std::string& name, uint32_t flags, eddy_decide function, void* user,
+                         void (*destroy)(void*) = nullptr) {
+    check([&](auto e) {
+      return api().library_add_host_function(get(), name.c_str(), flags, function, user, destroy,
+                                             e);
+    });
+  }
+};
+
+class Value : public Handle<eddy_value> {
+ public:
+  Value() = default;
+  explicit Value(eddy_value handle) : Handle(handle) {}
+  static Value copy(const eddy_tensor& tensor) {
+    Value made;
+    check([&](auto e) { return api().value_copy(&tensor, made.out(), e); });
+    return made;
+  }
+  // Valid as long as the value.
+  eddy_tensor view() const {
+    eddy_tensor made = {};
+    check([&](auto e) { return api().value_tensor(get(), &made, e); });
+    return made;
+  }
+  template <typename T>
+  std::vector<T> values() const {
+    const eddy_tensor of = view();
+    if (of.element != element_of<T>()) throw std::invalid_argument("elements of another type");
+    size_t count = 1;
+    for (int32_t i = 0; i < of.rank; ++i) count *= static_cast<size_t>(of.dims[i]);
+    const T* const data = static_cast<const T*>(of.data);
+    return std::vector<T>(data, data + count);
+  }
+  std::string text() const {
+    const std::vector<uint8_t> bytes = values<uint8_t>();
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+ private:
+  friend class Run;
+  friend class Rows;
+  friend class Graph;
+};
+
+using ValueId = eddy_value_id;
+
+class Graph : public Handle<eddy_graph> {
+ public:
+  explicit Graph(const Library& library, const std::string& name = "graph") {
+    check([&](auto e) { return api().graph_create(library.get(), name.c_str(), out(), e); });
+  }
+  static Graph import(const Library& library, const std::string& path) {
+    Graph made;
+    check([&](auto e) {
+      return api().graph_import_file(library.get(), path.c_str(), made.out(), e);
+    });
+    return made;
+  }
+
+  ValueId input(const std::string& name, const eddy_type& type) {
+    ValueId made = 0;
+    check([&](auto e) { return api().graph_input(get(), name.c_str(), &type, &made, e); });
+    return made;
+  }
+  void output(const std::string& name, ValueId value) {
+    check([&](auto e) { return api().graph_output(get(), name.c_str(), value, e); });
+  }
+  template <typename T>
+  ValueId constant(const T& number) {
+    const std::vector<int64_t> dims;
+    return constant(tensor(&number, dims));
+  }
+  ValueId constant(const eddy_tensor& of) {
+    ValueId made = 0;
+    check([&](auto e) { return api().graph_constant(get(), &of, nullptr, &made, e); });
+    return made;
+  }
+  // `node` may say more (attributes, domain, location); its operator, inputs and outputs are set.
+  std::vector<ValueId> ops(const std::string& name, const std::vector<ValueId>& inputs,
+                           uint32_t num_outputs, eddy_node node = {}) {
+    std::vector<ValueId> made(num_outputs);
+    node.struct_size = sizeof(node);
+    node.op = name.c_str();
+    node.inputs = inputs.data();
+    node.num_inputs = inputs.size();
+    node.num_outputs = num_outputs;
+    check([&](auto e) { return api().graph_node(get(), &node, made.data(), e); });
+    return made;
+  }
+  ValueId op(const std::string& name, const std::vector<ValueId>& inputs, eddy_node node = {}) {
+    return ops(name, inputs, 1, node)[0];
+  }
+
+  // before(iteration, carried) gives the test and what is forwarded; after(iteration, forwarded)
+  // the next carried values, then `num_rows` rows. Outputs: the forwarded values, then the rows.
+  struct Test {
+    ValueId predicate;
+    std::vector<ValueId> forwarded;
+  };
+  template <typename Before, typename After>
+  std::vector<ValueId> while_loop(const std::vector<ValueId>& initial, Before before, After after,
+                                  eddy_while loop = {}) {
+    loop.struct_size = sizeof(loop);
+    loop.initial = initial.data();
+    loop.num_carried = initial.size();
+    std::vector<ValueId> carried(initial.size() + 1);
+    check([&](auto e) { return api().graph_begin_while(get(), &loop, carried.data(), e); });
+    const Test test = before(carried[0], std::vector<ValueId>(carried.begin() + 1, carried.end()));
+    std::vector<ValueId> forwarded(test.forwarded.size() + 1);
+    check([&](auto e) {
+      return api().graph_begin_after(get(), test.predicate, test.forwarded.data(),
+                                     test.forwarded.size(), forwarded.data(), e);
+    });
+    const std::vector<ValueId> next =
+        after(forwarded[0], std::vector<ValueId>(forwarded.begin() + 1, forwarded.end()));
+    std::vector<ValueId> made(test.forwarded.size() + loop.num_rows);
+    check([&](auto e) {
+      return api().graph_end_while(get(), next.data(), next.size(), made.data(), made.size(), e);
+    });
+    return made;
+  }
+  // Branch 0 is taken where the selector is 0 or false.
+  std::vector<ValueId> case_of(ValueId selector, size_t num_outputs,
+                               const std::vector<std::function<std::vector<ValueId>()>>& branches,
+                               eddy_case choice = no_default()) {
+    choice.struct_size = sizeof(choice);
+    choice.selector = selector;
+    choice.num_branches = static_cast<uint32_t>(branches.size());
+    check([&](auto e) { return api().graph_begin_case(get(), &choice, e); });
+    for (const auto& branch : branches) {
+      check([&](auto e) { return api().graph_begin_branch(get(), e); });
+      const std::vector<ValueId> results = branch();
+      check(
+          [&](auto e) { return api().graph_end_branch(get(), results.data(), results.size(), e); });
+    }
+    std::vector<ValueId> made(num_outputs);
+    check([&](auto e) { return api().graph_end_case(get(), made.data(), made.size(), e); });
+    return made;
+  }
+  static eddy_case no_default() {
+    eddy_case made = {};
+    made.default_branch = -1;
+    return made;
+  }
+
+  void export_to(const std::string& path) const {
+    check([&](auto e) { return api().graph_export_file(get(), path.c_str(), e); });
+  }
+  std::string print() const {
+    Value made;
+    check([&](auto e) { return api().graph_print(get(), made.out(), e); });
+    return made.text();
+  }
+
+ private:
+  Graph() = default;
+};
+
+class Session : public Handle<eddy_session> {
+ public:
+  explicit Session(const Graph& graph, const Options& options = {}) {
+    const auto given = as_c(options);
+    check([&](auto e) {
+      return api().session_create(graph.get(), given.data(), given.size(), out(), e);
+    });
+  }
+  static Session load(const Library& library, const std::string& path,
+                      const Options& options = {}) {
+    const auto given = as_c(options);
+    Session made;
+    check([&](auto e) {
+      return api().session_load(library.get(), path.c_str(), given.data(), given.size(), made.out(),
+                                e);
+    });
+    return made;
+  }
+  size_t find_input(const std::string& name) const {
+    size_t index = 0;
+    check([&](auto e) { return api().session_find_input(get(), name.c_str(), &index, e); });
+    return index;
+  }
+  size_t find_output(const std::string& name) const {
+    size_t index = 0;
+    check([&](auto e) { return api().session_find_output(get(), name.c_str(), &index, e); });
+    return index;
+  }
+  eddy_metrics metrics() const {
+    eddy_metrics made = {};
+    made.struct_size = sizeof(made);
+    check([&](auto e) { return api().session_metrics(get(), &made, e); });
+    return made;
+  }
+
+ private:
+  Session() = default;
+};
+
+class Executor : public Handle<eddy_executor> {
+ public:
+  explicit Executor(int32_t kind) {
+    check([&](auto e) { return api().executor_create(kind, out(), e); });
+  }
+  int fd() const {
+    int made = -1;
+    check([&](auto e) { return api().executor_fd(get(), &made, e); });
+    return made;
+  }
+  size_t run(size_t max = SIZE_MAX) const {
+    size_t count = 0;
+    check([&](auto e) { return api().executor_run(get(), max, &count, e); });
+    return count;
+  }
+};
+
+class Rows : public Handle<eddy_rows> {
+ public:
+  explicit Rows(size_t max_waiting) {
+    check([&](auto e) {
+      return api().rows_create(max_waiting, nullptr, nullptr, nullptr, out(), e);
+    });
+  }
+  // Waits; nothing: there will be no more.
+  std::optional<Value> next() const {
+    Value made;
+    eddy_error error = nullptr;
+    const eddy_code code = api().rows_next(get(), -1, made.out(), &error);
+    if (code == EDDY_END) return std::nullopt;
+    if (code != EDDY_OK) throw Error(code, error);
+    return made;
+  }
+};
+
+class Run : public Handle<eddy_run> {
+ public:
+  explicit Run(const Session& session) {
+    check([&](auto e) { return api().run_create(session.get(), out(), e); });
+  }
+  void bind_input(size_t index, const Value& value) {
+    check([&](auto e) { return api().run_bind_input(get(), index, value.get(), e); });
+  }
+  // Borrows the memory until it is bound anew.
+  void bind_input(size_t index, const eddy_tensor& tensor) {
+    check([&](auto e) { return api().run_bind_input_memory(get(), index, &tensor, e); });
+  }
+  void bind_output(size_t index, const eddy_tensor& tensor) {
+    check([&](auto e) { return api().run_bind_output_memory(get(), index, &tensor, e); });
+  }
+  void stream_output(size_t index, const Rows& rows) {
+    check([&](auto e) { return api().run_stream_output(get(), index, rows.get(), e); });
+  }
+  void execute() {
+    check([&](auto e) { return api().run_execute(get(), nullptr, e); });
+  }
+  void execute(eddy_run_options options) {
+    options.struct_size = sizeof(options);
+    check([&](auto e) { return api().run_execute(get(), &options, e); });
+  }
+  void submit() {
+    check([&](auto e) { return api().run_submit(get(), nullptr, nullptr, nullptr, nullptr, e); });
+  }
+  // `function(eddy_code)` is called once, on the executor.
+  template <typename Function>
+  void submit(const Executor& executor, Function function) {
+    auto kept = std::make_unique<Function>(std::move(function));
+    const eddy_run_callback callback = [](void* user, eddy_run, eddy_code code) {
+      const std::unique_ptr<Function> mine(static_cast<Function*>(user));
+      (*mine)(code);
+    };
+    check([&](auto e) {
+      return api().run_submit(get(), nullptr, executor.get(), callback, kept.get(), e);
+    });
+    kept.release();
+  }
+  void wait() const {
+    check([&](auto e) { return api().run_wait(get(), -1, e); });
+  }
+  // False: it has not ended in time.
+  bool wait_for(int64_t timeout_ns) const {
+    eddy_error error = nullptr;
+    const eddy_code code = api().run_wait(get(), timeout_ns, &error);
+    if (code == EDDY_NOT_DONE) return false;
+    if (code != EDDY_OK) throw Error(code, error);
+    return true;
+  }
+  void cancel() const { api().run_cancel(get(), nullptr); }
+  Value output(size_t index) const {
+    Value made;
+    check([&](auto e) { return api().run_output(get(), index, made.out(), e); });
+    return made;
+  }
+};
+
+}  // namespace cpp_v1
+}  // namespace eddy
+
+#endif  // EDDY_EDDY_HPP_

@@ -1,0 +1,58 @@
+// ExecutorObject: where users' callbacks run: inline, on a thread of its own, or where the caller
+// drains it (its own event loop, woken by a file descriptor).
+//
+// Internal to runtime/api/c. Each posted function is called exactly once: what still waits when an
+// executor goes is called then, by the thread that lets it go. Ownership: runs and streams of rows
+// keep their executor; its queue keeps neither. Threads: any; one function at a time but for
+// inline ones.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "runtime/api/c/event_file.h"
+#include "runtime/api/c/handles.h"
+
+namespace eddy::c {
+
+class ExecutorObject : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kExecutor;
+
+  // Throws std::system_error where the system has no thread or descriptor.
+  explicit ExecutorObject(int32_t kind);
+  ~ExecutorObject() override;
+
+  void post(std::function<void()> function);
+  int32_t kind() const { return kind_; }
+  int fd() const { return file_.fd(); }
+  // Calls at most `max` of what waits; how many.
+  size_t run(size_t max);
+
+ private:
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> waiting;  // under the mutex
+    bool is_ending = false;                     // under the mutex
+  };
+  static void loop(const std::shared_ptr<Queue>& queue);
+
+  const int32_t kind_;
+  EventFile file_;
+  const std::shared_ptr<Queue> queue_;  // the thread's, too
+  std::thread thread_;
+};
+
+// What calls that give no executor use; never null.
+inline void post_to(const std::shared_ptr<ExecutorObject>& executor_or_null,
+                    std::function<void()> function) {
+  if (executor_or_null == nullptr) return function();
+  executor_or_null->post(std::move(function));
+}
+
+}  // namespace eddy::c

@@ -1,0 +1,184 @@
+#include "runtime/api/c/handles.h"
+
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "graph/base/check.h"
+
+namespace eddy::c {
+namespace {
+
+constexpr int kReferenceShift = 20;
+constexpr int kGenerationShift = 40;
+constexpr uint64_t kOneReference = uint64_t{1} << kReferenceShift;
+constexpr uint64_t kCountMask = (uint64_t{1} << 20) - 1;
+constexpr uint64_t kGenerationMask = (uint64_t{1} << 24) - 1;
+
+uint64_t references(uint64_t state) { return state >> kReferenceShift & kCountMask; }
+uint64_t pins(uint64_t state) { return state & kCountMask; }
+uint64_t generation(uint64_t state) { return state >> kGenerationShift; }
+uint64_t generation_of(void* handle) { return reinterpret_cast<uintptr_t>(handle) >> 32; }
+
+thread_local int user_depth = 0;
+// Not inlined: a task that moved to another thread would see the old one's.
+__attribute__((noinline)) int& depth() { return user_depth; }
+
+const char* article(Kind kind) {
+  return kind == Kind::kError || kind == Kind::kExecutor ? "an " : "a ";
+}
+
+Refusal refused(void* handle, Kind wanted) {
+  const std::string name = wanted == Kind::kNone ? "object" : kind_name(wanted);
+  if (handle == nullptr) return {EDDY_INVALID_HANDLE, "the handle of the " + name + " is null"};
+  return {EDDY_INVALID_HANDLE, "the handle of the " + name + " was released, or is none of Eddy's"};
+}
+
+}  // namespace
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::kNone:
+      return "nothing";
+    case Kind::kError:
+      return "error";
+    case Kind::kContext:
+      return "context";
+    case Kind::kLibrary:
+      return "library";
+    case Kind::kGraph:
+      return "graph";
+    case Kind::kSession:
+      return "session";
+    case Kind::kRun:
+      return "run";
+    case Kind::kValue:
+      return "value";
+    case Kind::kRows:
+      return "stream of rows";
+    case Kind::kExecutor:
+      return "executor";
+    case Kind::kPending:
+      return "pending answer";
+  }
+  return "object";
+}
+
+UserCodeScope::UserCodeScope() { ++depth(); }
+UserCodeScope::~UserCodeScope() { --depth(); }
+
+HandleTable& HandleTable::get() {
+  static HandleTable* const table = new HandleTable;  // for programs that release at exit
+  return *table;
+}
+
+HandleTable::Cell* HandleTable::cell_or_null(void* handle) const {
+  const uint64_t number = reinterpret_cast<uintptr_t>(handle) & 0xffffffffu;
+  if (number == 0 || (number - 1) / kChunk >= kMaxChunks) return nullptr;
+  Chunk* const chunk = chunks_[(number - 1) / kChunk].load(std::memory_order_acquire);
+  return chunk == nullptr ? nullptr : &(*chunk)[(number - 1) % kChunk];
+}
+
+HandleTable::Cell& HandleTable::take_free_cell() {
+  const std::lock_guard lock(mutex_);
+  if (!free_.empty()) {
+    const uint32_t number = free_.back();
+    free_.pop_back();
+    return (*chunks_[number / kChunk].load(std::memory_order_relaxed))[number % kChunk];
+  }
+  if (num_cells_ / kChunk >= kMaxChunks) throw std::bad_alloc();
+  const uint32_t number = num_cells_;
+  if (number % kChunk == 0) {
+    free_.reserve(number + kChunk);  // so that end() allocates nothing
+    chunks_[number / kChunk].store(new Chunk, std::memory_order_release);
+  }
+  ++num_cells_;
+  Cell& cell = (*chunks_[number / kChunk].load(std::memory_order_relaxed))[number % kChunk];
+  cell.number = number;
+  return cell;
+}
+
+void* HandleTable::add(Kind kind, std::shared_ptr<Object> object) {
+  EDDY_CHECK(object != nullptr && kind != Kind::kNone) << "a handle of nothing";
+  Cell& cell = take_free_cell();
+  const uint64_t age = generation(cell.state.load(std::memory_order_relaxed));
+  cell.kind = kind;
+  cell.object = std::move(object);
+  cell.state.store(age << kGenerationShift | kOneReference, std::memory_order_release);
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(age << 32 | (cell.number + 1)));
+}
+
+HandleTable::Cell* HandleTable::pin(void* handle, Kind kind, Refusal& why) {
+  Cell* const cell = cell_or_null(handle);
+  uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_relaxed);
+  do {
+    if (references(state) == 0 || generation(state) != generation_of(handle)) {
+      why = refused(handle, kind);
+      return nullptr;
+    }
+    EDDY_CHECK(pins(state) < kCountMask) << "a million calls on one object";
+  } while (!cell->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire,
+                                              std::memory_order_relaxed));
+  if (cell->kind == kind) [[likely]]
+    return cell;
+  why = {EDDY_INVALID_HANDLE, std::string("the handle is that of ") + article(cell->kind) +
+                                  kind_name(cell->kind) + ", not of " + article(kind) +
+                                  kind_name(kind)};
+  unpin(*cell);
+  return nullptr;
+}
+
+void HandleTable::unpin(Cell& cell) {
+  const uint64_t state = cell.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (references(state) == 0 && pins(state) == 0) end(cell, generation(state));
+}
+
+Refusal HandleTable::retain(void* handle) {
+  Cell* const cell = cell_or_null(handle);
+  uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_relaxed);
+  do {
+    if (references(state) == 0 || generation(state) != generation_of(handle)) {
+      return refused(handle, Kind::kNone);
+    }
+    if (references(state) == kCountMask) {
+      return {EDDY_RESOURCE_EXHAUSTED, "an object has at most 1048575 references"};
+    }
+  } while (
+      !cell->state.compare_exchange_weak(state, state + kOneReference, std::memory_order_relaxed));
+  return {};
+}
+
+Refusal HandleTable::release(void* handle) {
+  Cell* const cell = cell_or_null(handle);
+  uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_relaxed);
+  do {
+    if (references(state) == 0 || generation(state) != generation_of(handle)) {
+      return refused(handle, Kind::kNone);
+    }
+  } while (!cell->state.compare_exchange_weak(
+      state, state - kOneReference, std::memory_order_acq_rel, std::memory_order_relaxed));
+  state -= kOneReference;
+  if (references(state) == 0 && pins(state) == 0) end(*cell, generation(state));
+  return {};
+}
+
+void HandleTable::end(Cell& cell, uint64_t age) {
+  std::shared_ptr<Object> object = std::move(cell.object);
+  cell.object.reset();
+  const uint64_t next = (age + 1) & kGenerationMask;
+  cell.state.store(next << kGenerationShift, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(cell.number);
+  }
+  if (depth() == 0) return;
+  try {
+    auto* const last = new std::shared_ptr<Object>(std::move(object));
+    // Where the system has no thread it is left alone: to wait here could never end.
+    std::thread([last] { delete last; }).detach();
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace eddy::c

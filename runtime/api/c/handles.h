@@ -1,0 +1,117 @@
+// HandleTable: the objects behind the handles of the C interface.
+//
+// A handle is no address but the number of a cell and how often that cell was used before, so any
+// bits at all may be asked about: a null, released, foreign or wrong handle is refused, and nothing
+// is read through it. A cell counts references (its handle's holders) and pins (calls that are
+// inside). An object goes with the last of both, so a release beside a call is safe.
+//
+//   state: | generation 24 | references 20 | pins 20 |   one atomic word
+//
+// The one process-wide thing of the interface; cells are reused, their memory is kept.
+// Internal to runtime/api/c. Threads: any; pin() acquires what add() has released. Cost: two locked
+// instructions a call, one lock for each object made and gone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/api/c/refusal.h"
+
+namespace eddy::c {
+
+enum class Kind : uint8_t {
+  kNone,
+  kError,
+  kContext,
+  kLibrary,
+  kGraph,
+  kSession,
+  kRun,
+  kValue,
+  kRows,
+  kExecutor,
+  kPending,
+};
+const char* kind_name(Kind kind);
+
+class Object {
+ public:
+  virtual ~Object() = default;
+};
+
+class HandleTable {
+ public:
+  static HandleTable& get();
+
+  // One reference to the object. Throws std::bad_alloc.
+  void* add(Kind kind, std::shared_ptr<Object> object);
+  Refusal retain(void* handle);
+  Refusal release(void* handle);
+
+  struct Cell {
+    std::atomic<uint64_t> state{0};
+    Kind kind = Kind::kNone;
+    uint32_t number = 0;
+    std::shared_ptr<Object> object;
+  };
+  // The handle's cell, pinned; null where it is refused, with the reason.
+  Cell* pin(void* handle, Kind kind, Refusal& why);
+  void unpin(Cell& cell);
+
+ private:
+  static constexpr uint32_t kChunk = 1024;
+  static constexpr uint32_t kMaxChunks = 1u << 16;
+  using Chunk = std::array<Cell, kChunk>;
+
+  HandleTable() = default;
+  Cell* cell_or_null(void* handle) const;
+  Cell& take_free_cell();
+  void end(Cell& cell, uint64_t generation);
+
+  std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};
+  std::mutex mutex_;
+  std::vector<uint32_t> free_;  // under the mutex
+  uint32_t num_cells_ = 0;      // under the mutex
+};
+
+// An object for the time of a call.
+template <typename T>
+class Pin {
+ public:
+  Pin(void* handle, Refusal& why) : cell_(HandleTable::get().pin(handle, T::kKind, why)) {}
+  ~Pin() {
+    if (cell_ != nullptr) HandleTable::get().unpin(*cell_);
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  explicit operator bool() const { return cell_ != nullptr; }
+  T& operator*() const { return static_cast<T&>(*cell_->object); }
+  T* operator->() const { return &**this; }
+  // For what keeps the object alive beyond the call.
+  std::shared_ptr<T> share() const { return std::static_pointer_cast<T>(cell_->object); }
+
+ private:
+  HandleTable::Cell* const cell_;
+};
+
+template <typename Handle, typename T>
+Handle make_handle(std::shared_ptr<T> object) {
+  return static_cast<Handle>(HandleTable::get().add(T::kKind, std::move(object)));
+}
+
+// While a function of the user's runs that Eddy waits for (a kernel, a host function): what goes
+// then goes on another thread, because a session may not wait there for its runs.
+class UserCodeScope {
+ public:
+  UserCodeScope();
+  ~UserCodeScope();
+  UserCodeScope(const UserCodeScope&) = delete;
+  UserCodeScope& operator=(const UserCodeScope&) = delete;
+};
+
+}  // namespace eddy::c

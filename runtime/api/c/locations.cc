@@ -1,0 +1,74 @@
+#include "runtime/api/c/locations.h"
+
+#include <charconv>
+
+#include "runtime/api/c/convert.h"
+
+namespace eddy::c {
+
+std::vector<PathPart> split_path(std::string_view path) {
+  std::vector<PathPart> parts;
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    std::string_view name = path.substr(0, end);
+    PathPart part;
+    const size_t bracket = name.rfind('[');
+    if (bracket != std::string_view::npos && name.back() == ']') {
+      const char* const last = name.data() + name.size() - 1;
+      const auto [stop, error] = std::from_chars(name.data() + bracket + 1, last, part.iteration);
+      if (error == std::errc() && stop == last) {
+        name = name.substr(0, bracket);
+      } else {
+        part.iteration = -1;
+      }
+    }
+    part.name = name;
+    parts.push_back(std::move(part));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+Refusal read_location(const eddy_location* given, std::optional<Location>& location) {
+  if (given == nullptr) return {};
+  eddy_location read;
+  EDDY_C_TRY(read_struct(given, EDDY_C_UPTO(eddy_location, line), "a location", read));
+  const auto text = [](const char* from) { return from == nullptr ? "" : one_line(from); };
+  location = Location{text(read.file), read.line, read.column, text(read.text)};
+  return {};
+}
+
+const Location* Locations::at_or_null(const std::vector<PathPart>& parts, size_t count) const {
+  std::string path;
+  for (size_t i = 0; i < count; ++i) path += (i == 0 ? "" : "/") + parts[i].name;
+  const auto it = by_path_.find(path);
+  return it == by_path_.end() ? nullptr : &it->second;
+}
+
+const Location* Locations::find_or_null(const std::vector<PathPart>& parts) const {
+  for (size_t count = parts.size(); count > 0; --count) {
+    const Location* const found = at_or_null(parts, count);
+    if (found != nullptr && !found->file.empty()) return found;
+  }
+  return nullptr;
+}
+
+std::string Locations::line(const std::vector<PathPart>& parts, const std::string& reason) const {
+  std::string line;
+  if (const Location* at = find_or_null(parts)) {
+    line = at->file + ":" + std::to_string(at->line) + ":";
+    if (at->column > 0) line += std::to_string(at->column) + ":";
+    line += " ";
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].iteration < 0) continue;
+    const Location* const loop = at_or_null(parts, i + 1);
+    const std::string& name = loop == nullptr || loop->text.empty() ? parts[i].name : loop->text;
+    line += "in iteration " + std::to_string(parts[i].iteration) + " of '" + name + "'";
+    line += i + 1 < parts.size() ? ": " : "";
+  }
+  if (!parts.empty() && parts.back().iteration < 0) line += parts.back().name;
+  return line + (parts.empty() ? "" : ": ") + reason;
+}
+
+}  // namespace eddy::c

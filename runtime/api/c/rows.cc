@@ -1,0 +1,136 @@
+#include "runtime/api/c/rows.h"
+
+#include <chrono>
+
+#include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/convert.h"
+#include "runtime/api/c/errors.h"
+#include "runtime/api/c/value.h"
+
+namespace eddy::c {
+
+std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
+                                             std::shared_ptr<ExecutorObject> executor_or_null,
+                                             eddy_row_callback callback, void* user) {
+  auto rows = std::make_shared<RowsObject>();
+  const std::weak_ptr<RowsObject> weak = rows;
+  const bool is_inline =
+      executor_or_null == nullptr || executor_or_null->kind() == EDDY_EXECUTOR_INLINE;
+  std::function<void(Tensor)> on_value;
+  if (callback != nullptr && is_inline) {
+    on_value = [weak](Tensor row) {
+      if (const auto self = weak.lock()) self->call(std::move(row));
+    };
+  }
+  rows->executor_or_null_ = std::move(executor_or_null);
+  rows->callback_ = callback;
+  rows->user_ = user;
+  rows->stream_ = std::make_shared<OutputStream>(max_waiting, std::move(on_value), [weak] {
+    if (const auto self = weak.lock()) self->on_change();
+  });
+  return rows;
+}
+
+void RowsObject::on_change() {
+  if (callback_ == nullptr) {
+    if (has_file_.load(std::memory_order_acquire)) file_.set();
+    return;
+  }
+  if (executor_or_null_ == nullptr || executor_or_null_->kind() == EDDY_EXECUTOR_INLINE) return;
+  executor_or_null_->post([self = shared_from_this()] {
+    bool is_over = false;
+    if (auto row = self->stream_->next_for({}, is_over)) self->call(std::move(*row));
+  });
+}
+
+void RowsObject::call(Tensor row) const {
+  callback_(user_, make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(row))));
+}
+
+Refusal RowsObject::next(int64_t timeout_ns, eddy_value* value) {
+  bool is_over = false;
+  // Cleared before it is looked, so that what comes meanwhile sets it again.
+  const bool has_file = has_file_.load(std::memory_order_acquire);
+  if (has_file) file_.clear();
+  std::optional<Tensor> row;
+  if (timeout_ns < 0) {
+    row = stream_->next();
+    is_over = !row;
+  } else {
+    row = stream_->next_for(std::chrono::nanoseconds(timeout_ns), is_over);
+  }
+  if (has_file && (row || is_over)) file_.set();
+  if (!row) return {is_over ? EDDY_END : EDDY_NOT_DONE, ""};
+  *value = make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(*row)));
+  return {};
+}
+
+int RowsObject::fd() {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) {
+    file_.open();
+    file_.set();  // what has come before is looked for once
+    has_file_.store(true, std::memory_order_release);
+  }
+  return file_.fd();
+}
+
+void RowsObject::close() {
+  stream_->close();
+  on_change();
+}
+
+namespace {
+
+// An executor that a call may leave out.
+Refusal share_executor(eddy_executor executor, std::shared_ptr<ExecutorObject>& shared) {
+  if (executor == nullptr) return {};
+  Refusal why;
+  const Pin<ExecutorObject> pin(executor, why);
+  if (pin) shared = pin.share();
+  return why;
+}
+
+}  // namespace
+
+eddy_code rows_create(size_t max_waiting, eddy_executor executor, eddy_row_callback callback,
+                      void* user, eddy_rows* rows, eddy_error* error) {
+  return enter(error, [&]() -> Refusal {
+    EDDY_C_TRY(need(rows, "place for the stream of rows"));
+    std::shared_ptr<ExecutorObject> shared;
+    EDDY_C_TRY(share_executor(executor, shared));
+    *rows =
+        make_handle<eddy_rows>(RowsObject::make(max_waiting, std::move(shared), callback, user));
+    return {};
+  });
+}
+
+eddy_code rows_next(eddy_rows rows, int64_t timeout_ns, eddy_value* value, eddy_error* error) {
+  return enter_with<RowsObject>(rows, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(value, "place for the value"));
+    if (r->has_callback()) {
+      return {EDDY_INVALID_STATE, "these rows go to a callback; make a stream without one"};
+    }
+    return r->next(timeout_ns, value);
+  });
+}
+
+eddy_code rows_fd(eddy_rows rows, int* fd, eddy_error* error) {
+  return enter_with<RowsObject>(rows, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(fd, "place for the descriptor"));
+    if (r->has_callback()) {
+      return {EDDY_INVALID_STATE, "these rows go to a callback; make a stream without one"};
+    }
+    *fd = r->fd();
+    return {};
+  });
+}
+
+eddy_code rows_close(eddy_rows rows, eddy_error* error) {
+  return enter_with<RowsObject>(rows, error, [&](const auto& r) -> Refusal {
+    r->close();
+    return {};
+  });
+}
+
+}  // namespace eddy::c

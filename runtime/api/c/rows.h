@@ -1,0 +1,42 @@
+// RowsObject: the rows of an output while its loop runs, for a caller's event loop or executor.
+//
+// Internal to runtime/api/c. Rows wait in the OutputStream until they are taken, so its bound holds
+// whoever takes them: rows_next(), or an executor's task for each row. Ownership: runs keep it.
+#pragma once
+
+#include <memory>
+
+#include "runtime/api/c/event_file.h"
+#include "runtime/api/c/executor.h"
+#include "runtime/api/output_stream.h"
+
+namespace eddy::c {
+
+class RowsObject : public Object, public std::enable_shared_from_this<RowsObject> {
+ public:
+  static constexpr Kind kKind = Kind::kRows;
+
+  static std::shared_ptr<RowsObject> make(size_t max_waiting,
+                                          std::shared_ptr<ExecutorObject> executor_or_null,
+                                          eddy_row_callback callback, void* user);
+
+  const std::shared_ptr<OutputStream>& stream() const { return stream_; }
+  bool has_callback() const { return callback_ != nullptr; }
+  Refusal next(int64_t timeout_ns, eddy_value* value);
+  int fd();
+  void close();
+
+ private:
+  void on_change();
+  void call(Tensor row) const;
+
+  std::shared_ptr<OutputStream> stream_;
+  std::shared_ptr<ExecutorObject> executor_or_null_;
+  eddy_row_callback callback_ = nullptr;
+  void* user_ = nullptr;
+  std::mutex mutex_;
+  EventFile file_;  // opened under the mutex
+  std::atomic<bool> has_file_{false};
+};
+
+}  // namespace eddy::c

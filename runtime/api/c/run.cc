@@ -1,0 +1,276 @@
+#include "runtime/api/c/run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/convert.h"
+#include "runtime/api/c/value.h"
+
+namespace eddy::c {
+
+Refusal RunObject::bind_input(size_t index, Tensor value) {
+  if (index >= inputs_.size()) return call_->bind_input(index, value);  // which says so
+  // What was bound stays until the new one is.
+  EDDY_C_TRY(call_->bind_input(index, value));
+  inputs_[index] = std::move(value);
+  return call_->bind_input(index, inputs_[index]);
+}
+
+Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null) {
+  const size_t count = session().outputs().size();
+  if (index >= count) {
+    return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
+                                       "; the graph has " + std::to_string(count)};
+  }
+  std::erase_if(rows_, [&](const auto& each) { return each.first == index; });
+  if (rows_or_null != nullptr) rows_.emplace_back(index, std::move(rows_or_null));
+  return {};
+}
+
+Refusal RunObject::read_options(const eddy_run_options* given, RunOptions& options) const {
+  EDDY_C_TRY(read_run_options(given, options));
+  for (const auto& [index, rows] : rows_) {
+    options.streams.push_back({session().outputs()[index].name, rows->stream()});
+  }
+  return {};
+}
+
+Refusal RunObject::execute(const eddy_run_options* given) {
+  RunOptions options;
+  EDDY_C_TRY(read_options(given, options));
+  settle();
+  const Status status = call_->run(options);
+  session_->count(static_cast<eddy_code>(status.code()));
+  return status;
+}
+
+Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
+                          const eddy_run_options* given, Ending ending) {
+  RunOptions options;
+  EDDY_C_TRY(run->read_options(given, options));
+  run->settle();
+  bool calls_back = ending.callback_or_null != nullptr;
+  uint64_t submission = 0;
+  {
+    const std::lock_guard lock(run->mutex_);
+    calls_back |= run->file_.is_open();
+    submission = run->submission_ + 1;
+  }
+  if (!calls_back) {
+    EDDY_C_TRY(run->call_->submit(options));
+    run->is_counted_.store(false, std::memory_order_relaxed);
+    return {};
+  }
+  if (!run->call_->is_done()) return run->call_->submit(options);  // which refuses it
+  EDDY_C_TRY(HandleTable::get().retain(handle));
+  {
+    const std::lock_guard lock(run->mutex_);
+    run->submission_ = submission;
+    run->is_counted_.store(false, std::memory_order_relaxed);
+    if (run->file_.is_open()) run->file_.clear();
+  }
+  const Status status = run->call_->submit(
+      options, [run, handle, submission, ending = std::move(ending)](const Status& result) {
+        run->ended(handle, submission, result, ending);
+      });
+  if (status.is_ok()) return {};
+  run->is_counted_.store(true, std::memory_order_relaxed);
+  [[maybe_unused]] const Refusal given_back = HandleTable::get().release(handle);
+  return status;
+}
+
+void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status,
+                      const Ending& ending) {
+  const auto code = static_cast<eddy_code>(status.code());
+  {
+    // A thread that waited may have submitted the next run already.
+    const std::lock_guard lock(mutex_);
+    if (submission == submission_) {
+      count(code);
+      if (file_.is_open()) file_.set();
+    }
+  }
+  post_to(ending.executor_or_null,
+          [handle, code, callback = ending.callback_or_null, user = ending.user] {
+            if (callback != nullptr) callback(user, handle, code);
+            [[maybe_unused]] const Refusal gone = HandleTable::get().release(handle);
+          });
+}
+
+Refusal RunObject::result() {
+  const Status status = call_->wait();
+  if (call_->is_done()) count(static_cast<eddy_code>(status.code()));
+  return status;
+}
+
+Refusal RunObject::fd(int* fd) {
+  const std::lock_guard lock(mutex_);
+  if (!file_.is_open()) {
+    if (!call_->is_done()) {
+      return {EDDY_INVALID_STATE, "ask for the descriptor before the run is submitted"};
+    }
+    file_.open();
+  }
+  *fd = file_.fd();
+  return {};
+}
+
+namespace {
+
+// With the run to itself.
+template <typename Body>
+eddy_code with_run(eddy_run handle, eddy_error* error, Body body) {
+  return enter_with<RunObject>(handle, error, [&](const Pin<RunObject>& run) -> Refusal {
+    Refusal why;
+    const BusyFlag::Lock lock(run->busy, "run", why);
+    if (!why.is_ok()) [[unlikely]]
+      return why;
+    return body(run);
+  });
+}
+
+Refusal check_ended(RunObject& run) {
+  if (run.call().is_done()) return {};
+  return {EDDY_INVALID_STATE, "the run is under way; wait for it first"};
+}
+
+}  // namespace
+
+eddy_code run_create(eddy_session session, eddy_run* run, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    EDDY_C_TRY(need(run, "place for the run"));
+    EDDY_C_ASSIGN(std::unique_ptr<Call> call, s->session->prepare());
+    *run = make_handle<eddy_run>(std::make_shared<RunObject>(s.share(), std::move(call)));
+    return {};
+  });
+}
+
+eddy_code run_bind_input(eddy_run run, size_t index, eddy_value value, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    Refusal why;
+    const Pin<ValueObject> given(value, why);
+    if (!given) return why;
+    return r->bind_input(index, given->tensor);
+  });
+}
+
+eddy_code run_bind_input_memory(eddy_run run, size_t index, const eddy_tensor* tensor,
+                                eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    TensorView view;
+    EDDY_C_TRY(read_tensor(tensor, "the input", view));
+    return r->bind_input(index, Tensor::borrow(view));
+  });
+}
+
+eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* tensor,
+                                 eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    TensorView view;
+    EDDY_C_TRY(read_tensor(tensor, "the output", view));
+    return r->call().bind_output(index, view);
+  });
+}
+
+eddy_code run_stream_output(eddy_run run, size_t index, eddy_rows rows, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(check_ended(*r));
+    if (rows == nullptr) return r->stream_output(index, nullptr);
+    Refusal why;
+    const Pin<RowsObject> given(rows, why);
+    if (!given) return why;
+    return r->stream_output(index, given.share());
+  });
+}
+
+eddy_code run_execute(eddy_run run, const eddy_run_options* options, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) { return r->execute(options); });
+}
+
+eddy_code run_submit(eddy_run run, const eddy_run_options* options, eddy_executor executor,
+                     eddy_run_callback callback, void* user, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    RunObject::Ending ending{nullptr, callback, user};
+    if (executor != nullptr) {
+      Refusal why;
+      const Pin<ExecutorObject> given(executor, why);
+      if (!given) return why;
+      ending.executor_or_null = given.share();
+    }
+    return RunObject::submit(r.share(), run, options, std::move(ending));
+  });
+}
+
+eddy_code run_wait(eddy_run run, int64_t timeout_ns, eddy_error* error) {
+  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
+    const bool has_limit = timeout_ns >= 0;
+    if (has_limit && !r->call().wait_for(std::chrono::nanoseconds(timeout_ns))) {
+      return {EDDY_NOT_DONE, ""};
+    }
+    return r->result();
+  });
+}
+
+eddy_code run_poll(eddy_run run, eddy_error* error) {
+  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
+    if (!r->call().is_done()) return {EDDY_NOT_DONE, ""};
+    return r->result();
+  });
+}
+
+eddy_code run_fd(eddy_run run, int* fd, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(fd, "place for the descriptor"));
+    return r->fd(fd);
+  });
+}
+
+eddy_code run_cancel(eddy_run run, eddy_error* error) {
+  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
+    r->call().cancel();
+    return {};
+  });
+}
+
+namespace {
+
+// That the last run has made output `index`.
+Refusal check_output(RunObject& run, size_t index) {
+  const size_t count = run.session().outputs().size();
+  if (index >= count) {
+    return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
+                                       "; the graph has " + std::to_string(count)};
+  }
+  EDDY_C_TRY(check_ended(run));
+  const Refusal last = run.result();
+  if (last.is_ok()) return {};
+  return {EDDY_INVALID_STATE, "there are no outputs: " + last.reason()};
+}
+
+}  // namespace
+
+eddy_code run_output(eddy_run run, size_t index, eddy_value* value, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(value, "place for the value"));
+    EDDY_C_TRY(check_output(*r, index));
+    *value = make_handle<eddy_value>(std::make_shared<ValueObject>(r->call().value(index)));
+    return {};
+  });
+}
+
+eddy_code run_output_memory(eddy_run run, size_t index, eddy_tensor* tensor, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(tensor, "place for the tensor"));
+    EDDY_C_TRY(check_output(*r, index));
+    const TensorView view = r->call().output(index);
+    if (view.is_omitted() || view.element == ElementType::kString) {
+      return {EDDY_UNSUPPORTED, "output " + std::to_string(index) +
+                                    " is no tensor of fixed-size elements; take it by run_output"};
+    }
+    *tensor = as_c(view);
+    return {};
+  });
+}
+
+}  // namespace eddy::c

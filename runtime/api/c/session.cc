@@ -1,0 +1,321 @@
+#include "runtime/api/c/session.h"
+
+#include <algorithm>
+
+#include "graph/compile/plan_drawing.h"
+#include "graph/compile/plan_text.h"
+#include "graph/ir/symbols.h"
+#include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/convert.h"
+#include "runtime/api/c/errors.h"
+#include "runtime/api/c/graph.h"
+#include "runtime/api/c/options.h"
+#include "runtime/api/c/value.h"
+
+namespace eddy::c {
+
+eddy_metrics SessionObject::metrics() const {
+  const auto read = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  const MemoryStatistics memory = session->memory();
+  eddy_metrics made = {};
+  made.runs_succeeded = read(succeeded);
+  made.runs_failed = read(failed);
+  made.runs_cancelled = read(cancelled);
+  made.runs_late = read(late);
+  made.memory_bytes = memory.used_bytes;
+  made.memory_peak_bytes = memory.peak_bytes;
+  made.plan_ns = session->plan_ns();
+  return made;
+}
+
+Refusal read_run_options(const eddy_run_options* given, RunOptions& options) {
+  if (given == nullptr) return {};
+  eddy_run_options read;
+  EDDY_C_TRY(
+      read_struct(given, EDDY_C_UPTO(eddy_run_options, timeout_ns), "the run's options", read));
+  if (read.timeout_ns < 0) {
+    return {EDDY_INVALID_ARGUMENT,
+            "timeout_ns is " + std::to_string(read.timeout_ns) + "; 0 is none"};
+  }
+  if (read.priority < -1 || read.priority > 1) {
+    return {EDDY_INVALID_ARGUMENT,
+            "priority is " + std::to_string(read.priority) + "; give -1, 0 or 1"};
+  }
+  if (read.timeout_ns > 0) options.timeout = std::chrono::nanoseconds(read.timeout_ns);
+  options.priority = static_cast<Priority>(read.priority + 1);
+  return {};
+}
+
+namespace {
+
+// A size for a dimension that the graph does not have is a slip of the pen.
+Refusal check_dims(const Graph& graph, const SessionOptions& options) {
+  if (options.dims.empty()) return {};
+  const std::set<std::string> names = symbolic_dims(graph);
+  for (const auto& [name, size] : options.dims) {
+    if (names.contains(name)) continue;
+    std::string all;
+    for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+    return {EDDY_INVALID_ARGUMENT,
+            "option 'dim." + name + "': the graph has no symbolic dimension of that name; it has " +
+                (all.empty() ? "none" : all)};
+  }
+  return {};
+}
+
+Refusal make_session(const std::shared_ptr<LibraryObject>& library, Graph graph,
+                     std::shared_ptr<const Locations> locations, const eddy_option* given,
+                     size_t count, eddy_session* session) {
+  EDDY_C_TRY(need(session, "place for the session"));
+  SessionOptions options;
+  options.threads = library->context->threads;
+  const std::shared_ptr<ContextObject> context = library->context;
+  options.log = [context](std::string_view line) { context->log(line); };
+  EDDY_C_TRY(read_session_options(given, count, options));
+  EDDY_C_TRY(check_dims(graph, options));
+  auto made = std::make_shared<SessionObject>();
+  made->library = library;
+  made->locations = std::move(locations);
+  EDDY_C_ASSIGN(made->session, Session::create(library->use(), std::move(graph), options));
+  *session = make_handle<eddy_session>(std::move(made));
+  return {};
+}
+
+// The place of a name among a session's inputs or outputs.
+Refusal find_name(const std::vector<ValueDescription>& all, const char* what, const char* name,
+                  size_t* index) {
+  EDDY_C_TRY(need(name, "name"));
+  EDDY_C_TRY(need(index, "place for the index"));
+  std::string names;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].name == name) {
+      *index = i;
+      return {};
+    }
+    if (i < 8) names += (i == 0 ? "" : ", ") + all[i].name;
+  }
+  return {EDDY_NOT_FOUND, std::string("there is no ") + what + " '" + name + "'; there are " +
+                              std::to_string(all.size()) + (all.empty() ? "" : ": ") + names};
+}
+
+Refusal describe(const std::vector<ValueDescription>& all, const char* what, size_t index,
+                 const char** name, eddy_type* type) {
+  if (index >= all.size()) {
+    return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + " " +
+                                       std::to_string(index) + "; there are " +
+                                       std::to_string(all.size())};
+  }
+  if (type != nullptr) EDDY_C_TRY(write_struct(as_c(all[index].type, false), "the type", type));
+  if (name != nullptr) *name = all[index].name.c_str();
+  return {};
+}
+
+Refusal count_of(const std::vector<ValueDescription>& all, size_t* count) {
+  EDDY_C_TRY(need(count, "place for the count"));
+  *count = all.size();
+  return {};
+}
+
+}  // namespace
+
+eddy_code session_create(eddy_graph graph, const eddy_option* options, size_t num_options,
+                         eddy_session* session, eddy_error* error) {
+  return enter_with<GraphObject>(graph, error, [&](const auto& g) -> Refusal {
+    Refusal why;
+    const BusyFlag::Lock lock(g->busy, "graph", why);
+    EDDY_C_TRY(std::move(why));
+    EDDY_C_TRY(g->finish());
+    return make_session(g->library, g->finished->copy(), g->locations, options, num_options,
+                        session);
+  });
+}
+
+eddy_code session_load(eddy_library library, const char* path, const eddy_option* options,
+                       size_t num_options, eddy_session* session, eddy_error* error) {
+  eddy_graph graph = nullptr;
+  eddy_code code = graph_import_file(library, path, &graph, error);
+  if (code != EDDY_OK) return code;
+  code = session_create(graph, options, num_options, session, error);
+  release(graph);
+  return code;
+}
+
+eddy_code session_num_inputs(eddy_session session, size_t* count, eddy_error* error) {
+  return enter_with<SessionObject>(
+      session, error, [&](const auto& s) { return count_of(s->session->inputs(), count); });
+}
+eddy_code session_num_outputs(eddy_session session, size_t* count, eddy_error* error) {
+  return enter_with<SessionObject>(
+      session, error, [&](const auto& s) { return count_of(s->session->outputs(), count); });
+}
+eddy_code session_input(eddy_session session, size_t index, const char** name, eddy_type* type,
+                        eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    return describe(s->session->inputs(), "input", index, name, type);
+  });
+}
+eddy_code session_output(eddy_session session, size_t index, const char** name, eddy_type* type,
+                         eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    return describe(s->session->outputs(), "output", index, name, type);
+  });
+}
+eddy_code session_find_input(eddy_session session, const char* name, size_t* index,
+                             eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    return find_name(s->session->inputs(), "input", name, index);
+  });
+}
+eddy_code session_find_output(eddy_session session, const char* name, size_t* index,
+                              eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    return find_name(s->session->outputs(), "output", name, index);
+  });
+}
+
+namespace {
+
+Refusal read_inputs(const char* const* names, const eddy_value* values, size_t count,
+                    NamedTensors& inputs) {
+  if (count > 0) {
+    EDDY_C_TRY(need(names, "list of input names"));
+    EDDY_C_TRY(need(values, "list of inputs"));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    EDDY_C_TRY(need(names[i], "name of an input"));
+    Refusal why;
+    const Pin<ValueObject> value(values[i], why);
+    if (!value) return why;
+    inputs.emplace_back(names[i], value->tensor);
+  }
+  return {};
+}
+
+// Handles of the outputs that are asked for, all or none.
+Refusal give_outputs(const std::vector<size_t>& places, const NamedTensors& made,
+                     eddy_value* outputs) {
+  std::vector<eddy_value> handles;
+  try {
+    handles.reserve(places.size());
+    for (size_t place : places) {
+      handles.push_back(make_handle<eddy_value>(std::make_shared<ValueObject>(made[place].second)));
+    }
+  } catch (...) {
+    for (eddy_value each : handles) release(each);
+    throw;
+  }
+  std::copy(handles.begin(), handles.end(), outputs);
+  return {};
+}
+
+}  // namespace
+
+eddy_code session_run(eddy_session session, const char* const* input_names,
+                      const eddy_value* inputs, size_t num_inputs, const char* const* output_names,
+                      eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
+                      eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    NamedTensors given;
+    EDDY_C_TRY(read_inputs(input_names, inputs, num_inputs, given));
+    if (num_outputs > 0) {
+      EDDY_C_TRY(need(output_names, "list of output names"));
+      EDDY_C_TRY(need(outputs, "place for the outputs"));
+    }
+    std::vector<size_t> places(num_outputs);
+    for (size_t i = 0; i < num_outputs; ++i) {
+      EDDY_C_TRY(find_name(s->session->outputs(), "output", output_names[i], &places[i]));
+    }
+    RunOptions run_options;
+    EDDY_C_TRY(read_run_options(options, run_options));
+    const Result<NamedTensors> made = s->session->run(given, run_options);
+    s->count(static_cast<eddy_code>(made.status().code()));
+    EDDY_C_TRY(made.status());
+    return give_outputs(places, *made, outputs);
+  });
+}
+
+eddy_code session_cancel_all(eddy_session session, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    s->session->cancel_all();
+    return {};
+  });
+}
+eddy_code session_close(eddy_session session, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    s->session->close();
+    return {};
+  });
+}
+eddy_code session_trim(eddy_session session, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    s->session->trim();
+    return {};
+  });
+}
+
+eddy_code session_metrics(eddy_session session, eddy_metrics* metrics, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    return write_struct(s->metrics(), "the metrics", metrics);
+  });
+}
+
+namespace {
+
+// A label's value, as Prometheus' text form has it.
+std::string quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::string metrics_text(const eddy_metrics& m, const std::string& name) {
+  const std::string label = "session=" + quoted(one_line(name));
+  std::string text;
+  const auto head = [&](const char* metric, const char* type, const char* help) {
+    text += std::string("# HELP ") + metric + " " + help + "\n# TYPE " + metric + " " + type + "\n";
+  };
+  const auto row = [&](const std::string& metric, const std::string& more, uint64_t value) {
+    text += metric + "{" + label + more + "} " + std::to_string(value) + "\n";
+  };
+  head("eddy_runs_total", "counter", "Runs that have ended, by how they ended.");
+  row("eddy_runs_total", ",end=\"ok\"", m.runs_succeeded);
+  row("eddy_runs_total", ",end=\"failed\"", m.runs_failed);
+  row("eddy_runs_total", ",end=\"cancelled\"", m.runs_cancelled);
+  row("eddy_runs_total", ",end=\"late\"", m.runs_late);
+  head("eddy_memory_bytes", "gauge", "Bytes of tensors in use.");
+  row("eddy_memory_bytes", "", m.memory_bytes);
+  head("eddy_memory_peak_bytes", "gauge", "The most bytes of tensors that were in use.");
+  row("eddy_memory_peak_bytes", "", m.memory_peak_bytes);
+  return text;
+}
+
+Refusal give_text(const std::string& text, eddy_value* value) {
+  EDDY_C_TRY(need(value, "place for the value"));
+  *value = make_handle<eddy_value>(std::make_shared<ValueObject>(text_value(text)));
+  return {};
+}
+
+}  // namespace
+
+eddy_code session_metrics_text(eddy_session session, const char* name, eddy_value* text,
+                               eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    return give_text(metrics_text(s->metrics(), name == nullptr ? "" : name), text);
+  });
+}
+
+eddy_code session_plan_text(eddy_session session, eddy_value* text, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    const Session& planned = *s->session;
+    return give_text(
+        plan_text(draw_plan(planned.graph(), planned.plan(), [](NodeId) { return std::string(); })),
+        text);
+  });
+}
+
+}  // namespace eddy::c

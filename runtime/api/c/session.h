@@ -1,0 +1,39 @@
+// SessionObject: a session, what it counts, and where its graph comes from.
+//
+// Internal to runtime/api/c. Ownership: keeps its library; runs keep it. Threads: any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/api/c/context.h"
+#include "runtime/api/c/handles.h"
+#include "runtime/api/c/locations.h"
+#include "runtime/api/session.h"
+
+namespace eddy::c {
+
+struct SessionObject : Object {
+  static constexpr Kind kKind = Kind::kSession;
+
+  const Locations* locations_or_null() const { return locations.get(); }
+  void count(eddy_code ended) {
+    std::atomic<uint64_t>& counter = ended == EDDY_OK                  ? succeeded
+                                     : ended == EDDY_CANCELLED         ? cancelled
+                                     : ended == EDDY_DEADLINE_EXCEEDED ? late
+                                                                       : failed;
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
+  eddy_metrics metrics() const;
+
+  std::shared_ptr<LibraryObject> library;
+  std::shared_ptr<const Locations> locations;
+  std::atomic<uint64_t> succeeded{0}, failed{0}, cancelled{0}, late{0};
+  std::unique_ptr<Session> session;  // goes first
+};
+
+// Of a caller's options; null: the defaults.
+Refusal read_run_options(const eddy_run_options* given, RunOptions& options);
+
+}  // namespace eddy::c

@@ -1,0 +1,181 @@
+// What tests of the C interface share: the table, a context and a library, and small graphs.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/api/c/eddy.h"
+
+namespace eddy::c {
+
+inline const eddy_api& api() { return *eddy_get_api(EDDY_API_VERSION); }
+
+// A handle of the test's.
+template <typename T>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(T handle) : handle_(handle) {}
+  Owned(Owned&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    reset();
+    handle_ = std::exchange(other.handle_, nullptr);
+    return *this;
+  }
+  ~Owned() { reset(); }
+  void reset() {
+    if (handle_ == nullptr) return;
+    EXPECT_EQ(api().release(std::exchange(handle_, nullptr)), EDDY_OK);
+  }
+  T get() const { return handle_; }
+  T* out() { return &handle_; }
+
+ private:
+  T handle_ = nullptr;
+};
+
+// The code of a call, and what its error says: EXPECT_THAT(said([&](auto e) { return …; }), …).
+template <typename Call>
+std::string said(Call call) {
+  Owned<eddy_error> error;
+  const eddy_code code = call(error.out());
+  if (code == EDDY_OK) return "ok";
+  if (error.get() == nullptr) return api().code_name(code);
+  EXPECT_EQ(api().error_code(error.get()), code);
+  return std::string(api().code_name(code)) + ": " + api().error_message(error.get());
+}
+
+inline eddy_tensor tensor(const float* data, const std::vector<int64_t>& dims) {
+  return {const_cast<float*>(data), dims.data(), static_cast<int32_t>(dims.size()), EDDY_FLOAT, {}};
+}
+
+inline eddy_type type(eddy_element element, const std::vector<int64_t>& dims) {
+  eddy_type made = {};
+  made.struct_size = sizeof(made);
+  made.element = element;
+  made.rank = static_cast<int32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), made.dims);
+  return made;
+}
+
+class CApi : public testing::Test {
+ protected:
+  CApi() {
+    EXPECT_EQ(api().context_create(nullptr, 0, context.out(), nullptr), EDDY_OK);
+    EXPECT_EQ(api().library_create(context.get(), library.out(), nullptr), EDDY_OK);
+  }
+
+  Owned<eddy_graph> new_graph() {
+    Owned<eddy_graph> graph;
+    EXPECT_EQ(api().graph_create(library.get(), "test", graph.out(), nullptr), EDDY_OK);
+    return graph;
+  }
+
+  static eddy_value_id input(eddy_graph graph, const char* name, const std::vector<int64_t>& dims,
+                             eddy_element element = EDDY_FLOAT) {
+    eddy_value_id value = 0;
+    const eddy_type of = type(element, dims);
+    EXPECT_EQ(said([&](auto e) { return api().graph_input(graph, name, &of, &value, e); }), "ok");
+    return value;
+  }
+
+  static eddy_value_id scalar(eddy_graph graph, float number) {
+    eddy_value_id value = 0;
+    const eddy_tensor of = tensor(&number, {});
+    EXPECT_EQ(said([&](auto e) { return api().graph_constant(graph, &of, "", &value, e); }), "ok");
+    return value;
+  }
+
+  static eddy_value_id op(eddy_graph graph, const char* name,
+                          const std::vector<eddy_value_id>& inputs,
+                          const eddy_location* location = nullptr) {
+    eddy_value_id value = 0;
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = name;
+    node.num_outputs = 1;
+    node.inputs = inputs.data();
+    node.num_inputs = inputs.size();
+    node.location = location;
+    EXPECT_EQ(said([&](auto e) { return api().graph_node(graph, &node, &value, e); }), "ok");
+    return value;
+  }
+
+  static void output(eddy_graph graph, const char* name, eddy_value_id value) {
+    EXPECT_EQ(said([&](auto e) { return api().graph_output(graph, name, value, e); }), "ok");
+  }
+
+  // y = x while x < limit: x = 2x; rows stacks each x before it is doubled.
+  Owned<eddy_graph> doubling() {
+    Owned<eddy_graph> graph = new_graph();
+    eddy_graph g = graph.get();
+    const eddy_value_id x = input(g, "x", {});
+    const eddy_value_id limit = input(g, "limit", {});
+    eddy_while loop = {};
+    loop.struct_size = sizeof(loop);
+    loop.name = "double";
+    loop.initial = &x;
+    loop.num_carried = 1;
+    loop.num_rows = 1;
+    eddy_value_id before[2] = {};
+    EXPECT_EQ(said([&](auto e) { return api().graph_begin_while(g, &loop, before, e); }), "ok");
+    const eddy_value_id more = op(g, "Less", {before[1], limit});
+    eddy_value_id after[2] = {};
+    EXPECT_EQ(
+        said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
+        "ok");
+    const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
+    eddy_value_id outputs[2] = {};
+    EXPECT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, outputs, 2, e); }), "ok");
+    output(g, "y", outputs[0]);
+    output(g, "rows", outputs[1]);
+    return graph;
+  }
+
+  static Owned<eddy_session> session_of(eddy_graph graph,
+                                        const std::vector<eddy_option>& options = {}) {
+    Owned<eddy_session> session;
+    EXPECT_EQ(said([&](auto e) {
+                return api().session_create(graph, options.data(), options.size(), session.out(),
+                                            e);
+              }),
+              "ok");
+    return session;
+  }
+
+  static Owned<eddy_run> run_of(eddy_session session) {
+    Owned<eddy_run> run;
+    EXPECT_EQ(said([&](auto e) { return api().run_create(session, run.out(), e); }), "ok");
+    return run;
+  }
+
+  // Borrowed by the run.
+  static void bind(eddy_run run, size_t index, const float* number) {
+    const eddy_tensor of = tensor(number, {});
+    EXPECT_EQ(said([&](auto e) { return api().run_bind_input_memory(run, index, &of, e); }), "ok");
+  }
+
+  static std::vector<float> floats(eddy_value value) {
+    eddy_tensor view = {};
+    EXPECT_EQ(said([&](auto e) { return api().value_tensor(value, &view, e); }), "ok");
+    size_t count = 1;
+    for (int32_t i = 0; i < view.rank; ++i) count *= static_cast<size_t>(view.dims[i]);
+    const auto* data = static_cast<const float*>(view.data);
+    return {data, data + count};
+  }
+
+  static std::vector<float> output_of(eddy_run run, size_t index) {
+    Owned<eddy_value> value;
+    EXPECT_EQ(said([&](auto e) { return api().run_output(run, index, value.out(), e); }), "ok");
+    return value.get() == nullptr ? std::vector<float>() : floats(value.get());
+  }
+
+  Owned<eddy_context> context;
+  Owned<eddy_library> library;
+};
+
+}  // namespace eddy::c

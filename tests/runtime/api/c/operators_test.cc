@@ -1,0 +1,344 @@
+// Claim: operators and host functions of a C caller work in graphs and loops: shapes, state, tiles,
+// failures with their text, answers that come later from another thread, and their end.
+#include <atomic>
+#include <thread>
+
+#include "tests/runtime/api/c/fixture.h"
+
+namespace eddy::c {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+eddy_code same_shape(void*, const eddy_shapes* shapes) {
+  shapes->outputs[0] = shapes->inputs[0];
+  return EDDY_OK;
+}
+
+int64_t count_of(const eddy_tensor& view) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < view.rank; ++i) count *= view.dims[i];
+  return count;
+}
+
+eddy_operator scaling(void* user) {
+  eddy_operator op = {};
+  op.struct_size = sizeof(op);
+  op.name = "Scale";
+  op.domain = "test";
+  op.since_version = 1;
+  op.min_inputs = op.max_inputs = 1;
+  op.num_outputs = 1;
+  op.user = user;
+  op.shapes = same_shape;
+  return op;
+}
+
+eddy_value_id add(eddy_graph g, eddy_value_id x, const eddy_attribute* attributes = nullptr,
+                  size_t num_attributes = 0) {
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Scale";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  node.attributes = attributes;
+  node.num_attributes = num_attributes;
+  eddy_value_id y = 0;
+  EXPECT_EQ(said([&](auto e) { return api().graph_node(g, &node, &y, e); }), "ok");
+  return y;
+}
+
+class COperators : public CApi {
+ protected:
+  Owned<eddy_run> run_one(const std::vector<int64_t>& dims, const float* x) {
+    Owned<eddy_graph> graph = new_graph();
+    output(graph.get(), "y", add(graph.get(), input(graph.get(), "x", dims)));
+    Owned<eddy_session> session = session_of(graph.get());
+    Owned<eddy_run> run = run_of(session.get());
+    const eddy_tensor of = tensor(x, dims);
+    EXPECT_EQ(said([&](auto e) { return api().run_bind_input_memory(run.get(), 0, &of, e); }),
+              "ok");
+    return run;
+  }
+};
+
+struct Counts {
+  std::atomic<int> bound{0}, unbound{0}, destroyed{0}, tiles{0};
+};
+
+TEST_F(COperators, HaveAttributesAndAStateForEachNodeThatGoesWithIt) {
+  Counts counts;
+  eddy_operator op = scaling(&counts);
+  const char* const names[] = {"factor"};
+  const int32_t kinds[] = {EDDY_ATTRIBUTE_FLOAT};
+  op.attribute_names = names;
+  op.attribute_kinds = kinds;
+  op.num_attributes = 1;
+  op.destroy = [](void* user) { ++static_cast<Counts*>(user)->destroyed; };
+  op.bind = [](void* user, const eddy_shapes* node, void** state) -> eddy_code {
+    ++static_cast<Counts*>(user)->bound;
+    *state = new float(node->attribute_float(node->impl, "factor", 2.0f));
+    return EDDY_OK;
+  };
+  op.unbind = [](void* user, void* state) {
+    ++static_cast<Counts*>(user)->unbound;
+    delete static_cast<float*>(state);
+  };
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    const auto* x = static_cast<const float*>(call->inputs[0].data);
+    auto* y = static_cast<float*>(call->outputs[0].data);
+    for (int64_t i = 0; i < count_of(call->outputs[0]); ++i) {
+      y[i] = *static_cast<float*>(call->state) * x[i];
+    }
+    return EDDY_OK;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  {
+    Owned<eddy_graph> graph = new_graph();
+    eddy_attribute factor = {};
+    factor.struct_size = sizeof(factor);
+    factor.name = "factor";
+    factor.kind = EDDY_ATTRIBUTE_FLOAT;
+    factor.f = 5;
+    const eddy_value_id x = input(graph.get(), "x", {2});
+    output(graph.get(), "y", add(graph.get(), add(graph.get(), x), &factor, 1));
+    Owned<eddy_session> session = session_of(graph.get());
+    Owned<eddy_run> run = run_of(session.get());
+    const float numbers[] = {1, 2};
+    const std::vector<int64_t> dims = {2};
+    const eddy_tensor of = tensor(numbers, dims);
+    ASSERT_EQ(api().run_bind_input_memory(run.get(), 0, &of, nullptr), EDDY_OK);
+    ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(10, 20));
+  }
+  EXPECT_GE(counts.bound, 2);
+  EXPECT_EQ(counts.unbound, counts.bound);
+  EXPECT_EQ(counts.destroyed, 0);
+  library.reset();
+  EXPECT_EQ(counts.destroyed, 1);
+}
+
+TEST_F(COperators, RunInTilesWithoutLosingOne) {
+  Counts counts;
+  eddy_operator op = scaling(&counts);
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    call->fail(call->impl, "not in tiles");
+    return EDDY_RUN_FAILED;
+  };
+  op.count_tiles = [](void*, const eddy_call* call) {
+    return static_cast<uint32_t>(call->inputs[0].dims[0]);
+  };
+  op.run_tile = [](void* user, const eddy_call* call, uint32_t tile) -> eddy_code {
+    const int64_t row = call->inputs[0].dims[1];
+    const auto* x = static_cast<const float*>(call->inputs[0].data) + tile * row;
+    auto* y = static_cast<float*>(call->outputs[0].data) + tile * row;
+    for (int64_t i = 0; i < row; ++i) y[i] = x[i] + static_cast<float>(tile);
+    ++static_cast<Counts*>(user)->tiles;
+    return EDDY_OK;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  const std::vector<float> x(64 * 100, 1.0f);
+  Owned<eddy_run> run = run_one({64, 100}, x.data());
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  const std::vector<float> y = output_of(run.get(), 0);
+  ASSERT_EQ(y.size(), x.size());
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 1.0f + static_cast<float>(i / 100)) << i;
+  EXPECT_EQ(counts.tiles, 64);
+}
+
+TEST_F(COperators, FailWithTheirOwnText) {
+  eddy_operator op = scaling(nullptr);
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    call->fail(call->impl, "the lamp\nis out");
+    return EDDY_RUN_FAILED;
+  };
+  ASSERT_EQ(api().library_add_operator(library.get(), &op, nullptr), EDDY_OK);
+  const float x = 1;
+  Owned<eddy_run> run = run_one({}, &x);
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("Scale"), HasSubstr("the lamp?is out")));
+}
+
+TEST_F(COperators, ThatContradictThemselvesAreRefused) {
+  const auto refused = [&](auto change) {
+    eddy_operator op = scaling(nullptr);
+    op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+    change(op);
+    return said([&](auto e) { return api().library_add_operator(library.get(), &op, e); });
+  };
+  EXPECT_THAT(refused([](auto& op) { op.domain = ""; }), HasSubstr("give it a domain of yours"));
+  EXPECT_THAT(refused([](auto& op) { op.run = nullptr; }), HasSubstr("no function `run`"));
+  EXPECT_THAT(refused([](auto& op) { op.num_outputs = 0; }), HasSubstr("1 to 64 outputs"));
+  EXPECT_THAT(refused([](auto& op) { op.min_inputs = 2; }), HasSubstr("min_inputs above"));
+  EXPECT_THAT(
+      refused([](auto& op) { op.count_tiles = [](void*, const eddy_call*) { return 1u; }; }),
+      HasSubstr("give both or neither"));
+  EXPECT_THAT(refused([](auto& op) { op.struct_size = 16; }), HasSubstr("struct_size 16"));
+  EXPECT_EQ(refused([](auto&) {}), "ok");
+  EXPECT_THAT(refused([](auto&) {}), HasSubstr("Scale")) << "twice";
+}
+
+TEST_F(COperators, AnAnswerMayComeLaterFromAnotherThreadAndOnlyOnce) {
+  struct Later {
+    std::thread thread;
+    std::atomic<eddy_code> second{-1};
+  } later;
+  eddy_operator op = scaling(&later);
+  op.flags = EDDY_ANSWERS_LATER;
+  op.run = [](void* user, const eddy_call* call) -> eddy_code {
+    auto& mine = *static_cast<Later*>(user);
+    const eddy_pending pending = call->defer(call->impl);
+    auto* y = static_cast<float*>(call->outputs[0].data);
+    const float x = *static_cast<const float*>(call->inputs[0].data);
+    if (mine.thread.joinable()) mine.thread.join();
+    mine.thread = std::thread([&mine, pending, y, x] {
+      *y = 10 * x;
+      EXPECT_EQ(api().pending_complete(pending, EDDY_OK, 0, nullptr, nullptr), EDDY_OK);
+      mine.second = api().pending_complete(pending, EDDY_OK, 0, nullptr, nullptr);
+    });
+    return EDDY_LATER;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  float x = 4;
+  Owned<eddy_run> run = run_one({}, &x);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  later.thread.join();
+  EXPECT_THAT(output_of(run.get(), 0), ElementsAre(40));
+  EXPECT_EQ(later.second, EDDY_INVALID_HANDLE);
+}
+
+TEST_F(COperators, AnAnswerThatIsOwedMayFailTheRunAndAReleasedOneDoes) {
+  static std::atomic<bool> releases;
+  eddy_operator op = scaling(nullptr);
+  op.flags = EDDY_ANSWERS_LATER;
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    const eddy_pending pending = call->defer(call->impl);
+    if (releases) {
+      EXPECT_EQ(api().release(pending), EDDY_OK);
+    } else {
+      EXPECT_EQ(api().pending_complete(pending, EDDY_RUN_FAILED, 0, "no answer today", nullptr),
+                EDDY_OK);
+    }
+    return EDDY_LATER;
+  };
+  ASSERT_EQ(api().library_add_operator(library.get(), &op, nullptr), EDDY_OK);
+  const float x = 4;
+  Owned<eddy_run> run = run_one({}, &x);
+  releases = false;
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              HasSubstr("no answer today"));
+  releases = true;
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              HasSubstr("dropped without an answer"));
+}
+
+// A stop does not free what an owed answer may still write: the run waits for the answer, which
+// on_stop may bring early.
+TEST_F(COperators, AnAnswerThatIsOwedHearsOfACancelOrDeadlineAndMayStillCome) {
+  struct Owed {
+    std::atomic<eddy_pending> pending{nullptr};
+    std::atomic<int> stops{0};
+  } owed;
+  eddy_operator op = scaling(&owed);
+  op.flags = EDDY_ANSWERS_LATER;
+  op.run = [](void* user, const eddy_call* call) -> eddy_code {
+    auto& mine = *static_cast<Owed*>(user);
+    const eddy_pending pending = call->defer(call->impl);
+    const eddy_function stopped = [](void* from) {
+      auto& of = *static_cast<Owed*>(from);
+      ++of.stops;
+      EXPECT_EQ(api().pending_complete(of.pending, EDDY_CANCELLED, 0, "stopped", nullptr), EDDY_OK);
+    };
+    mine.pending = pending;
+    EXPECT_EQ(api().pending_on_stop(pending, stopped, user, nullptr), EDDY_OK);
+    return EDDY_LATER;
+  };
+  ASSERT_EQ(api().library_add_operator(library.get(), &op, nullptr), EDDY_OK);
+  const float x = 4;
+  Owned<eddy_run> run = run_one({}, &x);
+  const eddy_run_options options = {sizeof(options), 20'000'000, 0};
+  EXPECT_EQ(api().run_execute(run.get(), &options, nullptr), EDDY_DEADLINE_EXCEEDED);
+  EXPECT_EQ(owed.stops, 1);
+  owed.pending = nullptr;
+  ASSERT_EQ(api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+  while (owed.pending == nullptr) std::this_thread::yield();
+  EXPECT_EQ(api().run_cancel(run.get(), nullptr), EDDY_OK);
+  EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_CANCELLED);
+  EXPECT_EQ(owed.stops, 2);
+  EXPECT_EQ(api().pending_complete(owed.pending, EDDY_OK, 0, nullptr, nullptr), EDDY_INVALID_HANDLE)
+      << "after the end there is nothing to answer";
+}
+
+// while go_on(x): x = x + x, decided by a host function of the given flags.
+class CHostFunctions : public CApi, public testing::WithParamInterface<uint32_t> {};
+
+TEST_P(CHostFunctions, DecideALoop) {
+  const eddy_decide decide = [](void* user, const eddy_call* call, int64_t* decision) -> eddy_code {
+    ++*static_cast<int*>(user);
+    const int64_t more = *static_cast<const float*>(call->inputs[0].data) < 50 ? 1 : 0;
+    const eddy_pending pending = call->defer(call->impl);
+    if (pending == nullptr) {
+      *decision = more;
+      return EDDY_OK;
+    }
+    std::thread([pending, more] {
+      EXPECT_EQ(api().pending_complete(pending, EDDY_OK, more, nullptr, nullptr), EDDY_OK);
+    }).detach();
+    return EDDY_LATER;
+  };
+  int asked = 0;
+  ASSERT_EQ(said([&](auto e) {
+              return api().library_add_host_function(library.get(), "go_on", GetParam(), decide,
+                                                     &asked, nullptr, e);
+            }),
+            "ok");
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  eddy_while loop = {};
+  loop.struct_size = sizeof(loop);
+  loop.initial = &x;
+  loop.num_carried = 1;
+  eddy_value_id before[2] = {};
+  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
+  eddy_attribute name = {};
+  name.struct_size = sizeof(name);
+  name.name = "name";
+  name.kind = EDDY_ATTRIBUTE_STRING;
+  name.s = "go_on";
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "HostPredicate";
+  node.domain = "eddy";
+  node.num_outputs = 1;
+  node.inputs = &before[1];
+  node.num_inputs = 1;
+  node.attributes = &name;
+  node.num_attributes = 1;
+  eddy_value_id more = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &more, e); }), "ok");
+  eddy_value_id after[2] = {};
+  ASSERT_EQ(said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
+            "ok");
+  const eddy_value_id next = op(g, "Add", {after[1], after[1]});
+  eddy_value_id y = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, &next, 1, &y, 1, e); }), "ok");
+  output(g, "y", y);
+  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_run> run = run_of(session.get());
+  const float one = 1;
+  bind(run.get(), 0, &one);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  EXPECT_THAT(output_of(run.get(), 0), ElementsAre(64));
+  EXPECT_EQ(asked, 7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Flags, CHostFunctions,
+                         testing::Values(0u, EDDY_ANSWERS_LATER, EDDY_NON_BLOCKING));
+
+}  // namespace
+}  // namespace eddy::c
