@@ -1,5 +1,6 @@
 // eddy bench: measures, beside peers where they are installed.
 #include "tools/bench/bench_dynamic.h"
+#include "tools/bench/bench_embedding.h"
 #include "tools/bench/bench_loops.h"
 #include "tools/bench/bench_nets.h"
 #include "tools/bench/bench_serve.h"
@@ -28,7 +29,8 @@ struct BenchArguments {
 void add_common_options(CLI::App& app, BenchArguments& arguments) {
   BenchOptions& common = arguments.common;
   app.add_option("SUITE", arguments.suite, "what to measure")
-      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "serve", "tasks", "peak"}))
+      ->check(CLI::IsMember(
+          {"loops", "dynamic", "speech", "nets", "serve", "tasks", "embedding", "peak"}))
       ->capture_default_str();
   app.add_option("--ort", common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--filter", common.filter, "only cases with this in their names");
@@ -89,6 +91,7 @@ Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
   if (a.suite == "dynamic") return bench_dynamic(a.common, console, interrupts);
   if (a.suite == "nets") return bench_nets(a.nets, console, interrupts);
   if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
+  if (a.suite == "embedding") return bench_embedding(a.common, console, interrupts);
   if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);
   return bench_loops(a.loops, console, interrupts);
 }
