@@ -10,9 +10,11 @@
 #include "graph/base/check.h"
 #include "graph/base/random.h"
 #include "graph/io/export.h"
+#include "graph/io/import.h"
 #include "ops/reference/number.h"
 #include "runtime/cpu/worker_pool.h"
 #include "tools/bench/scratch_folder.h"
+#include "tools/bench/seeded_weights.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
 
@@ -120,7 +122,7 @@ class NetsBench {
     }
     for (const fs::path& path : paths) {
       if (!suite_.is_wanted(path.stem().string())) continue;
-      Status status = add_rows({path.stem().string(), path.string()});
+      Status status = add_stored({path.stem().string(), path.string()});
       if (!status.is_ok()) return Outcome::of_run(std::move(status));
     }
     for (const nets::Recipe& recipe : nets::all_nets()) {
@@ -133,6 +135,22 @@ class NetsBench {
   }
 
  private:
+  // With weights of the seed where its own are all equal; what is wrong with a file stands in its
+  // rows.
+  Status add_stored(const NetFile& stored) {
+    auto graph = import_onnx(stored.path, library_.ops());
+    if (!graph.is_ok()) return add_rows(stored);
+    auto seeded = seeded_weights(library_.ops(), std::move(*graph), arguments_.seed);
+    if (!seeded.is_ok() || !*seeded) return add_rows(stored);
+    const Interrupts::Patience patience(suite_.interrupts());
+    EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
+    const NetFile file{stored.name, folder->file("seeded.onnx")};
+    const Status written = export_onnx(**seeded, file.path);
+    seeded->reset();
+    EDDY_RETURN_IF_ERROR(check_interrupts());
+    return add_rows(file, written);
+  }
+
   // The file goes when it is measured, so an interrupt is waited for until then.
   Status add_built(const nets::Recipe& recipe) {
     const Interrupts::Patience patience(suite_.interrupts());
