@@ -80,6 +80,20 @@ for library in $needed; do
   esac
 done
 
+# The line for libraries of pip keeps what was found before.
+line="$(sed -n 's/^    \(export LD_LIBRARY_PATH=.*\)/\1/p' "$moved/README.md")"
+mkdir "$folder/fake" && printf '#!/bin/sh\necho /of/pip\n' >"$folder/fake/python3"
+chmod +x "$folder/fake/python3"
+for before in "" /of/driver; do
+  after="$(PATH="$folder/fake:$PATH" LD_LIBRARY_PATH="$before" bash -c "$line; echo \"\$LD_LIBRARY_PATH\"")"
+  [[ "$after" == "/of/pip${before:+:$before}" ]] || fail "README.md's line gives '$after'"
+done
+# Where libraries are looked for must hold for those that libraries need, too: RPATH, not RUNPATH.
+for program in tools/gpu/gpu_report tests/runtime/cuda/gpu_device_test; do
+  tags="$(readelf -d "$program")"
+  [[ "$tags" == *"(RPATH)"*'$ORIGIN'* && "$tags" != *RUNPATH* ]] || fail "$program has no RPATH"
+done
+
 for program in run sanitize; do
   "$moved/$program" --help >/dev/null || fail "$program --help ends with $?"
   for arguments in "--halp" "a b"; do
@@ -113,7 +127,7 @@ written="$(cd "$folder/results" && echo *)"
 # As where there is one: a part that has no time or no device left costs no probe its turn.
 cat >"$moved/gpu_report" <<'REPORT'
 #!/bin/bash
-[[ "$LD_LIBRARY_PATH" == *:/where/cuda/is ]] || exit 2
+[[ "$LD_LIBRARY_PATH" == /where/cuda/is ]] || exit 2
 [[ "$1" == --part && "$2" == facts ]] && exit 0
 echo "$4" >"$2"
 case "$4" in
