@@ -37,7 +37,9 @@ enum class DnnType : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
 constexpr int kDnnFormatNchw = 0;
 constexpr int kDnnCrossCorrelation = 1;  // what ONNX calls a convolution
 constexpr int kDnnDefaultMath = 0;       // float32 may be rounded to TF32
-constexpr int kDnnFmaMath = 3;           // not even that
+constexpr int kDnnTensorMath = 1;        // tensor cores without conversions: 16-bit types
+constexpr int kDnnConvertingMath = 2;    // floats may be rounded to 16 bits
+constexpr int kDnnFmaMath = 3;           // not even to TF32
 constexpr int kDnnDeterministic = 1;
 enum class DnnPoolMode : int {
   kAverageOfWindow = 1,  // a window's padding counts

@@ -30,7 +30,7 @@ Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType
       describe_tensor(handles_, element, dnn_shape(1, filters, ones, rank), plan.bias));
   EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights));
   EDDY_RETURN_IF_ERROR(describe_convolution(plan, element, p));
-  return choose(handle, plan);
+  return choose(handle, plan, wanted_math(element));
 }
 
 Status DnnConvolutions::describe_filter(Plan& plan, ElementType element,
@@ -61,13 +61,24 @@ Status DnnConvolutions::describe_convolution(Plan& plan, ElementType element,
       "cudnnSetConvolutionNdDescriptor"));
   EDDY_RETURN_IF_ERROR(handles_.check(api.convolution_groups(made, static_cast<int>(p.groups)),
                                       "cudnnSetConvolutionGroupCount"));
+  return set_math(plan, wanted_math(element));
+}
+
+// What algorithms are asked for with.
+int DnnConvolutions::wanted_math(ElementType element) const {
+  if (element == ElementType::kFloat16 || element == ElementType::kBfloat16) return kDnnTensorMath;
   const bool is_exact = element == ElementType::kFloat && !options_.allows_tf32;
-  return handles_.check(api.convolution_math(made, is_exact ? kDnnFmaMath : kDnnDefaultMath),
+  return is_exact ? kDnnFmaMath : kDnnDefaultMath;
+}
+
+Status DnnConvolutions::set_math(const Plan& plan, int math) const {
+  return handles_.check(handles_.api().convolution_math(plan.convolution.get(), math),
                         "cudnnSetConvolutionMathType");
 }
 
-// The first deterministic algorithm within the workspace.
-Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan) const {
+// The first deterministic algorithm within the workspace, under a math type that may be taken. Its
+// workspace and determinism are those under that math type, so it runs under no other.
+Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan, int wanted_math) const {
   std::array<DnnAlgorithm, kMostAlgorithms> found{};
   int num_found = 0;
   EDDY_RETURN_IF_ERROR(handles_.check(
@@ -80,6 +91,9 @@ Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan) const {
         one.workspace_bytes > options_.max_workspace_bytes) {
       continue;
     }
+    const bool is_too_coarse = wanted_math == kDnnFmaMath && one.math != kDnnFmaMath;
+    if (is_too_coarse || one.math == kDnnConvertingMath) continue;
+    EDDY_RETURN_IF_ERROR(set_math(plan, one.math));
     plan.chosen = one;
     return true;
   }

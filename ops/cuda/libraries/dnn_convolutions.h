@@ -42,7 +42,9 @@ class DnnConvolutions {
   Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;
-  Result<bool> choose(DnnHandle handle, Plan& plan) const;
+  int wanted_math(ElementType element) const;
+  Status set_math(const Plan& plan, int math) const;
+  Result<bool> choose(DnnHandle handle, Plan& plan, int wanted_math) const;
   Status enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan, ElementType element,
                  const cuda::ConvParams& params) const;
 

@@ -114,20 +114,25 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
   };
 }
 
-int FakeCudnn::choose(int num_wanted, int* num_found, DnnAlgorithm* found) {
+// The good one is listed under three math types, as the heuristic does whatever was asked for; it
+// runs under the first that may be taken.
+int FakeCudnn::choose(Convolution& convolution, int num_wanted, int* num_found,
+                      DnnAlgorithm* found) {
   ++num_choices_;
   if (const int failure = failure_of("choose"); failure != 0) return failure;
-  if (num_wanted < 3) return violation("too few algorithms were asked for");
-  *num_found = 3;
-  for (int i = 0; i < 3; ++i) {
-    found[i] = {.algorithm = kGoodAlgorithm - 2 + i,
+  if (num_wanted < 5) return violation("too few algorithms were asked for");
+  *num_found = 5;
+  const int maths[] = {0, 0, kDnnConvertingMath, kDnnTensorMath, kDnnFmaMath};
+  for (int i = 0; i < 5; ++i) {
+    found[i] = {.algorithm = std::min(kGoodAlgorithm - 2 + i, kGoodAlgorithm),
                 .status = kDnnSuccess,
                 .time = -1,
                 .workspace_bytes = i == 1 ? size_t{1} << 50 : 1024,
                 .determinism = i == 0 ? 0 : kDnnDeterministic,
-                .math = 0,
+                .math = maths[i],
                 .reserved = {}};
   }
+  convolution.chosen_math = convolution.math == kDnnFmaMath ? kDnnFmaMath : kDnnTensorMath;
   if (unknown_ > 0) {
     --unknown_;
     *num_found = 2;
@@ -164,7 +169,7 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
         misfit(*reinterpret_cast<Shape*>(x), *reinterpret_cast<Shape*>(w),
                *reinterpret_cast<Convolution*>(convolution), *reinterpret_cast<Shape*>(y));
     if (!problem.empty()) return violation(problem + " that do not fit");
-    return choose(num_wanted, num_found, found);
+    return choose(*reinterpret_cast<Convolution*>(convolution), num_wanted, num_found, found);
   };
   api.convolve = [this](DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x,
                         DnnFilter filter, const void* weights, DnnConvolution convolution,
@@ -175,6 +180,9 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
     const Shape ys = *reinterpret_cast<Shape*>(y_tensor);
     const Convolution c = *reinterpret_cast<Convolution*>(convolution);
     if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
+    if (c.math != c.chosen_math) {
+      return violation("an algorithm under another math type than it was chosen with");
+    }
     if (workspace_bytes < 1024 || workspace == nullptr) return violation("no workspace");
     const FakeFloat type = float_of(xs.type);
     if (!are_one_and_zero(type, alpha, beta)) return violation("factors other than 1 and 0");

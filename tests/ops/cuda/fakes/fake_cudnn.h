@@ -57,7 +57,7 @@ class FakeCudnn {
   int pool(const Handle& handle, const Pooling& pooling, const Shape& x, const void* from,
            const Shape& y, void* to);
   std::string misfit(const Pooling& pooling, const Shape& x, const Shape& y) const;
-  int choose(int num_wanted, int* num_found, DnnAlgorithm* found);
+  int choose(Convolution& convolution, int num_wanted, int* num_found, DnnAlgorithm* found);
   std::string misfit(const Shape& x, const Shape& w, const Convolution& c, const Shape& y) const;
   int violation(const std::string& what);
   void enqueue(void* stream, std::vector<const void*> addresses, std::function<void()> work);

@@ -73,6 +73,7 @@ struct FakeCudnn::Window {
 struct FakeCudnn::Convolution : Window {
   int64_t groups = 1;
   int math = kDnnDefaultMath;
+  int chosen_math = -1;  // of the first algorithm listed that may be taken
 };
 
 struct FakeCudnn::Pooling : Window {
