@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -105,6 +106,16 @@ class CudaContext {
   void count_launches(uint64_t more) { num_launches_.fetch_add(more, std::memory_order_relaxed); }
   uint64_t num_launches() const { return num_launches_.load(std::memory_order_relaxed); }
 
+  // Whether to ask the driver now for a fault, which any call tells of: once in kAskEveryNs for all
+  // streams together, because a query takes a microsecond and the driver's lock.
+  static constexpr int64_t kAskEveryNs = 1'000'000;
+  bool may_ask() {
+    const int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+    int64_t last = asked_ns_.load(std::memory_order_relaxed);
+    return now - last >= kAskEveryNs &&
+           asked_ns_.compare_exchange_strong(last, now, std::memory_order_relaxed);
+  }
+
   // Whether kernels may be launched programmatically (cuda_launch.h); not at first.
   bool is_programmatic() const { return is_programmatic_.load(std::memory_order_relaxed); }
   void set_programmatic(bool may_be) { is_programmatic_.store(may_be, std::memory_order_relaxed); }
@@ -120,6 +131,7 @@ class CudaContext {
   CuContext context_ = nullptr;
   int stream_priority_ = 0;
   std::atomic<uint64_t> num_launches_{0};
+  std::atomic<int64_t> asked_ns_{0};  // steady clock
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
   StreamEnds stream_ends_;

@@ -296,7 +296,7 @@ void CudaStream::ask_driver() {
   const bool is_still = completed == seen_ && completed != progress_->issued();
   seen_ = completed;
   still_polls_ = is_still ? still_polls_ + 1 : 0;
-  if (still_polls_ < kAskEvery) return;
+  if (still_polls_ < kAskAfter || !shared_.context.may_ask()) return;
   still_polls_ = 0;
   const CudaContext::Use use(shared_.context);
   if (shared_.context.is_lost()) return;

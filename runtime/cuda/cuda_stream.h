@@ -71,7 +71,7 @@ class CudaStream : public Stream, public WatchedStream {
  public:
   static constexpr uint64_t kCredit = 512;    // positions in flight; the driver blocks near 1000
   static constexpr uint64_t kMarkEvery = 64;  // positions
-  static constexpr int kAskEvery = 64;        // polls of a stream that does not move
+  static constexpr int kAskAfter = 64;        // polls of a stream that does not move
   static_assert(kMarkEvery < kCredit, "a stream out of credit has a mark on its way");
 
   static Result<std::unique_ptr<CudaStream>> create(const CudaShared& shared);
