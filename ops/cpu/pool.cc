@@ -73,12 +73,18 @@ int64_t taps_in(const Range& r) {
   return r.first < r.end ? (r.end - r.first + r.step - 1) / r.step : 0;
 }
 
-// One plane at a time; `row` has room for a row of the input.
+// One plane at a time; `row` has room for a row of the input, `widths` for a row of the output:
+// what the windows of a row count along it, the same in every row of every plane.
 template <typename Kind>
 class PlanePool {
  public:
-  PlanePool(const Pool& pool, float* row, bool counts_padding)
-      : pool_(pool), row_(row), counts_padding_(counts_padding) {
+  PlanePool(const Pool& pool, float* row, int64_t* widths, bool counts_padding)
+      : pool_(pool), row_(row), widths_(widths), counts_padding_(counts_padding) {
+    constexpr bool kDivides = std::is_same_v<Kind, Average>;
+    for (int64_t w = 0; kDivides && w < pool.output[2]; ++w) {
+      const Range width = pool.range(2, w);
+      widths[w] = counts_padding ? width.padded : taps_in(width);
+    }
     const WindowAxis& axis = pool.axes[2];
     const int64_t last = pool.input[2] - axis.extent() + axis.pad_begin;
     inner_begin_ = std::min((axis.pad_begin + axis.stride - 1) / axis.stride, pool.output[2]);
@@ -153,10 +159,10 @@ class PlanePool {
   // Sums become averages.
   void divide(const Range& depth, const Range& height, float* y) const {
     if constexpr (std::is_same_v<Kind, Average>) {
+      const int64_t rows =
+          counts_padding_ ? depth.padded * height.padded : taps_in(depth) * taps_in(height);
       for (int64_t w = 0; w < pool_.output[2]; ++w) {
-        const Range width = pool_.range(2, w);
-        const int64_t count = counts_padding_ ? depth.padded * height.padded * width.padded
-                                              : taps_in(depth) * taps_in(height) * taps_in(width);
+        const int64_t count = rows * widths_[w];
         y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
       }
     }
@@ -164,6 +170,7 @@ class PlanePool {
 
   const Pool& pool_;
   float* const row_;
+  const int64_t* const widths_;
   const bool counts_padding_;
   int64_t inner_begin_, inner_end_;  // windows that reach into no padding
 };
@@ -194,10 +201,12 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   if (!status.is_ok()) return args.fail(std::move(status));
   const Pool pool(grid);
   if (args.outputs[0].count() == 0) return true;
+  const auto widths_bytes = static_cast<size_t>(pool.output[2]) * sizeof(int64_t);
   const auto row_bytes = static_cast<size_t>(std::max<int64_t>(pool.input[2], 1)) * sizeof(float);
-  auto* row = static_cast<float*>(args.scratch->reserve(row_bytes));
-  if (row == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
-  PlanePool<Kind> planes(pool, row, state.counts_padding);
+  auto* const widths = static_cast<int64_t*>(args.scratch->reserve(widths_bytes + row_bytes));
+  if (widths == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
+  auto* const row = reinterpret_cast<float*>(widths + pool.output[2]);
+  PlanePool<Kind> planes(pool, row, widths, state.counts_padding);
   float* y = args.outputs[0].mutable_as<float>();
   for (int64_t plane = first; plane < end; ++plane) {
     planes.run(x.as<float>() + plane * grid.input_size, y + plane * grid.output_size);
