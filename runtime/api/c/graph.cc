@@ -314,11 +314,19 @@ eddy_code graph_end_case(eddy_graph graph, eddy_value_id* outputs, size_t num_ou
 }
 
 eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, eddy_error* error) {
-  return build(graph, error, [&](GraphObject& g, auto&) -> Refusal {
-    Value read;
-    EDDY_C_TRY(read_value(*g.builder, value, "the value", read));
-    if (read.is_none()) return {EDDY_INVALID_ARGUMENT, "value 0 is none and has no type"};
-    return write_struct(as_c(g.builder->type(read), true), "the type", type);
+  return enter_with<GraphObject>(graph, error, [&](const Pin<GraphObject>& g) -> Refusal {
+    Refusal why;
+    const BusyFlag::Lock lock(g->busy, "graph", why);
+    if (!why.is_ok()) return why;
+    const bool is_known =
+        g->finished ? value <= g->finished->num_values() : g->builder->has_value(value - 1);
+    if (value == 0 || !is_known) {
+      return {EDDY_INVALID_ARGUMENT,
+              "value " + std::to_string(value) + " is none that this graph has given"};
+    }
+    const ValueId id(value - 1);
+    const ValueType& known = g->finished ? g->finished->value(id).type : g->builder->type({id});
+    return write_struct(as_c(known, true), "the type", type);
   });
 }
 

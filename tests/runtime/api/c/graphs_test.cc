@@ -164,6 +164,10 @@ TEST_F(CGraphs, AttributesSymbolsAndTypesArrive) {
   ASSERT_EQ(api().session_input(session.get(), 0, &name, &made, nullptr), EDDY_OK);
   EXPECT_STREQ(name, "x");
   EXPECT_EQ(made.dims[0], 2) << "fixed by the option";
+  ASSERT_EQ(api().graph_type(g, y, &made, nullptr), EDDY_OK) << "the graph is finished";
+  EXPECT_EQ(made.dims[1], rows);
+  EXPECT_THAT(said([&](auto e) { return api().graph_type(g, 0, &made, e); }),
+              HasSubstr("value 0 is none that this graph has given"));
 }
 
 TEST_F(CGraphs, GoToOnnxAndBack) {
