@@ -2,6 +2,7 @@
 #include "graph/base/check.h"
 #include "graph/io/importer.h"
 #include "graph/io/onnx_types.h"
+#include "graph/io/sparse_tensor.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -39,8 +40,26 @@ Result<DecodedTensor> Importer::decode(const OnnxTensor& tensor) {
                                           std::to_string(tensor.offset)));
 }
 
-Value Importer::make_constant(const OnnxTensor& tensor, std::string name) {
-  Result<DecodedTensor> decoded = decode(tensor);
+Result<DecodedTensor> Importer::decode_charged(const OnnxSparseTensor& sparse) {
+  EDDY_ASSIGN_OR_RETURN(const TensorLayout layout, layout_of(sparse, options_.limits));
+  // Once to decode it, once as the builder's copy.
+  if (!budget_.charge(2 * dense_bytes(layout))) return budget_.error();
+  Result<DecodedTensor> values = decode_charged(sparse.values);
+  if (!values.is_ok()) return std::move(values.take_status().prepend_message("values"));
+  if (!sparse.has_indices) return decode_sparse(layout, *values, nullptr);
+  Result<DecodedTensor> indices = decode_charged(sparse.indices);
+  if (!indices.is_ok()) return std::move(indices.take_status().prepend_message("indices"));
+  return decode_sparse(layout, *values, &*indices);
+}
+
+Result<DecodedTensor> Importer::decode(const OnnxSparseTensor& sparse) {
+  Result<DecodedTensor> decoded = decode_charged(sparse);
+  if (decoded.is_ok()) return decoded;
+  Status status = decoded.take_status();
+  return std::move(status.prepend_message("sparse tensor " + quoted(sparse.values.name)));
+}
+
+Value Importer::make_constant(Result<DecodedTensor> decoded, std::string name) {
   if (!decoded.is_ok()) {
     fail(decoded.take_status());
     return {};
@@ -80,7 +99,10 @@ Value Importer::constant_of(const NodeContext& at, std::string_view name,
   };
   const auto length = [](const auto& list) { return Dims{static_cast<int64_t>(list.size())}; };
   if (name == "value" && attribute.tensors.size() == 1) {
-    return make_constant(attribute.tensors[0], label);
+    return make_constant(decode(attribute.tensors[0]), label);
+  }
+  if (name == "sparse_value" && attribute.sparse_tensors.size() == 1) {
+    return make_constant(decode(attribute.sparse_tensors[0]), label);
   }
   if (name == "value_int") return make(ElementType::kInt64, &attribute.i, {});
   if (name == "value_float") return make(ElementType::kFloat, &attribute.f, {});
@@ -96,9 +118,7 @@ Value Importer::constant_of(const NodeContext& at, std::string_view name,
     if (is_one) strings.assign(1, std::string(attribute.s));
     return make(ElementType::kString, strings.data(), is_one ? Dims{} : length(strings));
   }
-  const bool is_sparse = name == "sparse_value";
-  fail_at(at, is_sparse ? unsupported("sparse constants are not supported; store them dense")
-                        : invalid_argument("has no value, but attribute " + quoted(name)));
+  fail_at(at, "has no value, but attribute " + quoted(name));
   return {};
 }
 

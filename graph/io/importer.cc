@@ -104,10 +104,17 @@ std::string Importer::device_of(const OnnxNode& node) const {
   return is_clean_utf8(device) ? std::string(device) : std::string();
 }
 
+template <typename Initializer>
+bool Importer::import_initializer(const Initializer& initializer, std::string_view name,
+                                  Scope& scope) {
+  const Value value = make_constant(decode(initializer), value_name(scope, name));
+  const std::string& kept = scope.names.emplace_front(name);
+  if (!is_ok() || !define(scope, kept, value)) return false;
+  remember_if_true(value);
+  return true;
+}
+
 bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
-  if (graph.num_sparse_initializers > 0) {
-    return fail(unsupported("sparse initializers are not supported; store them dense"));
-  }
   // A value given from outside overrides the default.
   std::unordered_set<std::string_view> given;
   for (const OnnxValueInfo& input : graph.inputs) {
@@ -115,10 +122,11 @@ bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
   }
   for (const OnnxTensor& tensor : graph.initializers) {
     if (given.contains(tensor.name)) continue;
-    const Value value = make_constant(tensor, value_name(scope, tensor.name));
-    const std::string& name = scope.names.emplace_front(tensor.name);
-    if (!is_ok() || !define(scope, name, value)) return false;
-    remember_if_true(value);
+    if (!import_initializer(tensor, tensor.name, scope)) return false;
+  }
+  for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {
+    if (given.contains(sparse.values.name)) continue;
+    if (!import_initializer(sparse, sparse.values.name, scope)) return false;
   }
   return true;
 }
@@ -309,6 +317,9 @@ bool Importer::declare_inputs(Scope& scope) {
   const OnnxGraph& graph = model_.graph;
   std::unordered_set<std::string_view> defaults;
   for (const OnnxTensor& tensor : graph.initializers) defaults.insert(tensor.name);
+  for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {
+    defaults.insert(sparse.values.name);
+  }
   for (const OnnxValueInfo& input : graph.inputs) {
     if (defaults.contains(input.name)) continue;
     if (input.name.empty()) return fail(invalid_argument("a graph input has no name"));

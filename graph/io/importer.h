@@ -83,6 +83,8 @@ class Importer {
   bool define(Scope& scope, std::string_view name, Value value);
   std::optional<Value> find(const Scope& scope, std::string_view name) const;
   bool import_initializers(const OnnxGraph& graph, Scope& scope);
+  template <typename Initializer>  // OnnxTensor or OnnxSparseTensor
+  bool import_initializer(const Initializer& initializer, std::string_view name, Scope& scope);
   void remember_if_true(Value value);
   bool import_nodes(const std::vector<OnnxNode>& nodes, Scope& scope);
   bool import_node(const OnnxNode& node, Scope& scope);
@@ -105,10 +107,13 @@ class Importer {
   bool declare_outputs(Scope& scope);
 
   // import_values.cc
-  Value make_constant(const OnnxTensor& tensor, std::string name);
+  Value make_constant(Result<DecodedTensor> decoded, std::string name);
   void count_copied(size_t size_bytes);
   Result<DecodedTensor> decode(const OnnxTensor& tensor);
   Result<DecodedTensor> decode_charged(const OnnxTensor& tensor);
+  // The dense tensor.
+  Result<DecodedTensor> decode(const OnnxSparseTensor& sparse);
+  Result<DecodedTensor> decode_charged(const OnnxSparseTensor& sparse);
   bool import_constant(const NodeContext& at);
   Value constant_of(const NodeContext& at, std::string_view name, const OnnxAttribute& attribute);
   bool to_attributes(const NodeContext& at, Attributes* attributes);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <unordered_set>
 
@@ -13,6 +14,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/io/onnx_types.h"
 #include "graph/io/parse_model.h"
+#include "graph/io/sparse_tensor.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -87,6 +89,9 @@ class Summarizer {
   void add_ports() {
     std::unordered_set<std::string_view> defaults;
     for (const OnnxTensor& tensor : model_.graph.initializers) defaults.insert(tensor.name);
+    for (const OnnxSparseTensor& sparse : model_.graph.sparse_initializers) {
+      defaults.insert(sparse.values.name);
+    }
     for (const OnnxValueInfo& input : model_.graph.inputs) {
       if (defaults.contains(input.name)) {
         ++summary_.num_default_inputs;
@@ -102,6 +107,9 @@ class Summarizer {
   // `depth`: the loops and branches around it. Returns the number of nodes, nested ones included.
   int64_t add_graph(const OnnxGraph& graph, const OpsetTable& opsets, int depth) {
     for (const OnnxTensor& tensor : graph.initializers) add_tensor(tensor, summary_.initializers);
+    for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {
+      add_sparse(sparse, summary_.initializers);
+    }
     return add_nodes(graph.nodes, opsets, depth);
   }
 
@@ -126,6 +134,9 @@ class Summarizer {
     for (const OnnxAttribute& attribute : node.attributes) {
       for (const OnnxTensor& tensor : attribute.tensors) {
         if (is_constant) add_tensor(tensor, summary_.constants);
+      }
+      for (const OnnxSparseTensor& sparse : attribute.sparse_tensors) {
+        if (is_constant) add_sparse(sparse, summary_.constants);
       }
       for (const OnnxGraph& graph : attribute.graphs) {
         num_nodes += add_graph(graph, opsets, depth + (is_control ? 1 : 0));
@@ -153,16 +164,26 @@ class Summarizer {
   }
 
   void add_tensor(const OnnxTensor& tensor, TensorsSummary& to) const {
+    add_layout(layout_of(tensor, limits_), tensor.is_external, tensor.string_data, to);
+  }
+
+  // As the dense tensor that it becomes.
+  void add_sparse(const OnnxSparseTensor& sparse, TensorsSummary& to) const {
+    const bool is_external = sparse.values.is_external || sparse.indices.is_external;
+    add_layout(layout_of(sparse, limits_), is_external, sparse.values.string_data, to);
+  }
+
+  static void add_layout(const Result<TensorLayout>& layout, bool is_external,
+                         std::span<const std::string_view> strings, TensorsSummary& to) {
     ++to.num_tensors;
-    if (tensor.is_external) ++to.num_external;
-    const Result<TensorLayout> layout = layout_of(tensor, limits_);
+    if (is_external) ++to.num_external;
     if (!layout.is_ok()) {
       ++to.num_refused;
       return;
     }
     to.num_elements = saturated_sum(to.num_elements, layout->count);
     to.num_bytes = saturated_sum(to.num_bytes, static_cast<int64_t>(layout->file_bytes));
-    for (const std::string_view text : tensor.string_data) {
+    for (const std::string_view text : strings) {
       to.num_bytes = saturated_sum(to.num_bytes, std::ssize(text));
     }
   }

@@ -106,6 +106,9 @@ const std::vector<std::string_view>& FreeNames::of(const OnnxGraph& graph) {
   std::unordered_set<std::string_view> settled;  // defined here, or listed already
   for (const OnnxValueInfo& input : graph.inputs) settled.insert(input.name);
   for (const OnnxTensor& initializer : graph.initializers) settled.insert(initializer.name);
+  for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {
+    settled.insert(sparse.values.name);
+  }
   for (const OnnxNode& node : graph.nodes) settled.insert(node.outputs.begin(), node.outputs.end());
   std::vector<std::string_view> names;
   const auto use = [&](std::string_view name) {

@@ -36,6 +36,14 @@ struct OnnxTensor {
   size_t offset = 0;  // in the file, for messages
 };
 
+// SparseTensorProto. Its name is that of its values.
+struct OnnxSparseTensor {
+  OnnxTensor values;
+  bool has_indices = false;
+  OnnxTensor indices;
+  std::vector<int64_t> dims;  // of the dense tensor
+};
+
 struct OnnxDim {
   enum class Kind : uint8_t { kUnknown, kValue, kParam } kind = Kind::kUnknown;
   int64_t value = 0;
@@ -86,9 +94,10 @@ struct OnnxAttribute {
   float f = 0;
   int64_t i = 0;
   std::string_view s;
-  std::vector<OnnxTensor> tensors;  // one for kTensor
-  std::vector<OnnxGraph> graphs;    // one for kGraph
-  std::vector<OnnxType> types;      // one for kType
+  std::vector<OnnxTensor> tensors;               // one for kTensor
+  std::vector<OnnxGraph> graphs;                 // one for kGraph
+  std::vector<OnnxSparseTensor> sparse_tensors;  // one for kSparseTensor
+  std::vector<OnnxType> types;                   // one for kType
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string_view> strings;
@@ -116,9 +125,9 @@ struct OnnxGraph {
   std::string_view name;
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> initializers;
+  std::vector<OnnxSparseTensor> sparse_initializers;
   std::vector<OnnxValueInfo> inputs;
   std::vector<OnnxValueInfo> outputs;
-  size_t num_sparse_initializers = 0;
 };
 
 struct OnnxOpset {

@@ -50,7 +50,7 @@ void ProtoParser::parse(WireReader reader, OnnxGraph& graph) {
         add_message(reader, "output", graph.outputs);
         break;
       case 15:
-        ++graph.num_sparse_initializers;
+        add_message(reader, "sparse_initializer", graph.sparse_initializers);
         break;
       default:
         break;
@@ -207,6 +207,10 @@ void ProtoParser::parse(WireReader reader, OnnxAttribute& attribute) {
       case 14:
       case 15:
         add_message(reader, "type_proto", attribute.types);
+        break;
+      case 22:
+      case 23:
+        add_message(reader, "sparse_tensor", attribute.sparse_tensors);
         break;
       case 20:
         get(reader, "type", &written);

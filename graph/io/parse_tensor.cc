@@ -86,6 +86,25 @@ void ProtoParser::parse(WireReader reader, OnnxTensor& tensor) {
   tensor.is_external = location == 1;
 }
 
+void ProtoParser::parse(WireReader reader, OnnxSparseTensor& sparse) {
+  while (next(reader)) {
+    switch (reader.field()) {
+      case 1:
+        get_message(reader, "values", sparse.values);
+        break;
+      case 2:
+        sparse.has_indices = true;
+        get_message(reader, "indices", sparse.indices);
+        break;
+      case 3:
+        add_integers(reader, "dims", sparse.dims);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 void ProtoParser::parse(WireReader reader, OnnxValueInfo& info) {
   while (next(reader)) {
     switch (reader.field()) {

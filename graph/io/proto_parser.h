@@ -29,6 +29,7 @@ class ProtoParser {
   void parse(WireReader reader, OnnxFunction& function);
   void parse(WireReader reader, OnnxAttribute& attribute);
   void parse(WireReader reader, OnnxTensor& tensor);
+  void parse(WireReader reader, OnnxSparseTensor& sparse);
   void parse(WireReader reader, OnnxValueInfo& info);
   void parse(WireReader reader, OnnxType& type);
   void parse(WireReader reader, OnnxOpset& opset);

@@ -149,16 +149,6 @@ TEST(Import, ConstantNodesOfEveryFormBecomeConstants) {
   }
 }
 
-TEST(Import, SparseConstantsAreUnsupported) {
-  WireWriter sparse;
-  sparse.bytes(1, "sparse_value");
-  sparse.bytes(22, "");
-  sparse.integer(20, 11);
-  expect_import_error(model(graph({.nodes = {node("Constant", {}, {"z"}, {sparse}, "s")},
-                                   .outputs = {untyped("z")}})),
-                      StatusCode::kUnsupported, "sparse constants are not supported");
-}
-
 TEST(Import, AnOutputMayBeAnInputOrAConstant) {
   const Graph g = must_import(model(graph({.inputs = {info("x", floats({}))},
                                            .outputs = {untyped("x"), untyped("w")},

@@ -125,28 +125,34 @@ void add_data(HostileFiles& files) {
   files.push_back({"data_location_7", with_initializer(location), "7 is not a location"});
 }
 
-// A sparse tensor of one element and 2^40 zeros.
-WireWriter sparse_tensor() {
+// One value of a sparse tensor.
+WireWriter sparse_tensor(int64_t size, int64_t index) {
   WireWriter sparse;
   sparse.message(1, tensor<float>("s", {1}, {1.0f}));
-  sparse.message(2, tensor<int64_t>("", {1}, {0}));
-  sparse.integer(3, int64_t{1} << 40);
+  sparse.message(2, tensor<int64_t>("", {1}, {index}));
+  sparse.integer(3, size);
   return sparse;
 }
 
 void add_sparse(HostileFiles& files) {
-  WireWriter inner = graph({.outputs = {untyped("s")}});
-  inner.message(15, sparse_tensor());
-  files.push_back(
-      {"sparse_initializer_bomb", model(inner), "sparse initializers are not supported"});
-  WireWriter attribute;
-  attribute.bytes(1, "sparse_value");
-  attribute.message(22, sparse_tensor());
-  attribute.integer(20, 11);
-  files.push_back({"sparse_constant_bomb",
-                   model(graph({.nodes = {node("Constant", {}, {"y"}, {attribute})},
-                                .outputs = {untyped("y")}})),
-                   "sparse constants are not supported"});
+  const auto add = [&](const std::string& name, int64_t size, int64_t index, const char* says) {
+    const WireWriter sparse = sparse_tensor(size, index);
+    WireWriter inner = graph({.outputs = {untyped("s")}});
+    inner.message(15, sparse);
+    files.push_back({"sparse_initializer_" + name, model(inner), says});
+    WireWriter attribute;
+    attribute.bytes(1, "sparse_value");
+    attribute.message(22, sparse);
+    attribute.integer(20, 11);
+    files.push_back({"sparse_constant_" + name,
+                     model(graph({.nodes = {node("Constant", {}, {"y"}, {attribute})},
+                                  .outputs = {untyped("y")}})),
+                     says});
+  };
+  add("bomb", int64_t{1} << 40, 0, "more than 68719476736 elements");
+  add("gigabytes", int64_t{1} << 30, 0, "raise the limits");
+  add("index_outside", 4, 4, "index 0 is 4, outside of the shape [4]");
+  add("index_int64_min", 4, INT64_MIN, "index 0 is -9223372036854775808, outside");
 }
 
 }  // namespace
