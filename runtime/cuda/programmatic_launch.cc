@@ -1,8 +1,8 @@
 #include "runtime/cuda/programmatic_launch.h"
 
 #include "ops/cuda/images/loop_control.h"
+#include "runtime/cuda/cuda_allocator.h"
 #include "runtime/cuda/cuda_launch.h"
-#include "runtime/cuda/pinned_words.h"
 
 namespace eddy {
 namespace {
@@ -20,9 +20,11 @@ Status record_kernel(CudaContext& context, const CudaLoopKernels& kernels,
 // and, at a fork and a join, of others; copies; conditional nodes, before, behind and around it.
 class Probe {
  public:
+  // `numbers`: two, in device memory. No program copies within host memory, and a driver may
+  // refuse that where it takes all that programs have.
   Probe(CudaContext& context, const CudaLoopKernels& kernels, CudaGraphCapture& capture,
-        const PinnedWord& word)
-      : context_(context), kernels_(kernels), capture_(capture), word_(word) {}
+        uint32_t* numbers)
+      : context_(context), kernels_(kernels), capture_(capture), numbers_(numbers) {}
 
   Status record() {
     EDDY_RETURN_IF_ERROR(capture_.begin());
@@ -47,7 +49,7 @@ class Probe {
     EDDY_RETURN_IF_ERROR(kernel(0));
     EDDY_RETURN_IF_ERROR(kernel(0));
     EDDY_ASSIGN_OR_RETURN(void* const native, capture_.stream(0));
-    EDDY_RETURN_IF_ERROR(capture_.copy_now(native, word_.host + 1, word_.host, sizeof(uint32_t)));
+    EDDY_RETURN_IF_ERROR(capture_.copy_now(native, numbers_ + 1, numbers_, sizeof(uint32_t)));
     EDDY_RETURN_IF_ERROR(kernel(0));
     EDDY_ASSIGN_OR_RETURN(const uint32_t parted, capture_.record(0));
     EDDY_RETURN_IF_ERROR(capture_.wait(1, parted));
@@ -73,7 +75,7 @@ class Probe {
   CudaContext& context_;
   const CudaLoopKernels& kernels_;
   CudaGraphCapture& capture_;
-  const PinnedWord word_;
+  uint32_t* const numbers_;
 };
 
 }  // namespace
@@ -84,15 +86,15 @@ Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& ke
   if (capture == nullptr || !capture->can_decide()) {
     return unsupported("the device or its driver cannot decide loops by itself");
   }
-  PinnedWords words(context);
-  EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words.acquire());
+  EDDY_ASSIGN_OR_RETURN(const auto memory, CudaDeviceMemory::create(context));
+  EDDY_ASSIGN_OR_RETURN(void* const numbers, memory->allocate(2 * sizeof(uint32_t)));
   context.set_programmatic(true);
-  Status status = Probe(context, kernels, *capture, word).record();
+  Status status = Probe(context, kernels, *capture, static_cast<uint32_t*>(numbers)).record();
   if (!status.is_ok()) {
     context.set_programmatic(false);
     capture->abandon();
   }
-  words.release(word);
+  memory->free(numbers);
   return status;
 }
 

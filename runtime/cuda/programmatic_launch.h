@@ -3,9 +3,10 @@
 // program's has them: in streams that part and meet, beside copies, in loops and branches and
 // behind them.
 //
-// The graph is made and dropped, not launched. Where it fails, all stays as it was, and the status
-// says why: kUnsupported where the device or its driver lacks what it needs.
-// Threads: that which makes the device. Cost: an instantiation.
+// The graph is made and dropped, not launched; its copies are within device memory. Where it fails,
+// all stays as it was, and the status says why: kUnsupported where the device or its driver lacks
+// what it needs.
+// Threads: that which makes the device. Cost: an instantiation, a memory pool.
 #pragma once
 
 #include "runtime/cuda/cuda_context.h"

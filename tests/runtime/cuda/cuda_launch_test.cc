@@ -6,7 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_graph_capture.h"
@@ -50,6 +54,7 @@ class Gpu {
         return fakes->launch_kernel_ex(config, function, params, extra);
       };
     }
+    refuse_copies_within_host(*api);
     device_ = std::move(*CudaDevice::create(std::move(api), {}));
     const CudaContext::Use use(context());
     EXPECT_EQ(context().api().module_load(&module_, FakeCuda::kImage), CuResult::kSuccess);
@@ -70,6 +75,8 @@ class Gpu {
   CudaContext& context() { return device_->context(); }
   FakeCuda& fake() { return fake_; }
   CudaDevice& device() { return *device_; }
+  // Copies that the device was asked for and that had an end in its memory; all others are refused.
+  int num_copies() const { return num_copies_; }
   int64_t* number() const { return static_cast<int64_t*>(number_.data()); }
   CudaLoopKernels loop_kernels() {
     return {function("eddy_loop_step"), function("eddy_case_choice")};
@@ -86,6 +93,26 @@ class Gpu {
   }
 
  private:
+  void refuse_copies_within_host(CudaApi& api) {
+    api.memory_allocate = [this, fakes = fake_.api()](CuDevicePointer* memory, size_t bytes,
+                                                      CuMemoryPool pool, CuStream stream) {
+      const CuResult result = fakes->memory_allocate(memory, bytes, pool, stream);
+      if (result == CuResult::kSuccess) blocks_.emplace_back(*memory, bytes);
+      return result;
+    };
+    api.copy = [this, fakes = fake_.api()](CuDevicePointer to, CuDevicePointer from, size_t bytes,
+                                           CuStream stream) {
+      if (!is_of_device(to) && !is_of_device(from)) return CuResult::kNotSupported;
+      ++num_copies_;
+      return fakes->copy(to, from, bytes, stream);
+    };
+  }
+  // The fake hands no address out twice.
+  bool is_of_device(CuDevicePointer address) const {
+    return std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& block) {
+      return address >= block.first && address - block.first < block.second;
+    });
+  }
   CuFunction function(const char* name) {
     const CudaContext::Use use(context());
     CuFunction function = nullptr;
@@ -94,6 +121,8 @@ class Gpu {
   }
 
   FakeCuda fake_;
+  std::vector<std::pair<CuDevicePointer, size_t>> blocks_;
+  int num_copies_ = 0;
   std::unique_ptr<CudaDevice> device_;
   CuModule module_ = nullptr;
   BufferRef number_;
@@ -168,6 +197,25 @@ TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
     const uint64_t before = gpu.fake().num_programmatic();
     EXPECT_EQ(play_chain(gpu), expected());
     EXPECT_EQ(gpu.fake().num_programmatic(), before);
+  }
+}
+
+// No program's graph has such a copy, so neither has the one that asks the driver.
+TEST(CudaLaunch, ADriverWithoutCopiesWithinHostMemoryIsAskedForNone) {
+  Gpu gpu(7);
+  const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+  EXPECT_TRUE(gpu.context().is_programmatic());
+  EXPECT_GE(gpu.num_copies(), 3) << "before a loop, in its body and behind a case";
+}
+
+TEST(CudaLaunch, WithoutMemoryItIsNotTried) {
+  for (const char* call : {"pool_create", "memory_allocate"}) {
+    Gpu gpu(8);
+    gpu.fake().fail_next(call, CuResult::kNotSupported);
+    EXPECT_FALSE(allow_programmatic_launch(gpu.context(), gpu.loop_kernels()).is_ok()) << call;
+    EXPECT_FALSE(gpu.context().is_programmatic());
+    EXPECT_EQ(play_chain(gpu), expected());
   }
 }
 
