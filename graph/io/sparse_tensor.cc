@@ -131,7 +131,7 @@ Result<DecodedTensor> decode_sparse(const TensorLayout& layout, const DecodedTen
     dense.strings.resize(static_cast<size_t>(layout.count));
     dense.data = dense.strings.data();
   } else {
-    dense.bytes.resize(static_cast<size_t>(dense_bytes(layout)));
+    dense.bytes.resize(static_cast<size_t>(dense_bytes(layout, 1)));
     dense.data = dense.bytes.data();
   }
   if (num_values > 0) EDDY_RETURN_IF_ERROR(fill(layout, values, *indices_or_null, dense));

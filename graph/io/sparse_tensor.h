@@ -22,8 +22,13 @@ namespace eddy {
 // Of the dense tensor.
 Result<TensorLayout> layout_of(const OnnxSparseTensor& sparse, const ImportLimits& limits);
 
-inline uint64_t dense_bytes(const TensorLayout& layout) {
-  return static_cast<uint64_t>(layout.count) * element_size_bytes(layout.element);
+// More than can be counted is UINT64_MAX, which no budget has.
+inline uint64_t dense_bytes(const TensorLayout& layout, uint64_t copies) {
+  uint64_t bytes = static_cast<uint64_t>(layout.count);
+  const bool is_too_large =
+      __builtin_mul_overflow(bytes, copies, &bytes) ||
+      __builtin_mul_overflow(bytes, element_size_bytes(layout.element), &bytes);
+  return is_too_large ? UINT64_MAX : bytes;
 }
 
 // `layout` is that of the dense tensor; `indices_or_null` may be null where there are no values.

@@ -207,10 +207,35 @@ TEST(SparseTensor, InnerGraphsHaveTheirOwn) {
                                             graph_attribute("else_branch", else_branch)})},
                             .inputs = {info("c", bools({}))},
                             .outputs = {untyped("y")}});
-  outer.message(15, floats_at({1}, {0}, {1}, {2}));
+  outer.message(15, floats_at({2}, {0}, {1}, {3}));
   const Graph g = must_import(model(outer));
   EXPECT_EQ(count_ops(g, "Neg"), 1u);
-  EXPECT_EQ(to_string(g.value(g.outputs()[0]).type), "float[2]");
+  EXPECT_EQ(to_string(g.value(g.outputs()[0]).type), "float[?]") << "each branch reads its own";
+  EXPECT_EQ(elements<float>(g, "float[2]"), (std::vector<float>{0, 5}));
+  EXPECT_EQ(elements<float>(g, "float[3]"), (std::vector<float>{2, 0, 0}));
+}
+
+// A body's own name is no need of a node of the same name around it, which stands behind.
+TEST(SparseTensor, AnInnerNameDecidesNoOrderOutside) {
+  WireWriter branch = graph({.outputs = {untyped("s")}});
+  branch.message(15, floats_at({5}, {1}, {1}, {2}));
+  const WireWriter outer =
+      graph({.nodes = {node("Neg", {"y"}, {"s"}), node("If", {"c"}, {"y"},
+                                                       {graph_attribute("then_branch", branch),
+                                                        graph_attribute("else_branch", branch)})},
+             .inputs = {info("c", bools({}))},
+             .outputs = {untyped("s")}});
+  EXPECT_EQ(count_ops(must_import(model(outer)), "Neg"), 1u);
+}
+
+TEST(SparseTensor, BytesThatCannotBeCountedExceedEveryBudget) {
+  TensorLayout layout;
+  layout.element = ElementType::kDouble;
+  layout.count = int64_t{1} << 61;
+  EXPECT_EQ(dense_bytes(layout, 1), UINT64_MAX);
+  layout.count = int64_t{1} << 60;
+  EXPECT_EQ(dense_bytes(layout, 1), uint64_t{1} << 63);
+  EXPECT_EQ(dense_bytes(layout, 2), UINT64_MAX);
 }
 
 TEST(SparseTensor, AnInputWithASparseDefaultIsNone) {
