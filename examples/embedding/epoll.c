@@ -1,6 +1,6 @@
-/* A server's event loop that awaits Eddy's runs: several searches for roots at once, each a run of one
- * session with a different number of iterations, and one loop whose values come while it runs. The
- * program has one thread of its own and never blocks but in epoll_wait.
+/* A server's event loop that awaits Eddy's runs: several searches for roots at once, each a run of
+ * one session with a different number of iterations, and one loop whose values come while it runs.
+ * The program has one thread of its own and never blocks but in epoll_wait.
  *
  *   run_fd     readable once a submitted run has ended
  *   rows_fd    readable while a row of a loop waits

@@ -10,7 +10,8 @@
 // while max_waiting rows wait here, and nothing but its strand does. Instead of by next(), rows may
 // be had by `on_value`, called on the session's callback thread before the run's own callback.
 //
-// A stream is for one run at a time; a second one is refused. Closed early, it lets the loop go on without it.
+// A stream is for one run at a time; a second one is refused. Closed early, it lets the loop go on
+// without it.
 //
 // Errors: next() has no value once the run has ended and all its rows are taken; status() is how
 // the run ended, and of a run that was refused why. Threads: next() by one at a time, close() and
