@@ -53,7 +53,7 @@ cat >project/doubling.cpp <<'EOF'
 #include <cstdio>
 
 int main() {
-  eddy::Context context({{"threads", "1"}});
+  eddy::Context context(eddy::Options{{"threads", "1"}});
   eddy::Library library(context);
   eddy::Graph graph(library);
   const auto x = graph.input("x", eddy::type(EDDY_FLOAT, {}));

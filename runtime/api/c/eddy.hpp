@@ -1,7 +1,7 @@
 // eddy.hpp: the C interface for C++17 and later: handles that release themselves, errors as
 // exceptions. Header-only; it adds nothing to the ABI, so any compiler may be on either side.
 //
-//   eddy::Context context({{"threads", "2"}});
+//   eddy::Context context(eddy::Options{{"threads", "2"}});
 //   eddy::Library library(context);
 //   eddy::Session session = eddy::Session::load(library, "model.onnx");
 //   eddy::Run run(session);
