@@ -6,6 +6,7 @@
  *   rows_fd    readable while a row of a loop waits
  *
  * Prints each root when its run has ended, and each of Collatz' numbers when it was found. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -189,6 +190,10 @@ int main(void) {
   for (int open = NUM_ROOTS + 2; open > 0;) {
     struct epoll_event events[8];
     const int count = epoll_wait(loop, events, 8, -1);
+    if (count < 0 && errno != EINTR) {
+      perror("epoll: epoll_wait");
+      exit(1);
+    }
     for (int i = 0; i < count; ++i) {
       const uint32_t which = events[i].data.u32;
       if (which == NUM_ROOTS + 1) {

@@ -201,11 +201,13 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   if (!status.is_ok()) return args.fail(std::move(status));
   const Pool pool(grid);
   if (args.outputs[0].count() == 0) return true;
-  const auto widths_bytes = static_cast<size_t>(pool.output[2]) * sizeof(int64_t);
-  const auto row_bytes = static_cast<size_t>(std::max<int64_t>(pool.input[2], 1)) * sizeof(float);
-  auto* const widths = static_cast<int64_t*>(args.scratch->reserve(widths_bytes + row_bytes));
-  if (widths == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
-  auto* const row = reinterpret_cast<float*>(widths + pool.output[2]);
+  // The row, then the widths, of which a maximum needs none.
+  const auto row_words = static_cast<size_t>(pool.input[2] / 2 + 1);
+  const size_t num_widths = std::is_same_v<Kind, Average> ? static_cast<size_t>(pool.output[2]) : 0;
+  auto* const row =
+      static_cast<float*>(args.scratch->reserve((row_words + num_widths) * sizeof(int64_t)));
+  if (row == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
+  auto* const widths = reinterpret_cast<int64_t*>(row) + row_words;
   PlanePool<Kind> planes(pool, row, widths, state.counts_padding);
   float* y = args.outputs[0].mutable_as<float>();
   for (int64_t plane = first; plane < end; ++plane) {

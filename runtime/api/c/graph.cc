@@ -322,7 +322,7 @@ eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, edd
         g->finished ? value <= g->finished->num_values() : g->builder->has_value(value - 1);
     if (value == 0 || !is_known) {
       return {EDDY_INVALID_ARGUMENT,
-              "value " + std::to_string(value) + " is none that this graph has given"};
+              "the graph has given no value " + std::to_string(value)};
     }
     const ValueId id(value - 1);
     const ValueType& known = g->finished ? g->finished->value(id).type : g->builder->type({id});

@@ -167,7 +167,7 @@ TEST_F(CGraphs, AttributesSymbolsAndTypesArrive) {
   ASSERT_EQ(api().graph_type(g, y, &made, nullptr), EDDY_OK) << "the graph is finished";
   EXPECT_EQ(made.dims[1], rows);
   EXPECT_THAT(said([&](auto e) { return api().graph_type(g, 0, &made, e); }),
-              HasSubstr("value 0 is none that this graph has given"));
+              HasSubstr("the graph has given no value 0"));
 }
 
 TEST_F(CGraphs, GoToOnnxAndBack) {
