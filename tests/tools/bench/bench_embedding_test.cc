@@ -17,7 +17,8 @@ TEST(BenchEmbedding, ARowForEachCaseAndWay) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.json()["differences"].empty());
   std::map<std::string, int> ways;
-  for (const json& row : run.json()["rows"]) {
+  const json rows = run.json()["rows"];
+  for (const json& row : rows) {
     ++ways[row["case"].get<std::string>()];
     if (!row.contains("ns")) continue;
     EXPECT_GT(row["ns"]["median_ns"], 0) << row;
