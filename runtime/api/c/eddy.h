@@ -326,7 +326,8 @@ typedef struct eddy_api {
   eddy_code (*context_set_log)(eddy_context context, eddy_log log, void* user, eddy_error* error);
 
   /* -- executors -- */
-  /* When its last reference goes, callbacks that still wait are called, by that thread. */
+  /* When the last handle of one of the caller goes, what waits is called by that thread, and what
+   * comes later inline. */
   eddy_code (*executor_create)(int32_t kind, eddy_executor* executor, eddy_error* error);
   /* EDDY_EXECUTOR_CALLER: readable while callbacks wait; the executor's, do not close it. */
   eddy_code (*executor_fd)(eddy_executor executor, int* fd, eddy_error* error);

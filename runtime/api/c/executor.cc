@@ -14,7 +14,6 @@ ExecutorObject::ExecutorObject(int32_t kind) : kind_(kind), queue_(std::make_sha
 }
 
 ExecutorObject::~ExecutorObject() {
-  if (kind_ == EDDY_EXECUTOR_CALLER) run(SIZE_MAX);
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(queue_->mutex);
@@ -43,10 +42,23 @@ void ExecutorObject::loop(const std::shared_ptr<Queue>& queue) {
   }
 }
 
+void ExecutorObject::released() noexcept {
+  if (kind_ != EDDY_EXECUTOR_CALLER) return;
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->is_released = true;
+  }
+  run(SIZE_MAX);
+}
+
 void ExecutorObject::post(std::function<void()> function) {
   if (kind_ == EDDY_EXECUTOR_INLINE) return function();
   {
-    const std::lock_guard lock(queue_->mutex);
+    std::unique_lock lock(queue_->mutex);
+    if (queue_->is_released) {
+      lock.unlock();
+      return function();
+    }
     queue_->waiting.push_back(std::move(function));
     if (kind_ == EDDY_EXECUTOR_CALLER) file_.set();
   }

@@ -1,10 +1,10 @@
 // ExecutorObject: where users' callbacks run: inline, on a thread of its own, or where the caller
 // drains it (its own event loop, woken by a file descriptor).
 //
-// Internal to runtime/api/c. Each posted function is called exactly once: what still waits when an
-// executor goes is called then, by the thread that lets it go. Ownership: runs and streams of rows
-// keep their executor; its queue keeps neither. Threads: any; one function at a time but for
-// inline ones.
+// Internal to runtime/api/c. Each posted function is called exactly once. When the last handle of
+// one that the caller drains goes, nobody can drain it any more: what waits is called then, by that
+// thread, and what comes later inline. Ownership: runs and streams of rows keep their executor.
+// Threads: any; one function at a time but for inline ones.
 #pragma once
 
 #include <condition_variable>
@@ -27,6 +27,7 @@ class ExecutorObject : public Object {
   explicit ExecutorObject(int32_t kind);
   ~ExecutorObject() override;
 
+  void released() noexcept override;
   void post(std::function<void()> function);
   int32_t kind() const { return kind_; }
   int fd() const { return file_.fd(); }
@@ -39,6 +40,7 @@ class ExecutorObject : public Object {
     std::condition_variable changed;
     std::deque<std::function<void()>> waiting;  // under the mutex
     bool is_ending = false;                     // under the mutex
+    bool is_released = false;                   // under the mutex
   };
   static void loop(const std::shared_ptr<Queue>& queue);
 

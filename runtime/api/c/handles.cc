@@ -172,6 +172,7 @@ void HandleTable::end(Cell& cell, uint64_t age) {
     const std::lock_guard lock(mutex_);
     free_.push_back(cell.number);
   }
+  object->released();
   if (depth() == 0) return;
   try {
     auto* const last = new std::shared_ptr<Object>(std::move(object));

@@ -41,6 +41,8 @@ const char* kind_name(Kind kind);
 class Object {
  public:
   virtual ~Object() = default;
+  // The last handle has gone; other objects may still keep it.
+  virtual void released() noexcept {}
 };
 
 class HandleTable {

@@ -19,7 +19,8 @@ std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
   std::function<void(Tensor)> on_value;
   if (callback != nullptr && is_inline) {
     on_value = [weak](Tensor row) {
-      if (const auto self = weak.lock()) self->call(std::move(row));
+      const auto self = weak.lock();
+      if (self != nullptr) call(*self->stream_, self->callback_, self->user_, std::move(row));
     };
   }
   rows->executor_or_null_ = std::move(executor_or_null);
@@ -37,14 +38,22 @@ void RowsObject::on_change() {
     return;
   }
   if (executor_or_null_ == nullptr || executor_or_null_->kind() == EDDY_EXECUTOR_INLINE) return;
-  executor_or_null_->post([self = shared_from_this()] {
+  // Not this object, which keeps the executor whose queue the function waits in.
+  executor_or_null_->post([stream = stream_, callback = callback_, user = user_] {
     bool is_over = false;
-    if (auto row = self->stream_->next_for({}, is_over)) self->call(std::move(*row));
+    if (auto row = stream->next_for({}, is_over)) call(*stream, callback, user, std::move(*row));
   });
 }
 
-void RowsObject::call(Tensor row) const {
-  callback_(user_, make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(row))));
+// Without memory for a handle no further row is wanted: executors call what throws nothing.
+void RowsObject::call(OutputStream& stream, eddy_row_callback callback, void* user, Tensor row) {
+  eddy_value value = nullptr;
+  try {
+    value = make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(row)));
+  } catch (const std::bad_alloc&) {
+    return stream.close();
+  }
+  callback(user, value);
 }
 
 Refusal RowsObject::next(int64_t timeout_ns, eddy_value* value) {

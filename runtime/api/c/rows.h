@@ -12,7 +12,7 @@
 
 namespace eddy::c {
 
-class RowsObject : public Object, public std::enable_shared_from_this<RowsObject> {
+class RowsObject : public Object {
  public:
   static constexpr Kind kKind = Kind::kRows;
 
@@ -28,7 +28,7 @@ class RowsObject : public Object, public std::enable_shared_from_this<RowsObject
 
  private:
   void on_change();
-  void call(Tensor row) const;
+  static void call(OutputStream& stream, eddy_row_callback callback, void* user, Tensor row);
 
   std::shared_ptr<OutputStream> stream_;
   std::shared_ptr<ExecutorObject> executor_or_null_;

@@ -57,12 +57,17 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
     calls_back |= run->file_.is_open();
     submission = run->submission_ + 1;
   }
+  if (!run->call_->is_done()) return run->call_->submit(options);  // which refuses it
   if (!calls_back) {
+    // A callback of the run before, which comes late, then counts and tells nothing of this one.
+    {
+      const std::lock_guard lock(run->mutex_);
+      run->submission_ = submission;
+    }
     EDDY_C_TRY(run->call_->submit(options));
     run->is_counted_.store(false, std::memory_order_relaxed);
     return {};
   }
-  if (!run->call_->is_done()) return run->call_->submit(options);  // which refuses it
   EDDY_C_TRY(HandleTable::get().retain(handle));
   {
     const std::lock_guard lock(run->mutex_);

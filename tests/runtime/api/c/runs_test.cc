@@ -285,6 +285,36 @@ TEST_F(CRuns, RowsComeWhileTheirLoopRunsByCallOrCallback) {
   }
 }
 
+// A run and its rows wait in an executor that is never drained, and keep it: they are called when
+// its handle goes, or later where they come later.
+TEST_F(CRuns, RowsAndEndsThatWaitWhenTheirExecutorIsReleasedAreCalled) {
+  const float x = 1;
+  const float limit = 10;
+  Rows seen;
+  Seen ended;
+  {
+    Owned<eddy_session> session = session_of(doubling().get());
+    Owned<eddy_executor> executor;
+    ASSERT_EQ(api().executor_create(EDDY_EXECUTOR_CALLER, executor.out(), nullptr), EDDY_OK);
+    Owned<eddy_rows> rows;
+    ASSERT_EQ(api().rows_create(8, executor.get(), take_row, &seen, rows.out(), nullptr), EDDY_OK);
+    Owned<eddy_run> run = run_of(session.get());
+    bind(run.get(), 0, &x);
+    bind(run.get(), 1, &limit);
+    ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+    ASSERT_EQ(said([&](auto e) {
+                return api().run_submit(run.get(), nullptr, executor.get(), see, &ended, e);
+              }),
+              "ok");
+    ASSERT_EQ(said([&](auto e) { return api().run_wait(run.get(), -1, e); }), "ok");
+    EXPECT_EQ(seen.count, 0) << "nobody has drained the executor";
+    EXPECT_EQ(ended.calls, 0);
+  }
+  while (ended.calls == 0) std::this_thread::yield();
+  EXPECT_THAT(seen.seen, ElementsAre(1, 2, 4, 8));
+  EXPECT_EQ(ended.calls, 1);
+}
+
 TEST_F(CRuns, ADescriptorTellsOfRows) {
   Owned<eddy_session> session = session_of(doubling().get());
   const float x = 1;
