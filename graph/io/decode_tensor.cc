@@ -12,17 +12,24 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "raw tensor data is little-endian");
 
-bool is_four_bit(ElementType element) {
-  return element == ElementType::kUint4 || element == ElementType::kInt4 ||
-         element == ElementType::kFloat4E2M1;
+size_t packed_bytes(ElementType element, size_t count) {
+  const size_t in_a_byte = 8 / element_bits(element);
+  return count / in_a_byte + (count % in_a_byte != 0);
 }
 
-// Elements, low half first, one a byte; int4 sign-extended.
-void unpack_nibble(uint8_t packed, int64_t index, ElementType element, std::byte* to) {
-  EDDY_DCHECK(index >= 0 && is_four_bit(element)) << "element " << index << " is no half byte";
-  const int nibble = index % 2 == 0 ? packed & 0xf : packed >> 4;
-  const bool is_negative = element == ElementType::kInt4 && nibble >= 8;
-  to[index] = static_cast<std::byte>(is_negative ? nibble - 16 : nibble);
+// Elements, lowest bits first, one a byte; signed integers with their sign.
+void unpack(uint8_t packed, int64_t index, ElementType element, std::byte* to) {
+  EDDY_DCHECK(index >= 0 && kPackedTypes.contains(element)) << "element " << index << " has a byte";
+  const int bits = static_cast<int>(element_bits(element));
+  const int value = packed >> (index % (8 / bits) * bits) & ((1 << bits) - 1);
+  const bool is_signed = element == ElementType::kInt4 || element == ElementType::kInt2;
+  const bool is_negative = is_signed && value >> (bits - 1) != 0;
+  to[index] = static_cast<std::byte>(is_negative ? value - (1 << bits) : value);
+}
+
+// The byte of a file that holds an element.
+size_t place_of(int64_t index, ElementType element) {
+  return static_cast<size_t>(index) / (8 / element_bits(element));
 }
 
 Status wrong_count(std::string_view field, size_t found, size_t expected) {
@@ -43,25 +50,25 @@ Status narrow_all(std::string_view field, const std::vector<From>& from, size_t 
   return Status::ok();
 }
 
-Status four_bits_from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
-                            std::vector<std::byte>& to) {
+Status packed_from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
+                         std::vector<std::byte>& to) {
   const size_t expected = layout.file_bytes;
-  EDDY_CHECK(expected == (static_cast<size_t>(layout.count) + 1) / 2)
-      << expected << " bytes for " << layout.count << " half bytes";
+  EDDY_CHECK(expected == packed_bytes(layout.element, static_cast<size_t>(layout.count)))
+      << expected << " bytes for " << layout.count << " elements";
   if (tensor.int32_data.size() != expected) {
     return wrong_count("int32_data", tensor.int32_data.size(), expected);
   }
   to.resize(static_cast<size_t>(layout.count));
   for (int64_t i = 0; i < layout.count; ++i) {
-    const auto packed = static_cast<uint8_t>(tensor.int32_data[static_cast<size_t>(i / 2)]);
-    unpack_nibble(packed, i, layout.element, to.data());
+    const auto packed = static_cast<uint8_t>(tensor.int32_data[place_of(i, layout.element)]);
+    unpack(packed, i, layout.element, to.data());
   }
   return Status::ok();
 }
 
 Status from_int32(const OnnxTensor& tensor, const TensorLayout& layout,
                   std::vector<std::byte>& to) {
-  if (is_four_bit(layout.element)) return four_bits_from_int32(tensor, layout, to);
+  if (kPackedTypes.contains(layout.element)) return packed_from_int32(tensor, layout, to);
   const size_t count = static_cast<size_t>(layout.count);
   EDDY_CHECK(element_size_bytes(layout.element) <= sizeof(int32_t) &&
              layout.element != ElementType::kUndefined)
@@ -133,8 +140,8 @@ Result<TensorLayout> layout_of(const OnnxTensor& tensor, const ImportLimits& lim
   }
   layout.count = *count;
   const size_t elements = static_cast<size_t>(layout.count);
-  if (is_four_bit(layout.element)) {
-    layout.file_bytes = (elements + 1) / 2;
+  if (kPackedTypes.contains(layout.element)) {
+    layout.file_bytes = packed_bytes(layout.element, elements);
   } else if (layout.element != ElementType::kString) {
     layout.file_bytes = elements * element_size_bytes(layout.element);
   }
@@ -151,11 +158,11 @@ Result<DecodedTensor> decode_raw(const TensorLayout& layout, std::span<const std
                             " takes " + std::to_string(layout.file_bytes));
   }
   DecodedTensor result{layout.element, layout.dims, raw.data(), false, {}, {}};
-  if (is_four_bit(layout.element)) {
+  if (kPackedTypes.contains(layout.element)) {
     result.bytes.resize(static_cast<size_t>(layout.count));
     for (int64_t i = 0; i < layout.count; ++i) {
-      unpack_nibble(std::to_integer<uint8_t>(raw[static_cast<size_t>(i / 2)]), i, layout.element,
-                    result.bytes.data());
+      unpack(std::to_integer<uint8_t>(raw[place_of(i, layout.element)]), i, layout.element,
+             result.bytes.data());
     }
     result.data = result.bytes.data();
   } else if (layout.element == ElementType::kBool && has_odd_bool(raw)) {

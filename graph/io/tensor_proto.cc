@@ -5,18 +5,17 @@
 namespace eddy {
 namespace {
 
-bool is_four_bit(ElementType element) {
-  return element == ElementType::kUint4 || element == ElementType::kInt4 ||
-         element == ElementType::kFloat4E2M1;
-}
-
-std::string pack_nibbles(const TensorView& tensor) {
+// Elements of less than a byte, lowest bits first.
+std::string pack(const TensorView& tensor) {
+  const int bits = static_cast<int>(element_bits(tensor.element));
+  EDDY_CHECK(bits > 0 && bits < 8) << element_type_name(tensor.element) << " fills its bytes";
+  const int64_t in_a_byte = 8 / bits;
   const int64_t count = tensor.count();
-  std::string packed(static_cast<size_t>((count + 1) / 2), '\0');
+  std::string packed(static_cast<size_t>(count / in_a_byte + (count % in_a_byte != 0)), '\0');
   for (int64_t i = 0; i < count; ++i) {
-    const int nibble = tensor.as<uint8_t>()[i] & 0xf;
-    char& byte = packed[static_cast<size_t>(i / 2)];
-    byte = static_cast<char>(byte | (i % 2 == 0 ? nibble : nibble << 4));
+    const int value = tensor.as<uint8_t>()[i] & ((1 << bits) - 1);
+    char& byte = packed[static_cast<size_t>(i / in_a_byte)];
+    byte = static_cast<char>(byte | value << (i % in_a_byte * bits));
   }
   return packed;
 }
@@ -46,8 +45,8 @@ WireWriter tensor_proto(const TensorView& tensor, std::string_view name) {
   if (!name.empty()) proto.bytes(8, name);
   if (tensor.element == ElementType::kString) {
     for (int64_t i = 0; i < tensor.count(); ++i) proto.bytes(6, tensor.as<std::string>()[i]);
-  } else if (is_four_bit(tensor.element)) {
-    proto.bytes(9, pack_nibbles(tensor));
+  } else if (kPackedTypes.contains(tensor.element)) {
+    proto.bytes(9, pack(tensor));
   } else {
     proto.bytes(9, {static_cast<const char*>(tensor.data), tensor.size_bytes()});
   }

@@ -9,6 +9,7 @@ namespace {
 struct ElementInfo {
   std::string_view name;
   size_t size_bytes;
+  size_t packed_bits = 8 * size_bytes;
 };
 
 constexpr std::array<ElementInfo, kNumElementTypes> kElements = {{
@@ -19,7 +20,8 @@ constexpr std::array<ElementInfo, kNumElementTypes> kElements = {{
     {"uint32", 4},         {"uint64", 8},     {"complex64", 8},
     {"complex128", 16},    {"bfloat16", 2},   {"float8e4m3fn", 1},
     {"float8e4m3fnuz", 1}, {"float8e5m2", 1}, {"float8e5m2fnuz", 1},
-    {"uint4", 1},          {"int4", 1},       {"float4e2m1", 1},
+    {"uint4", 1, 4},       {"int4", 1, 4},    {"float4e2m1", 1, 4},
+    {"float8e8m0", 1},     {"uint2", 1, 2},   {"int2", 1, 2},
 }};
 
 constexpr bool all_have_names() {
@@ -29,7 +31,7 @@ constexpr bool all_have_names() {
   return true;
 }
 static_assert(all_have_names(), "each type has a row");
-static_assert(kElements[static_cast<size_t>(ElementType::kFloat4E2M1)].name == "float4e2m1" &&
+static_assert(kElements[static_cast<size_t>(ElementType::kInt2)].name == "int2" &&
                   kElements[static_cast<size_t>(ElementType::kString)].name == "string",
               "the rows stand in the order of ElementType");
 
@@ -42,5 +44,7 @@ std::string_view element_type_name(ElementType type) {
 size_t element_size_bytes(ElementType type) {
   return kElements[static_cast<size_t>(type)].size_bytes;
 }
+
+size_t element_bits(ElementType type) { return kElements[static_cast<size_t>(type)].packed_bits; }
 
 }  // namespace eddy

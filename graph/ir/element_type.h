@@ -36,14 +36,21 @@ enum class ElementType : uint8_t {
   kUint4 = 21,       // unpacked: one element a byte
   kInt4 = 22,        // unpacked: one element a byte
   kFloat4E2M1 = 23,  // unpacked: one element a byte
+  kFloat8E8M0 = 24,  // powers of two: 2^(byte - 127)
+  kUint2 = 25,       // unpacked: one element a byte
+  kInt2 = 26,        // unpacked: one element a byte
 };
-inline constexpr int kNumElementTypes = 24;
+inline constexpr int kNumElementTypes = 27;
 
 // ONNX's lower-case name ("float", "int64"); "undefined" for kUndefined.
 std::string_view element_type_name(ElementType type);
 
 // Bytes of one element in memory; 0 for kUndefined. sizeof(std::string) for kString.
 size_t element_size_bytes(ElementType type);
+
+// Bits of one element as the standard counts them and as files pack them: 2 and 4 for the types
+// that memory holds unpacked, else all bits of its bytes.
+size_t element_bits(ElementType type);
 
 // A set of element types, one bit each.
 class TypeSet {
@@ -75,12 +82,18 @@ inline constexpr TypeSet kUnsignedIntTypes = {ElementType::kUint8, ElementType::
 inline constexpr TypeSet kIntTypes = kSignedIntTypes | kUnsignedIntTypes;
 inline constexpr TypeSet kNumericTypes = kFloatTypes | kIntTypes;
 inline constexpr TypeSet kBoolType = {ElementType::kBool};
+// Storage only: read and written by Cast, Quantize and Dequantize.
+inline constexpr TypeSet kFloat8Types = {
+    ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2,
+    ElementType::kFloat8E5M2FNUZ, ElementType::kFloat8E8M0};
+inline constexpr TypeSet kSmallIntTypes = {ElementType::kUint4, ElementType::kInt4,
+                                           ElementType::kUint2, ElementType::kInt2};
+// Several share a byte of a file.
+inline constexpr TypeSet kPackedTypes = kSmallIntTypes | TypeSet{ElementType::kFloat4E2M1};
+inline constexpr TypeSet kSmallTypes = kFloat8Types | kPackedTypes;
 inline constexpr TypeSet kAllTypes =
-    kNumericTypes | kBoolType | TypeSet{ElementType::kString,         ElementType::kComplex64,
-                                        ElementType::kComplex128,     ElementType::kFloat8E4M3FN,
-                                        ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2,
-                                        ElementType::kFloat8E5M2FNUZ, ElementType::kUint4,
-                                        ElementType::kInt4,           ElementType::kFloat4E2M1};
+    kNumericTypes | kBoolType | kSmallTypes |
+    TypeSet{ElementType::kString, ElementType::kComplex64, ElementType::kComplex128};
 
 // The ElementType of a C++ type: element_type_of<float>() == ElementType::kFloat.
 template <typename T>

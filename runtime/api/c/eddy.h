@@ -86,7 +86,17 @@ enum {
   EDDY_UINT64 = 13,
   EDDY_COMPLEX64 = 14,
   EDDY_COMPLEX128 = 15,
-  EDDY_BFLOAT16 = 16
+  EDDY_BFLOAT16 = 16,
+  EDDY_FLOAT8E4M3FN = 17, /* from here on one element a byte, also those of fewer bits */
+  EDDY_FLOAT8E4M3FNUZ = 18,
+  EDDY_FLOAT8E5M2 = 19,
+  EDDY_FLOAT8E5M2FNUZ = 20,
+  EDDY_UINT4 = 21,
+  EDDY_INT4 = 22,
+  EDDY_FLOAT4E2M1 = 23,
+  EDDY_FLOAT8E8M0 = 24,
+  EDDY_UINT2 = 25,
+  EDDY_INT2 = 26
 };
 
 /* Dense, row-major, aligned to its element; `data` may be null where there are no elements. Frozen.

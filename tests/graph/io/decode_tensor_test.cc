@@ -61,6 +61,22 @@ TEST(DecodeTensor, FourBitElementsAreUnpackedLowHalfFirst) {
   EXPECT_EQ(elements<uint8_t>(*decode_tensor(typed, {})), (std::vector<uint8_t>{1, 15, 7}));
 }
 
+TEST(DecodeTensor, TwoBitElementsAreUnpackedLowestFirst) {
+  const std::byte raw[] = {std::byte{0b11'10'01'00}, std::byte{0b10}};
+  OnnxTensor tensor = empty_tensor(ElementType::kInt2, {5});
+  tensor.has_raw_data = true;
+  tensor.raw_data = raw;
+  EXPECT_EQ(elements<int8_t>(*decode_tensor(tensor, {})), (std::vector<int8_t>{0, 1, -2, -1, -2}));
+  OnnxTensor typed = empty_tensor(ElementType::kUint2, {5});
+  typed.int32_data = {0b11'10'01'00, 0b10};
+  EXPECT_EQ(elements<uint8_t>(*decode_tensor(typed, {})), (std::vector<uint8_t>{0, 1, 2, 3, 2}));
+  typed.int32_data = {0b11'10'01'00};
+  const Status missing = decode_tensor(typed, {}).status();
+  EXPECT_NE(missing.to_string().find("int32_data holds 1 numbers where the shape needs 2"),
+            std::string::npos)
+      << missing.to_string();
+}
+
 TEST(DecodeTensor, OddBoolsBecomeOne) {
   const std::byte raw[] = {std::byte{0}, std::byte{2}};
   OnnxTensor tensor = empty_tensor(ElementType::kBool, {2});

@@ -325,7 +325,7 @@ TEST(Import, AnOperatorThatIsAFunctionOfTheStandardBecomesItsNodes) {
   EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), "float[2]");
 }
 
-TEST(Import, TypesThatOnlyTheNewestOpsetsHaveAreNamed) {
+TEST(Import, TypesOfTheNewestOpsetsAreRead) {
   const auto identity_of = [](int element) {
     return model(graph({
                      .nodes = {node("Identity", {"x"}, {"y"})},
@@ -334,10 +334,11 @@ TEST(Import, TypesThatOnlyTheNewestOpsetsHaveAreNamed) {
                  }),
                  28);
   };
-  expect_import_error(identity_of(24), StatusCode::kUnsupported,
-                      "element type float8e8m0 is not supported; convert the tensor");
-  expect_import_error(identity_of(25), StatusCode::kUnsupported, "element type uint2");
-  expect_import_error(identity_of(26), StatusCode::kUnsupported, "element type int2");
+  for (const auto& [element, text] :
+       {std::pair(24, "float8e8m0[2]"), std::pair(25, "uint2[2]"), std::pair(26, "int2[2]")}) {
+    const Graph graph = must_import(identity_of(element));
+    EXPECT_EQ(to_string(graph.value(graph.outputs()[0]).type), text);
+  }
   expect_import_error(identity_of(27), StatusCode::kInvalidArgument, "element type 27");
 }
 
