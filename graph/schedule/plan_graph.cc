@@ -146,7 +146,12 @@ RegionSchedule plan_region(const Graph& graph, RegionId id, std::span<const doub
   }
   stream_options.devices = devices;
   StreamAssignment assignment = assign_streams(dag, order, stream_options);
-  if (options.is_auto && !pays(options, dag, order, assignment, costs)) {
+  // A shared call leaves no worker to anything beside it.
+  std::vector<double> unshared = costs;
+  for (size_t i = 0; i < unshared.size(); ++i) {
+    if (!options.splits.empty() && options.splits[region.nodes[i].index()]) unshared[i] = 0;
+  }
+  if (options.is_auto && !pays(options, dag, order, assignment, unshared)) {
     stream_options.policy = AssignPolicy::kSerial;
     assignment = assign_streams(dag, order, stream_options);
   }
@@ -181,6 +186,8 @@ class GraphPlanner {
         options_(options),
         costs_(estimate_costs_ns(graph, options.costs_or_null)),
         order_(graph) {
+    EDDY_CHECK(options.splits.empty() || options.splits.size() == graph.num_nodes())
+        << options.splits.size() << " marks for " << graph.num_nodes() << " nodes";
     plan_.regions.resize(graph.num_regions());
     if (options.devices.empty()) return;
     devices_ = node_devices(graph, options.devices);

@@ -82,4 +82,12 @@ bool KernelRegistry::has(std::string_view domain, std::string_view op, int since
   });
 }
 
+bool KernelRegistry::has_tiles(std::string_view domain, std::string_view op,
+                               int since_version) const {
+  return std::ranges::any_of(named(op), [&](uint32_t index) {
+    const KernelEntry& entry = entries_[index];
+    return entry.domain == domain && entry.since_version <= since_version && entry.has_tiles;
+  });
+}
+
 }  // namespace eddy

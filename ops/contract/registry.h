@@ -26,6 +26,8 @@ struct KernelEntry {
   BindFunction bind = {};
   std::string_view provider = "cpu";  // its library: "reference", "onednn"; for reports
   std::string_view domain = "";
+  // What it binds falls into tiles where shapes are large enough, so that idle workers share a call.
+  bool has_tiles = false;
 };
 
 class KernelRegistry {
@@ -38,6 +40,8 @@ class KernelRegistry {
   // Binds the best kernel. kUnsupported names the operator, version and types when there is none.
   Result<BoundKernel> bind(const KernelInit& init) const;
   bool has(std::string_view domain, std::string_view op, int since_version) const;
+  // Whether an operator has an entry, of this version or before, that says so.
+  bool has_tiles(std::string_view domain, std::string_view op, int since_version) const;
   const std::vector<KernelEntry>& entries() const { return entries_; }
 
  private:
