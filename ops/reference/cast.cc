@@ -12,14 +12,30 @@
 #include "graph/ir/half.h"
 #include "ops/reference/elementwise.h"
 #include "ops/reference/number.h"
+#include "ops/reference/small_float.h"
 
 namespace eddy {
 namespace {
+
+struct CastState : KernelState {
+  SmallFloatRounding rounding;
+};
 
 bool run_numbers(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   const int64_t count = out.count();
   for (int64_t i = 0; i < count; ++i) store_number(out, i, load_number(args.inputs[0], i));
+  return true;
+}
+
+bool run_to_small_floats(const KernelArgs& args) {
+  const SmallFloatRounding rounding = static_cast<const CastState*>(args.state)->rounding;
+  const TensorView& out = args.outputs[0];
+  const int64_t count = out.count();
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = double_to_float_odd(load_number(args.inputs[0], i).to_double_odd());
+    out.mutable_as<uint8_t>()[i] = to_small_float(out.element, value, rounding);
+  }
   return true;
 }
 
@@ -108,11 +124,12 @@ bool read_number(std::string_view text, ElementType to, Number& number) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   int64_t integer = 0;
   uint64_t natural = 0;
-  if (kIntTypes.contains(to) && read_all(text, integer)) {
+  const bool is_integer = kIntTypes.contains(to) || kSmallIntTypes.contains(to);
+  if (is_integer && read_all(text, integer)) {
     number = Number::of_int(integer);
     return true;
   }
-  if (kIntTypes.contains(to) && read_all(text, natural)) {
+  if (is_integer && read_all(text, natural)) {
     number = Number::of_uint(natural);
     return true;
   }
@@ -147,8 +164,16 @@ bool run_texts(const KernelArgs& args) {
   return true;
 }
 
+SmallFloatRounding small_float_rounding(const Attributes& attributes) {
+  using Direction = SmallFloatRounding::Direction;
+  const std::string_view mode = attributes.get_string("round_mode", "up");
+  return {attributes.get_int("saturate", 1) != 0, mode == "down"      ? Direction::kDown
+                                                  : mode == "nearest" ? Direction::kNearest
+                                                                      : Direction::kUp};
+}
+
 Result<BoundKernel> bind_cast(const KernelInit& init) {
-  constexpr TypeSet kSupported = kNumberTypes | TypeSet{ElementType::kString};
+  constexpr TypeSet kSupported = kCastTypes | TypeSet{ElementType::kString};
   const ElementType from = init.inputs[0].tensor.element;
   const ElementType to = init.outputs[0].tensor.element;
   for (ElementType element : {from, to}) {
@@ -164,6 +189,12 @@ Result<BoundKernel> bind_cast(const KernelInit& init) {
                : from_text          ? run_from_text
                : to_text            ? run_to_text
                                     : run_numbers;
+  if (!from_text && kSmallFloatTypes.contains(to)) {
+    auto state = std::make_unique<CastState>();
+    state->rounding = small_float_rounding(init.attributes);
+    kernel.run = run_to_small_floats;
+    kernel.state = std::move(state);
+  }
   return kernel;
 }
 

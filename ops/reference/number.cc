@@ -1,7 +1,10 @@
 #include "ops/reference/number.h"
 
+#include <cmath>
+
 #include "graph/base/check.h"
 #include "graph/ir/half.h"
+#include "ops/reference/small_float.h"
 
 namespace eddy {
 
@@ -44,6 +47,40 @@ float Number::to_float() const {
                                : static_cast<float>(unsigned_value);
 }
 
+namespace {
+
+Number load_small(const TensorView& view, int64_t i) {
+  const uint8_t byte = view.as<uint8_t>()[i];
+  switch (view.element) {
+    case ElementType::kInt4:
+    case ElementType::kInt2:
+      return Number::of_int(static_cast<int8_t>(byte));
+    case ElementType::kUint4:
+    case ElementType::kUint2:
+      return Number::of_uint(byte);
+    default:
+      return Number::of_double(small_float_values(view.element)[byte]);
+  }
+}
+
+void store_small(const TensorView& view, int64_t i, const Number& number) {
+  uint8_t& byte = view.mutable_as<uint8_t>()[i];
+  if (kSmallFloatTypes.contains(view.element)) {
+    byte = to_small_float(view.element, double_to_float_odd(number.to_double_odd()));
+    return;
+  }
+  const Number whole = number.kind == Number::Kind::kFloat
+                           ? Number::of_double(std::nearbyint(number.float_value))
+                           : number;
+  const int bits = static_cast<int>(element_bits(view.element));
+  const int low = static_cast<int>(whole.to_integer<int64_t>() & ((1 << bits) - 1));
+  const bool is_signed = view.element == ElementType::kInt4 || view.element == ElementType::kInt2;
+  const bool is_negative = is_signed && low >> (bits - 1) != 0;
+  byte = static_cast<uint8_t>(is_negative ? low - (1 << bits) : low);
+}
+
+}  // namespace
+
 Number load_number(const TensorView& view, int64_t i) {
   EDDY_DCHECK(i >= 0 && view.data != nullptr) << "number " << i << " of nothing";
   switch (view.element) {
@@ -75,8 +112,8 @@ Number load_number(const TensorView& view, int64_t i) {
     default:
       break;
   }
-  EDDY_CHECK(false) << "no number: " << element_type_name(view.element);
-  return {};
+  EDDY_CHECK(kSmallTypes.contains(view.element)) << "no number: " << element_type_name(view.element);
+  return load_small(view, i);
 }
 
 void store_number(const TensorView& view, int64_t i, const Number& number) {
@@ -124,7 +161,8 @@ void store_number(const TensorView& view, int64_t i, const Number& number) {
     default:
       break;
   }
-  EDDY_CHECK(false) << "no number: " << element_type_name(view.element);
+  EDDY_CHECK(kSmallTypes.contains(view.element)) << "no number: " << element_type_name(view.element);
+  store_small(view, i, number);
 }
 
 }  // namespace eddy

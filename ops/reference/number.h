@@ -5,10 +5,10 @@
 //
 //   to an integer  from a float: towards zero, clamped to the range, NaN becomes 0;
 //                  from an integer: the low bits (two's complement)
-//   to a float     nearest even
+//   to 4 or 2 bits from a float: to nearest even, then the low bits, NaN becomes 0;
+//                  from an integer: the low bits
+//   to a float     nearest even; to one of 8 or 4 bits as small_float.h says
 //   to bool        not equal to zero (NaN is true)
-//
-// Supported: bool, all integers of 8 to 64 bits, float16, bfloat16, float, double.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,9 @@
 
 namespace eddy {
 
+// What arithmetic knows, and what can be read and written at all.
 inline constexpr TypeSet kNumberTypes = kNumericTypes | kBoolType;
+inline constexpr TypeSet kCastTypes = kNumberTypes | kSmallTypes;
 
 // A float clamped to T's range; NaN becomes 0.
 template <typename T>
@@ -64,7 +66,7 @@ struct Number {
   }
 };
 
-// Element i of a tensor whose type is in kNumberTypes; a programmer error for others.
+// Element i of a tensor whose type is in kCastTypes; a programmer error for others.
 Number load_number(const TensorView& view, int64_t i);
 void store_number(const TensorView& view, int64_t i, const Number& number);
 

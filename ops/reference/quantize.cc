@@ -1,6 +1,7 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
 //
 //   y = clamp(round(x / scale) + zero_point), rounding half to even
+//   y = x / scale + zero_point, rounded once, where y is a float of 8 or 4 bits
 //   x = (y - zero_point) * scale
 //
 // x / scale is a division of floats, as the standard's tests have it: in double some halves would
@@ -15,6 +16,7 @@
 #include "ops/reference/axes.h"
 #include "ops/reference/families.h"
 #include "ops/reference/number.h"
+#include "ops/reference/small_float.h"
 
 namespace eddy {
 
@@ -54,6 +56,10 @@ QuantizedRange quantized_range(ElementType element) {
       return {-8, 7};
     case ElementType::kUint4:
       return {0, 15};
+    case ElementType::kInt2:
+      return {-2, 1};
+    case ElementType::kUint2:
+      return {0, 3};
     default:
       break;
   }
@@ -63,16 +69,10 @@ QuantizedRange quantized_range(ElementType element) {
 
 namespace {
 
-// 4-bit elements stand one in a byte.
-TensorView as_bytes(TensorView view) {
-  if (view.element == ElementType::kInt4) view.element = ElementType::kInt8;
-  if (view.element == ElementType::kUint4) view.element = ElementType::kUint8;
-  return view;
-}
-
 struct QuantizeState : KernelState {
   int64_t axis = 1;
   int64_t block_size = 0;
+  bool saturates = true;  // of small floats
 };
 
 // Calls visit(element, index of its scale) for each element.
@@ -96,35 +96,50 @@ double quantize_one(float x, float scale, double zero, const QuantizedRange& ran
   return std::isnan(rounded) ? zero : std::clamp(rounded + zero, range.low, range.high);
 }
 
+double zero_point(const KernelArgs& args, int64_t scale) {
+  return args.has_input(2) ? load_number(args.inputs[2], scale).to_double() : 0;
+}
+
 bool run_quantize(const KernelArgs& args) {
   const auto& state = *static_cast<const QuantizeState*>(args.state);
   const TensorView& x = args.inputs[0];
   const TensorView& scale = args.inputs[1];
-  const TensorView out = as_bytes(args.outputs[0]);
-  const QuantizedRange range = quantized_range(args.outputs[0].element);
-  const bool has_zero = args.has_input(2);
-  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size), [&](int64_t element,
-                                                                            int64_t s) {
-    const double zero = has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
-    store_number(out, element,
-                 Number::of_double(quantize_one(load_number(x, element).to_float(),
-                                                load_number(scale, s).to_float(), zero, range)));
-  });
+  const TensorView& out = args.outputs[0];
+  const QuantizedRange range = quantized_range(out.element);
+  const auto quantize = [&](int64_t element, int64_t s) {
+    const double quantized =
+        quantize_one(load_number(x, element).to_float(), load_number(scale, s).to_float(),
+                     zero_point(args, s), range);
+    store_number(out, element, Number::of_double(quantized));
+  };
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size), quantize);
+  return true;
+}
+
+bool run_quantize_to_floats(const KernelArgs& args) {
+  const auto& state = *static_cast<const QuantizeState*>(args.state);
+  const TensorView& x = args.inputs[0];
+  const TensorView& scale = args.inputs[1];
+  const TensorView& out = args.outputs[0];
+  const auto quantize = [&](int64_t element, int64_t s) {
+    const float scaled = load_number(x, element).to_float() / load_number(scale, s).to_float();
+    const float moved = scaled + static_cast<float>(zero_point(args, s));
+    out.mutable_as<uint8_t>()[element] = to_small_float(out.element, moved, {state.saturates});
+  };
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size), quantize);
   return true;
 }
 
 bool run_dequantize(const KernelArgs& args) {
   const auto& state = *static_cast<const QuantizeState*>(args.state);
-  const TensorView x = as_bytes(args.inputs[0]);
+  const TensorView& x = args.inputs[0];
   const TensorView& scale = args.inputs[1];
-  const TensorView& out = args.outputs[0];
-  const bool has_zero = args.has_input(2);
-  for_each_scaled(
-      ScaleMap::of(x, scale, state.axis, state.block_size), [&](int64_t element, int64_t s) {
-        const double zero = has_zero ? load_number(as_bytes(args.inputs[2]), s).to_double() : 0;
-        const double step = load_number(x, element).to_double() - zero;
-        store_number(out, element, Number::of_double(step * load_number(scale, s).to_double()));
-      });
+  const auto dequantize = [&](int64_t element, int64_t s) {
+    const double step = load_number(x, element).to_double() - zero_point(args, s);
+    const double value = step * load_number(scale, s).to_double();
+    store_number(args.outputs[0], element, Number::of_double(value));
+  };
+  for_each_scaled(ScaleMap::of(x, scale, state.axis, state.block_size), dequantize);
   return true;
 }
 
@@ -155,8 +170,10 @@ Result<BoundKernel> bind_quantize(const KernelInit& init) {
   auto state = std::make_unique<QuantizeState>();
   state->axis = init.attributes.get_int("axis", 1);
   state->block_size = init.attributes.get_int("block_size", 0);
+  state->saturates = init.attributes.get_int("saturate", 1) != 0;
   BoundKernel kernel;
-  kernel.run = function;
+  const bool is_float = kSmallFloatTypes.contains(init.outputs[0].tensor.element);
+  kernel.run = is_float ? run_quantize_to_floats : function;
   kernel.state = std::move(state);
   return kernel;
 }

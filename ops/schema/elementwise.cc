@@ -17,10 +17,8 @@ constexpr TypeSet kOrderedTypes = kNumericTypes;
 constexpr TypeSet kEqualTypes = kNumericTypes | kBoolType | TypeSet{ElementType::kString};
 // All but strings.
 constexpr TypeSet kBitTypes =
-    kNumericTypes | kBoolType |
-    TypeSet{ElementType::kComplex64,      ElementType::kComplex128, ElementType::kFloat8E4M3FN,
-            ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ,
-            ElementType::kUint4,          ElementType::kInt4,       ElementType::kFloat4E2M1};
+    kNumericTypes | kBoolType | kSmallTypes |
+    TypeSet{ElementType::kComplex64, ElementType::kComplex128};
 constexpr uint64_t kFirst = 1;
 constexpr uint64_t kBoth = 3;
 
@@ -150,7 +148,16 @@ Status infer_equal_shapes(InferContext& context) {
   return Status::ok();
 }
 
+// The direction of float8e8m0, whatever the target is.
+Status check_round_mode(const InferContext& context) {
+  const std::string_view mode = context.attributes().get_string("round_mode", "up");
+  if (mode == "up" || mode == "down" || mode == "nearest") return Status::ok();
+  return invalid_argument("attribute 'round_mode' is '" + std::string(mode.substr(0, 40)) +
+                          "'; it must be up, down or nearest");
+}
+
 Status infer_cast(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_round_mode(context));
   const int64_t to = context.attributes().get_int("to", 0);
   if (to <= 0 || to >= kNumElementTypes) {
     return invalid_argument("attribute 'to' is " + std::to_string(to) +
@@ -164,19 +171,13 @@ Status infer_cast(InferContext& context) {
 }
 
 Status infer_cast_like(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(check_round_mode(context));
   EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* like, tensor_input(context, 1));
   TensorType type = *input;
   type.element = like->element;
   context.set_output(0, type);
   return Status::ok();
-}
-
-// Bits of an element as the standard counts them; in memory one of 4 takes a byte.
-size_t element_bits(ElementType element) {
-  const bool is_half_byte = element == ElementType::kInt4 || element == ElementType::kUint4 ||
-                            element == ElementType::kFloat4E2M1;
-  return is_half_byte ? 4 : 8 * element_size_bytes(element);
 }
 
 Status infer_bit_cast(InferContext& context) {
@@ -412,7 +413,6 @@ Status add_casts(OpTable& table) {
   cast.inputs = {in("input")};
   cast.attributes = {attribute("to", AttributeKind::kInt, true),
                      since(19, attribute("saturate", AttributeKind::kInt)),
-                     // Of float8e8m0, which is not supported.
                      since(24, attribute("round_mode", AttributeKind::kString))};
   cast.infer = infer_cast;
   cast.batch = batch_cast;

@@ -1,5 +1,5 @@
 // Linear quantization: one scale for the tensor, one for each index of an axis (opset 13), or one
-// for each block along an axis (opset 21).
+// for each block along an axis (opset 21). Since opset 19 to floats of 8 bits, since 23 of 4.
 #include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
 #include "ops/schema/rules.h"
@@ -7,12 +7,15 @@
 namespace eddy {
 namespace {
 
-constexpr TypeSet kQuantizedTypes = {ElementType::kInt8,  ElementType::kUint8,
-                                     ElementType::kInt16, ElementType::kUint16,
-                                     ElementType::kInt4,  ElementType::kUint4};
+constexpr TypeSet kQuantizedTypes = {
+    ElementType::kInt8,       ElementType::kUint8,      ElementType::kInt16,
+    ElementType::kUint16,     ElementType::kInt4,       ElementType::kUint4,
+    ElementType::kInt2,       ElementType::kUint2,      ElementType::kFloat8E4M3FN,
+    ElementType::kFloat8E5M2, ElementType::kFloat4E2M1, ElementType::kFloat8E4M3FNUZ,
+    ElementType::kFloat8E5M2FNUZ};
 constexpr TypeSet kDequantizableTypes = kQuantizedTypes | TypeSet{ElementType::kInt32};
-constexpr TypeSet kScaleTypes = {ElementType::kFloat, ElementType::kFloat16,
-                                 ElementType::kBfloat16};
+constexpr TypeSet kRealTypes = {ElementType::kFloat, ElementType::kFloat16, ElementType::kBfloat16};
+constexpr TypeSet kScaleTypes = kRealTypes | TypeSet{ElementType::kFloat8E8M0};
 
 bool has_one_element(const Dims& dims) { return dims.count() == int64_t{1}; }
 
@@ -108,10 +111,12 @@ Status infer_dequantize(InferContext& context) {
   }
   TensorType type = *x;
   type.element = context.input(1).tensor.element;
+  // A power of two is no result.
+  if (type.element == ElementType::kFloat8E8M0) type.element = ElementType::kFloat;
   const int64_t named = context.attributes().get_int("output_dtype", 0);
   if (named != 0) {
     if (named < 0 || named >= kNumElementTypes ||
-        !kScaleTypes.contains(static_cast<ElementType>(named))) {
+        !kRealTypes.contains(static_cast<ElementType>(named))) {
       return invalid_argument("attribute 'output_dtype' is " + std::to_string(named) +
                               ", which is none of float (1), float16 (10) and bfloat16 (16)");
     }
@@ -170,7 +175,7 @@ OpDef quantize(std::string name, TypeSet x, TypeSet zero_point, InferFunction in
 
 Status add_quantize_schemas(OpTable& table) {
   std::vector<OpDef> defs;
-  defs.push_back(quantize("QuantizeLinear", kScaleTypes | TypeSet{ElementType::kInt32},
+  defs.push_back(quantize("QuantizeLinear", kRealTypes | TypeSet{ElementType::kInt32},
                           kQuantizedTypes, infer_quantize));
   defs.back().attributes.push_back(since(19, attribute("saturate", AttributeKind::kInt)));
   defs.back().attributes.push_back(since(21, attribute("output_dtype", AttributeKind::kInt)));

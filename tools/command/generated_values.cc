@@ -9,6 +9,7 @@
 
 #include "graph/base/check.h"
 #include "ops/reference/number.h"
+#include "ops/reference/small_float.h"
 #include "tools/command/inputs.h"
 #include "tools/command/machine_memory.h"
 
@@ -52,11 +53,17 @@ std::optional<T> parse_whole(const std::string& text) {
   return value;
 }
 
+bool is_unsigned(ElementType type) {
+  return kUnsignedIntTypes.contains(type) || type == ElementType::kUint4 ||
+         type == ElementType::kUint2;
+}
+
 // The range of an integer type, as its bits allow.
 bool fits(ElementType type, const Number& number) {
-  EDDY_CHECK(kIntTypes.contains(type)) << element_type_name(type) << " has no range of integers";
-  const int bits = static_cast<int>(element_size_bytes(type)) * 8;
-  if (kUnsignedIntTypes.contains(type)) {
+  EDDY_CHECK(kIntTypes.contains(type) || kSmallIntTypes.contains(type))
+      << element_type_name(type) << " has no range of integers";
+  const int bits = static_cast<int>(element_bits(type));
+  if (is_unsigned(type)) {
     return number.kind == Number::Kind::kUnsigned &&
            (bits == 64 || number.unsigned_value >> bits == 0);
   }
@@ -71,12 +78,12 @@ std::optional<Number> parse_number(ElementType type, const std::string& text) {
     if (equals_ignoring_case(text, "false") || text == "0") return Number::of_int(0);
     return std::nullopt;
   }
-  if (kFloatTypes.contains(type)) {
+  if (kFloatTypes.contains(type) || kSmallFloatTypes.contains(type)) {
     const std::optional<double> value = parse_whole<double>(text);
     return value ? std::optional(Number::of_double(*value)) : std::nullopt;
   }
   std::optional<Number> number;
-  if (kUnsignedIntTypes.contains(type)) {
+  if (is_unsigned(type)) {
     if (const auto value = parse_whole<uint64_t>(text)) number = Number::of_uint(*value);
   } else if (const auto value = parse_whole<int64_t>(text)) {
     number = Number::of_int(*value);
@@ -88,7 +95,7 @@ std::optional<Number> parse_number(ElementType type, const std::string& text) {
 
 Result<HostValue> random_value(const ValueDescription& input, Random& random) {
   EDDY_ASSIGN_OR_RETURN(HostValue value, empty_tensor(input, "--random-inputs"));
-  if (!kNumberTypes.contains(value.element)) {
+  if (!kCastTypes.contains(value.element)) {
     return unsupported(fmt::format(
         "--random-inputs: no random values of type {} for input {}; give --input {}=FILE",
         element_type_name(value.element), input.name, input.name));
@@ -96,7 +103,7 @@ Result<HostValue> random_value(const ValueDescription& input, Random& random) {
   const TensorView view = value.view();
   for (int64_t i = 0; i < view.count(); ++i) {
     Number number = Number::of_int(1);
-    if (kFloatTypes.contains(view.element)) {
+    if (kFloatTypes.contains(view.element) || kSmallFloatTypes.contains(view.element)) {
       number = Number::of_double(random.uniform(-1.0f, 1.0f));
     } else if (view.element != ElementType::kBool) {
       number = Number::of_int(static_cast<int64_t>(random.below(10)));
@@ -112,7 +119,7 @@ Result<HostValue> filled_value(const ValueDescription& input, const std::string&
     for (std::string& element : value.strings) element = text;
     return value;
   }
-  if (!kNumberTypes.contains(value.element)) {
+  if (!kCastTypes.contains(value.element)) {
     return unsupported(fmt::format("--set {}: values of type {} can only come from a file",
                                    input.name, element_type_name(value.element)));
   }

@@ -79,15 +79,9 @@ Json element_json(const TensorView& view, int64_t i) {
       return complex_json<float>(view, i);
     case ElementType::kComplex128:
       return complex_json<double>(view, i);
-    case ElementType::kInt4:
-      return view.as<int8_t>()[i];
-    case ElementType::kUint4:
-      return view.as<uint8_t>()[i];
     default:
-      break;
+      return number_json(view, i);
   }
-  if (kNumberTypes.contains(view.element)) return number_json(view, i);
-  return fmt::format("{:#04x}", view.as<uint8_t>()[i]);
 }
 
 Json value_json(const Tensor& tensor) {
