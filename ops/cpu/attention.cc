@@ -270,9 +270,15 @@ Result<BoundKernel> bind_rotary_embedding(const KernelInit& init) {
 }  // namespace
 
 void add_attention_cpu(KernelRegistry& registry) {
-  registry.add(
-      {.op = "Attention", .since_version = 23, .bind = bind_attention, .provider = "tile"});
-  registry.add({.op = "RotaryEmbedding", .since_version = 23, .bind = bind_rotary_embedding});
+  registry.add({.op = "Attention",
+                .since_version = 23,
+                .bind = bind_attention,
+                .provider = "tile",
+                .has_tiles = true});
+  registry.add({.op = "RotaryEmbedding",
+                .since_version = 23,
+                .bind = bind_rotary_embedding,
+                .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -344,7 +344,9 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
 }  // namespace
 
 void add_binary_cpu(KernelRegistry& registry) {
-  for (const BinaryRow& row : kRows) registry.add({.op = row.name, .bind = bind_binary});
+  for (const BinaryRow& row : kRows) {
+    registry.add({.op = row.name, .bind = bind_binary, .has_tiles = true});
+  }
 }
 
 }  // namespace eddy

@@ -294,10 +294,14 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
 }  // namespace
 
 void add_blocked_cpu(KernelRegistry& registry) {
-  registry.add({.op = "BlockChannels", .bind = bind_block, .domain = "eddy"});
-  registry.add({.op = "UnblockChannels", .bind = bind_unblock, .domain = "eddy"});
-  registry.add({.op = "BlockedConv", .bind = bind_conv, .provider = "tile", .domain = "eddy"});
-  registry.add({.op = "BlockedPool", .bind = bind_pool, .provider = "tile", .domain = "eddy"});
+  const auto add = [&registry](std::string_view name, auto bind, std::string_view provider) {
+    registry.add(
+        {.op = name, .bind = bind, .provider = provider, .domain = "eddy", .has_tiles = true});
+  };
+  add("BlockChannels", bind_block, "cpu");
+  add("UnblockChannels", bind_unblock, "cpu");
+  add("BlockedConv", bind_conv, "tile");
+  add("BlockedPool", bind_pool, "tile");
 }
 
 }  // namespace eddy

@@ -126,7 +126,7 @@ Result<BoundKernel> bind_lrn(const KernelInit& init) {
 }  // namespace
 
 void add_lrn_cpu(KernelRegistry& registry) {
-  registry.add({.op = "LRN", .bind = bind_lrn, .provider = "cpu"});
+  registry.add({.op = "LRN", .bind = bind_lrn, .provider = "cpu", .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -324,8 +324,8 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
 
 void add_matmul_cpu(KernelRegistry& registry) {
   add_matmul_words_cpu(registry);
-  registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "tile"});
-  registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "tile"});
+  registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "tile", .has_tiles = true});
+  registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "tile", .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -248,7 +248,7 @@ Result<BoundKernel> bind_block(const KernelInit& init) {
 
 void add_movement_strided_cpu(KernelRegistry& registry) {
   registry.add({.op = "Slice", .bind = bind_slice});
-  registry.add({.op = "Transpose", .bind = bind_transpose});
+  registry.add({.op = "Transpose", .bind = bind_transpose, .has_tiles = true});
   registry.add({.op = "Expand", .bind = bind_plain<Expand>});
   registry.add({.op = "Tile", .bind = bind_plain<Tile>});
   registry.add({.op = "DepthToSpace", .bind = bind_block<DepthToSpace>});

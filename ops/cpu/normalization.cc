@@ -224,19 +224,23 @@ void add_normalization_cpu(KernelRegistry& registry) {
   registry.add({.op = "BatchNormalization",
                 .since_version = 6,
                 .bind = bind_batch_normalization,
-                .provider = "tile"});
+                .provider = "tile",
+                .has_tiles = true});
   registry.add({.op = "InstanceNormalization",
                 .since_version = 6,
                 .bind = bind_instance_normalization,
-                .provider = "tile"});
+                .provider = "tile",
+                .has_tiles = true});
   registry.add({.op = "LayerNormalization",
                 .since_version = 17,
                 .bind = bind_layer_normalization,
-                .provider = "tile"});
+                .provider = "tile",
+                .has_tiles = true});
   registry.add({.op = "RMSNormalization",
                 .since_version = 23,
                 .bind = bind_rms_normalization,
-                .provider = "tile"});
+                .provider = "tile",
+                .has_tiles = true});
 }
 
 }  // namespace eddy

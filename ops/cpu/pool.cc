@@ -282,13 +282,19 @@ Result<BoundKernel> bind_global_pool(const KernelInit& init) {
 }  // namespace
 
 void add_pool_cpu(KernelRegistry& registry) {
-  registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu"});
-  registry.add({.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu"});
+  registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu", .has_tiles = true});
+  registry.add({.op = "AveragePool",
+                .bind = bind_pool<Average>,
+                .provider = "cpu",
+                .has_tiles = true});
   registry.add({.op = "GlobalAveragePool",
                 .bind = bind_global_pool<run_global_average_planes>,
-                .provider = "tile"});
-  registry.add(
-      {.op = "GlobalMaxPool", .bind = bind_global_pool<run_global_max_planes>, .provider = "cpu"});
+                .provider = "tile",
+                .has_tiles = true});
+  registry.add({.op = "GlobalMaxPool",
+                .bind = bind_global_pool<run_global_max_planes>,
+                .provider = "cpu",
+                .has_tiles = true});
 }
 
 }  // namespace eddy

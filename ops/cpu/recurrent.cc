@@ -272,7 +272,10 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
 }  // namespace
 
 void add_recurrent_cpu(KernelRegistry& registry) {
-  registry.add({.op = "LSTM", .bind = bind_recurrent<RecurrentKind::kLstm>, .provider = "tile"});
+  registry.add({.op = "LSTM",
+                .bind = bind_recurrent<RecurrentKind::kLstm>,
+                .provider = "tile",
+                .has_tiles = true});
   registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .provider = "tile"});
   registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .provider = "tile"});
 }

@@ -228,7 +228,9 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
 void add_reduction_cpu(KernelRegistry& registry) {
   add_typed_reduction_cpu(registry);
   add_exact_reduction_cpu(registry);
-  for (const Row& row : kRows) registry.add({.op = row.name, .bind = bind_reduce});
+  for (const Row& row : kRows) {
+    registry.add({.op = row.name, .bind = bind_reduce, .has_tiles = true});
+  }
   registry.add({.op = "ArgMax", .bind = bind_arg});
   registry.add({.op = "ArgMin", .bind = bind_arg});
 }

@@ -157,8 +157,8 @@ Result<BoundKernel> bind_softmax(const KernelInit& init) {
 }  // namespace
 
 void add_softmax_cpu(KernelRegistry& registry) {
-  registry.add({.op = "Softmax", .bind = bind_softmax});
-  registry.add({.op = "LogSoftmax", .bind = bind_softmax});
+  registry.add({.op = "Softmax", .bind = bind_softmax, .has_tiles = true});
+  registry.add({.op = "LogSoftmax", .bind = bind_softmax, .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -196,7 +196,8 @@ UnaryLoop cpu::float_loop_or_null(std::string_view name) {
 
 void add_unary_cpu(KernelRegistry& registry) {
   for (size_t op = 0; op < std::size(kUnaryOperators); ++op) {
-    if (has_loop(op)) registry.add({.op = kUnaryOperators[op].name, .bind = bind_unary});
+    if (!has_loop(op)) continue;
+    registry.add({.op = kUnaryOperators[op].name, .bind = bind_unary, .has_tiles = true});
   }
   registry.add({.op = "Clip", .bind = bind_clip});
   registry.add({.op = "IsNaN", .bind = bind_is_nan});

@@ -54,6 +54,23 @@ uint32_t most_streams(const SessionCore& core) {
   return static_cast<uint32_t>(core.host().num_workers());
 }
 
+// Work that is worth a few tiles, of some ten microseconds each.
+constexpr double kSharedNs = 40'000;
+
+// By NodeId: whether the idle workers share the node's calls, by its operator and estimated cost.
+std::vector<bool> shared_nodes(const SessionCore& core) {
+  if (!core.has_one_device() || core.host().num_workers() < 2) return {};
+  const std::vector<double> costs = estimate_costs_ns(core.graph, core.options.costs.get());
+  std::vector<bool> shared(core.graph.num_nodes(), false);
+  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
+    const Node& node = core.graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec || costs[n] < kSharedNs) continue;
+    const OpDef& op = *node.op;
+    shared[n] = core.devices[0].kernels->has_tiles(op.domain, op.name, op.since_version);
+  }
+  return shared;
+}
+
 PlanOptions plan_options(const SessionCore& core) {
   const SessionOptions& options = core.options;
   PlanOptions plan;
@@ -61,6 +78,7 @@ PlanOptions plan_options(const SessionCore& core) {
   plan.max_streams = plan.is_auto ? most_streams(core) : options.max_streams;
   plan.costs_or_null = options.costs.get();
   plan.rank_by_costs = options.rank_by_costs;
+  if (plan.is_auto) plan.splits = shared_nodes(core);
   if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
   const bool is_serial =
       options.assignment == Assignment::kSerial || (plan.is_auto && core.host().num_workers() == 1);

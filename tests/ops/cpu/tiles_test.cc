@@ -75,6 +75,9 @@ class TilesOfKernelsTest : public ::testing::Test {
     most_tiles = 0;
     compare_with_reference(call, backwards, relative, absolute);
     EXPECT_GT(most_tiles, 1u);
+    const OpDef* op = find_op(call);
+    ASSERT_NE(op, nullptr);
+    EXPECT_TRUE(cpu_.has_tiles(op->domain, op->name, op->since_version)) << "plans do not know";
   }
   TestTensor floats(const Dims& dims, double low = -1) {
     return TestTensor::random(ElementType::kFloat, dims, random_, low, 1);

@@ -1,6 +1,6 @@
 // Claim: by default a plan has no more streams than the session has workers, unless a node may wait
-// for something else; the main strand of a run that is waited for starts on its caller; and an
-// operator whose kernel answers later has to say so.
+// for something else, and none for operators that all workers share; the main strand of a run that
+// is waited for starts on its caller; and an operator whose kernel answers later has to say so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,6 +110,28 @@ TEST_F(WidthTest, NodesThatMayWaitHaveStreamsBesideThem) {
   auto session = make(2, true);
   ASSERT_TRUE(session.is_ok()) << session.status().to_string();
   EXPECT_EQ((*session)->plan().num_streams, static_cast<uint32_t>(kWidth));
+}
+
+// Chains of products beside each other: large ones are shared by all workers, so that streams would
+// win nothing; small ones have no tiles.
+TEST_F(WidthTest, OperatorsThatAllWorkersShareOverlapWithNothing) {
+  const auto streams_of = [this](int64_t size, int64_t length) -> uint32_t {
+    GraphBuilder b(library_.ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {size, size}));
+    for (int chain = 0; chain < 2; ++chain) {
+      Value y = x;
+      for (int64_t i = 0; i < length; ++i) y = b.op("MatMul", {y, x});
+      b.output("y" + std::to_string(chain), y);
+    }
+    SessionOptions options;
+    options.num_threads = 2;
+    options.simplify = false;
+    auto session = Session::create(library_, std::move(*b.finish()), options);
+    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+    return (*session)->plan().num_streams;
+  };
+  EXPECT_EQ(streams_of(256, 4), 1u);
+  EXPECT_EQ(streams_of(32, 100), 2u);
 }
 
 // By rank the longest chain stands on the first stream.
