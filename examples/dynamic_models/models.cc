@@ -4,6 +4,7 @@
 #include "examples/dynamic_models/blockdrop.h"
 #include "examples/dynamic_models/early_exit.h"
 #include "examples/dynamic_models/fixed_point.h"
+#include "examples/dynamic_models/language_model.h"
 #include "examples/dynamic_models/lstm.h"
 #include "examples/dynamic_models/model.h"
 #include "examples/dynamic_models/nas_rnn.h"
@@ -62,6 +63,18 @@ void add_small(std::vector<Recipe>& recipes, int64_t batch) {
     beams.eagerness = eagerness;
     recipes.push_back({"beam_search", [=] { return make_beam_search(beams); }});
   }
+  LanguageModelSize writer{.heads = 4,
+                             .shared = 2,
+                             .width = 4,
+                             .inner = 12,
+                             .vocabulary = 20,
+                             .words = 3,
+                             .limit = 12,
+                             .batch = batch};
+  for (const float eagerness : {0.0f, 0.5f, 50.0f}) {
+    writer.eagerness = eagerness;
+    recipes.push_back({"language_model", [=] { return make_language_model(writer); }});
+  }
 }
 
 void add_full(std::vector<Recipe>& recipes, int64_t batch) {
@@ -77,6 +90,7 @@ void add_full(std::vector<Recipe>& recipes, int64_t batch) {
   recipes.push_back({"tree", [=] { return make_tree({.batch = batch}); }});
   recipes.push_back({"skipnet", [=] { return make_skipnet({.batch = batch}); }});
   recipes.push_back({"beam_search", [=] { return make_beam_search({.batch = batch}); }});
+  recipes.push_back({"language_model", [=] { return make_language_model({.batch = batch}); }});
 }
 
 }  // namespace
