@@ -3,6 +3,7 @@
 #include "tools/bench/bench_embedding.h"
 #include "tools/bench/bench_loops.h"
 #include "tools/bench/bench_nets.h"
+#include "tools/bench/bench_operators.h"
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_speech.h"
 #include "tools/bench/bench_tasks.h"
@@ -20,6 +21,7 @@ struct BenchArguments {
   BenchOptions common;
   BenchLoopsArguments loops;
   BenchNetsArguments nets;
+  BenchOperatorsArguments operators;
   BenchServeArguments serve;
   BenchTasksArguments tasks;
   PeakArguments peak;
@@ -29,8 +31,8 @@ struct BenchArguments {
 void add_common_options(CLI::App& app, BenchArguments& arguments) {
   BenchOptions& common = arguments.common;
   app.add_option("SUITE", arguments.suite, "what to measure")
-      ->check(CLI::IsMember(
-          {"loops", "dynamic", "speech", "nets", "serve", "tasks", "embedding", "peak"}))
+      ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "operators", "serve", "tasks",
+                             "embedding", "peak"}))
       ->capture_default_str();
   app.add_option("--ort", common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--filter", common.filter, "only cases with this in their names");
@@ -40,10 +42,10 @@ void add_common_options(CLI::App& app, BenchArguments& arguments) {
   app.add_option("--budget", common.budget_s, "seconds for one case, about")
       ->check(check_number("seconds from 0 to 1e6", 0, 1e6))
       ->capture_default_str();
-  app.add_option(
-         "--threads", common.threads,
-         "nets, tasks, dynamic, speech: numbers of threads, as 1,4; 0: one for each processor "
-         "(default: 1,0; dynamic and speech: 1)")
+  app.add_option("--threads", common.threads,
+                 "nets, operators, tasks, dynamic, speech: numbers of threads, as 1,4; 0: one for "
+                 "each processor "
+                 "(default: 1,0; dynamic and speech: 1)")
       ->delimiter(',')
       ->check(CLI::Range(0, 4096))
       ->take_all()
@@ -56,8 +58,9 @@ void add_suites_options(CLI::App& app, BenchArguments& arguments) {
       "loops: the folder of its models; nets: a folder, each *.onnx file in it a case, before "
       "the networks that Eddy builds itself");
   app.add_option("--silero", arguments.loops.silero, "the voice activity model");
-  app.add_option("--seed", arguments.nets.seed,
-                 "nets: what the random inputs are made from, and weights of built networks")
+  app.add_option(
+         "--seed", arguments.nets.seed,
+         "nets, operators: what random inputs, and weights of built networks, are made from")
       ->capture_default_str();
   app.add_option("--clients", arguments.serve.clients, "serve: numbers of clients")
       ->delimiter(',')
@@ -82,14 +85,16 @@ void add_suites_options(CLI::App& app, BenchArguments& arguments) {
 }
 
 Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
-  a.loops.common = a.nets.common = a.serve.common = a.tasks.common = a.common;
+  a.loops.common = a.nets.common = a.operators.common = a.serve.common = a.tasks.common = a.common;
   a.nets.models = a.loops.models;
+  a.operators.seed = a.nets.seed;
   if (a.suite == "peak") return bench_peak(a.peak, a.common.ort, console);
   if (a.suite == "speech") {
     return bench_speech({a.common, a.loops.silero, a.fresh, a.peak.contender}, console, interrupts);
   }
   if (a.suite == "dynamic") return bench_dynamic(a.common, console, interrupts);
   if (a.suite == "nets") return bench_nets(a.nets, console, interrupts);
+  if (a.suite == "operators") return bench_operators(a.operators, console, interrupts);
   if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
   if (a.suite == "embedding") return bench_embedding(a.common, console, interrupts);
   if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);

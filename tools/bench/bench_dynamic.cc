@@ -97,7 +97,7 @@ class DynamicBench {
     const Interrupts::Attachment attachment(suite_.interrupts(), run->session());
 
     Row row{model.name, model.size, model.batch, threads};
-    std::unique_ptr<OrtModel> rival = load_rival(path, *run, threads, row.rival_missing);
+    std::unique_ptr<OrtModel> rival = suite_.rival_or_null(path, *run, threads, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
     // Their processes run on one thread.
     if (threads == 1) EDDY_RETURN_IF_ERROR(measure_peaks(row, path, *run));
@@ -106,18 +106,6 @@ class DynamicBench {
     const std::string text = row_text(row);
     suite_.add_row(suite_.is_empty() ? header_text() + "\n" + text : text, row_json(row));
     return Status::ok();
-  }
-
-  // Null, and why, where there is no rival or it refuses the model.
-  std::unique_ptr<OrtModel> load_rival(const std::string& path, EddyRun& run, int threads,
-                                       std::string& missing) {
-    missing = suite_.rival_missing();
-    if (!suite_.has_rival()) return nullptr;
-    auto rival = suite_.load_rival(path, run, threads);
-    Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
-    if (status.is_ok()) return std::move(*rival);
-    missing = status.message();
-    return nullptr;
   }
 
   Status measure(Row& row, EddyRun& run, OrtModel* rival_or_null) {

@@ -210,7 +210,8 @@ class NetsBench {
     const Interrupts::Attachment attachment(suite_.interrupts(), run.session());
     std::vector<Contender> contenders = {run.contender("Eddy")};
     EDDY_RETURN_IF_ERROR(contenders[0].run());
-    const std::unique_ptr<OrtModel> rival = load_rival(row, path, run);
+    const std::unique_ptr<OrtModel> rival =
+        suite_.rival_or_null(path, run, row.threads, row.rival_missing);
     if (rival != nullptr) {
       EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival->outputs());
       suite_.compare(fmt::format("{}, threads: {}", row.model, row.threads), "ONNX Runtime",
@@ -252,16 +253,6 @@ class NetsBench {
       EDDY_ASSIGN_OR_RETURN(feed.emplace_back(), random_value(input, random));
     }
     return feed;
-  }
-
-  // After one run; null, and the reason in the row, where there is no rival or it fails.
-  std::unique_ptr<OrtModel> load_rival(Row& row, const std::string& path, EddyRun& run) {
-    if (!suite_.has_rival()) return nullptr;
-    auto rival = suite_.load_rival(path, run, row.threads);
-    Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
-    if (status.is_ok()) return std::move(*rival);
-    row.rival_missing = status.message();
-    return nullptr;
   }
 
   const BenchNetsArguments& arguments_;

@@ -68,6 +68,17 @@ Result<std::unique_ptr<OrtModel>> BenchSuite::load_rival(const std::string& path
   return OrtModel::load(*ort_, path, num_threads, inputs, outputs);
 }
 
+std::unique_ptr<OrtModel> BenchSuite::rival_or_null(const std::string& path, EddyRun& run,
+                                                    int num_threads, std::string& missing) const {
+  missing = ort_missing_;
+  if (!has_rival()) return nullptr;
+  auto rival = load_rival(path, run, num_threads);
+  Status status = rival.is_ok() ? (*rival)->run() : rival.take_status();
+  if (status.is_ok()) return std::move(*rival);
+  missing = status.message();
+  return nullptr;
+}
+
 Result<std::vector<Samples>> BenchSuite::measure(const std::vector<Contender>& contenders,
                                                  double units, double min_sample_ns,
                                                  double pause_ns) {

@@ -48,6 +48,10 @@ class BenchSuite {
   Result<std::unique_ptr<OrtModel>> load_rival(const std::string& path, EddyRun& run,
                                                int num_threads = 1) const;
 
+  // The same once it has run; null, and why in `missing`, where there is no rival or it fails.
+  std::unique_ptr<OrtModel> rival_or_null(const std::string& path, EddyRun& run, int num_threads,
+                                          std::string& missing) const;
+
   bool is_wanted(const std::string& name) const {
     return name.find(options_.filter) != std::string::npos;
   }
