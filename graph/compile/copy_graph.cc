@@ -80,6 +80,12 @@ void GraphCopier::nodes(RegionId region) {
   }
 }
 
+void GraphCopier::region(RegionId region) {
+  begin_region();
+  nodes(region);
+  end_region();
+}
+
 void GraphCopier::copy_exec(NodeId id) {
   copy_exec(id, values(source_.node(id).inputs), source_.node(id).device);
 }
@@ -127,14 +133,14 @@ void GraphCopier::copy_loop(NodeId id) {
       [&](Value iteration, ValueSpan carried) {
         define(loop.iteration(), iteration);
         define_all(loop.carried(), carried);
-        nodes(loop.before_id());
+        region(loop.before_id());
         const Value test = read_by_host(loop.predicate());
         return WhileTest{test, handed_on(loop.forwarded(), loop.received())};
       },
       [&](Value iteration, ValueSpan forwarded) {
         define(loop.after_iteration(), iteration);
         define_all(loop.received(), forwarded);
-        nodes(loop.after_id());
+        region(loop.after_id());
         std::vector<Value> results = handed_on(loop.next(), loop.carried());
         for (const ValueId row : loop.rows()) results.push_back(awaited_by_host(row));
         return results;
@@ -154,7 +160,7 @@ void GraphCopier::copy_branch(NodeId id, Value selector) {
   std::vector<CaseBody> bodies;
   for (size_t branch = 0; branch < choice.num_branches(); ++branch) {
     bodies.push_back([this, branch, &choice] {
-      nodes(choice.node().regions[branch]);
+      region(choice.node().regions[branch]);
       return handed_on(choice.results(branch), choice.outputs());
     });
   }

@@ -37,6 +37,9 @@ class GraphCopier {
   virtual bool may_go_on() { return builder_.status().is_ok(); }
   // A region's nodes as they are copied: any topological order; those left out are not.
   virtual std::vector<NodeId> order(RegionId region) { return source_.region(region).nodes; }
+  // Called around the nodes of a loop's or branch's region.
+  virtual void begin_region() {}
+  virtual void end_region() {}
   virtual std::string name_of(NodeId id) { return source_.node(id).name; }
   virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
   // The types of a loop's carried values; they may be wider than those of its initial values.
@@ -55,8 +58,9 @@ class GraphCopier {
   void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
   void copy_loop(NodeId id);
   void copy_branch(NodeId id, Value selector);
-  // All of a region, into the one that is open.
+  // All of a region, into the one that is open; and as a region of its own.
   void nodes(RegionId region);
+  void region(RegionId region);
   void define(ValueId id, Value value);
   void define_all(std::span<const ValueId> ids, std::span<const Value> made);
   // What stands for it; constants are added anew at each use.

@@ -1,9 +1,8 @@
 // FoldedResults: large results of nodes that were evaluated before any run.
 //
 // The same node in two branches, or in a loop's body that is built again because a type widened,
-// is evaluated once and its result stored once. Nodes are the same when operator, version,
-// attributes and inputs are. Large inputs are compared by address, so they must outlive this;
-// small ones by value, because a builder that goes back frees and reuses their memory.
+// is evaluated once and its result stored once. Nodes are compared by node_equality.h; large inputs
+// must outlive this.
 // Threads: one at a time. Cost: O(log) and a comparison for each node of the same first input.
 #pragma once
 
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compile/node_equality.h"
 #include "graph/ir/builder.h"
 #include "graph/ir/owned_tensor.h"
 
@@ -20,7 +20,7 @@ namespace eddy {
 class FoldedResults {
  public:
   // Less is not worth a search; smaller inputs are compared by value.
-  static constexpr size_t kMinBytes = size_t{64} << 10;
+  static constexpr size_t kMinBytes = ComparedInput::kMinBytes;
 
   const std::vector<OwnedTensor>* find_or_null(const Node& node,
                                                std::span<const TensorView> inputs) const;
@@ -31,18 +31,12 @@ class FoldedResults {
   void give_to(GraphBuilder& builder);
 
  private:
-  struct Input {
-    Constant constant;  // of a small input: the type only
-    std::vector<std::byte> small;
-    bool operator==(const Input& other) const;
-  };
   struct Entry {
     const Node* node;
-    std::vector<Input> inputs;
+    std::vector<ComparedInput> inputs;
     std::vector<OwnedTensor> results;
   };
   using Key = std::pair<const OpDef*, const void*>;  // the operator and its first large input
-  static Input input(const TensorView& view);
   static Key key(const Node& node, std::span<const TensorView> inputs);
 
   std::multimap<Key, Entry> entries_;

@@ -31,4 +31,17 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return is_live;
 }
 
+std::vector<bool> read_values(const Graph& graph) {
+  std::vector<bool> is_read(graph.num_values(), false);
+  const auto read = [&](std::span<const ValueId> values) {
+    for (const ValueId value : values) {
+      if (!value.is_none()) is_read[value.index()] = true;
+    }
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) read(graph.node(NodeId(n)).inputs);
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) read(graph.region(RegionId(r)).results);
+  read(graph.outputs());
+  return is_read;
+}
+
 }  // namespace eddy

@@ -10,4 +10,7 @@ namespace eddy {
 // Nodes with effects outside the graph (host functions) are always live.
 std::vector<bool> live_nodes(const Graph& graph);
 
+// By ValueId: whether a node, a region's results or the graph's outputs read it.
+std::vector<bool> read_values(const Graph& graph);
+
 }  // namespace eddy

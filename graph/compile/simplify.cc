@@ -7,6 +7,7 @@
 #include "graph/base/check.h"
 #include "graph/compile/constant_pool.h"
 #include "graph/compile/copy_graph.h"
+#include "graph/compile/equal_nodes.h"
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
 #include "graph/ir/control_view.h"
@@ -21,6 +22,7 @@ class Simplifier : public GraphCopier {
       : GraphCopier(source, builder),
         options_(options),
         is_live_(live_nodes(source)),
+        is_read_(read_values(source)),
         fuses_(ops.find_or_null("eddy", "DequantizeMatMul", 1) != nullptr) {
     size_t constant_bytes = 0;
     for (uint32_t c = 0; c < source.num_constants(); ++c) {
@@ -120,7 +122,20 @@ class Simplifier : public GraphCopier {
     const std::vector<Value> inputs = values(node.inputs);
     if (options_.evaluate && fold(node, inputs)) return;
     if (options_.evaluate && disappears(node, inputs)) return;
+    if (options_.evaluate && repeats(node, inputs)) return;
     copy_exec(id, inputs, node.device);
+    if (options_.evaluate) equals_.add(builder_, node, inputs, values(node.outputs));
+  }
+
+  void begin_region() override { equals_.open(); }
+  void end_region() override { equals_.close(); }
+
+  // An equal node is there: its results stand for this one's, too.
+  bool repeats(const Node& node, std::span<const Value> inputs) {
+    const std::vector<Value>* known = equals_.find_or_null(builder_, node, inputs);
+    if (known == nullptr) return false;
+    define_all(node.outputs, *known);
+    return true;
   }
 
   // Large weights that a model keeps in bytes and dequantizes stay in bytes for now: as floats
@@ -169,9 +184,25 @@ class Simplifier : public GraphCopier {
     return true;
   }
 
+  // Dropout that drops nothing, and whose mask is not read.
+  bool is_idle_dropout(const Node& node, std::span<const Value> inputs) const {
+    if (node.op->name != "Dropout" || !node.op->domain.empty()) return false;
+    if (node.outputs.size() > 1 && is_read_[node.outputs[1].index()]) return false;
+    if (node.op->since_version == 6) return node.attributes.get_int("is_test", 0) != 0;
+    if (inputs.size() < 3 || inputs[2].is_none()) return true;
+    const Constant* is_training = builder_.constant_or_null(inputs[2]);
+    return is_training != nullptr && is_training->dims.count() == int64_t{1} &&
+           *is_training->view().as<uint8_t>() == 0;
+  }
+
   // Identity and friends: the output is the input.
   bool disappears(const Node& node, std::span<const Value> inputs) {
-    if (inputs.empty() || inputs[0].is_none() || node.outputs.size() != 1) return false;
+    if (inputs.empty() || inputs[0].is_none()) return false;
+    if (is_idle_dropout(node, inputs)) {
+      define(node.outputs[0], inputs[0]);
+      return true;
+    }
+    if (node.outputs.size() != 1) return false;
     const ValueType& in = builder_.type(inputs[0]);
     const std::string& op = node.op->name;
     if (!node.op->domain.empty()) return false;
@@ -204,7 +235,7 @@ class Simplifier : public GraphCopier {
 
   // Evaluates the node when all it reads is known. False: it stays.
   bool fold(const Node& node, std::span<const Value> inputs) {
-    if (node.op->is_value_op || inputs.empty() || is_random(node)) return false;
+    if (node.op->is_value_op || inputs.empty() || draws_random_numbers(node)) return false;
     std::vector<TensorView> views(inputs.size());
     std::vector<Dims> dims(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -248,11 +279,6 @@ class Simplifier : public GraphCopier {
       define(node.outputs[i],
              builder_.constant_in_blob(results[i].view(), source_.value(node.outputs[i]).name));
     }
-  }
-
-  static bool is_random(const Node& node) {
-    const std::string& op = node.op->name;
-    return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
   }
 
   // Whether there are bytes left to store its results and work left to make them; takes both off.
@@ -358,11 +384,12 @@ class Simplifier : public GraphCopier {
   }
 
   const SimplifyOptions& options_;
-  const std::vector<bool> is_live_;
+  const std::vector<bool> is_live_, is_read_;
   const bool fuses_;
   std::map<ValueId, NodeId> weights_;  // of the source: what dequantizes them
   ConstantPool pool_;
   FoldedResults folded_;
+  EqualNodes equals_;
   size_t fold_bytes_left_ = 0;
   double fold_work_left_ = 0;
   std::map<NodeId, std::vector<std::optional<ValueType>>> carried_types_;  // as settled last

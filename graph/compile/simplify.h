@@ -4,10 +4,10 @@
 //   - nodes whose inputs are constants are evaluated; so are those that read only shapes (Shape,
 //     Size) of values whose shape is known
 //   - a case-of with a constant selector becomes its branch
-//   - Identity, Cast to the same type and reshapes to the same shape disappear
+//   - Identity, Cast to the same type, reshapes to the same shape and idle Dropout disappear
 //   - large constant weights that are dequantized and multiplied stay in bytes: one operator
 //     (eddy.DequantizeMatMul, where the table has it) does both
-//   - constants of equal bytes share one place
+//   - constants of equal bytes share one place; equal nodes are computed once
 //   - nodes whose results are never read disappear (host functions excepted)
 //
 // The graph is rebuilt from its inputs on, so each decision sees the ones before it. In loops the
