@@ -226,5 +226,27 @@ TEST_F(TilesOfKernelsTest, Transposes) {
   check(call("Transpose", {floats({31, 30, 200, 1})}, {{"perm", Ints{3, 2, 0, 1}}}), 0, 0);
 }
 
+// By rows of the whole, or by elements where there is one row.
+TEST_F(TilesOfKernelsTest, PartsSideBySide) {
+  check(call("Concat", {floats({1, 90'001}), floats({1, 7}), floats({1, 60'000})},
+             {{"axis", int64_t{1}}}),
+        0, 0);
+  check(call("Concat", {floats({301, 200}), floats({301, 1}), floats({301, 100})},
+             {{"axis", int64_t{1}}}),
+        0, 0);
+  for (const Dims& dims : {Dims{1, 150'003}, Dims{301, 3, 200}}) {
+    OpCall split = call("Split", {floats(dims)}, {{"axis", int64_t{1}}, {"num_outputs", 3}});
+    split.opset = 18;
+    split.num_outputs = 3;
+    check(split, 0, 0);
+  }
+}
+
+TEST_F(TilesOfKernelsTest, GatheredSlices) {
+  const TestTensor places = TestTensor::of<int64_t>({5}, {3, -1, 0, 3, 2});
+  check(call("Gather", {floats({4, 50'000}), places}), 0, 0);
+  check(call("Gather", {floats({300, 4, 100}), places}, {{"axis", int64_t{1}}}), 0, 0);
+}
+
 }  // namespace
 }  // namespace eddy::testing
