@@ -1,13 +1,15 @@
 // Bernoulli, Multinomial, RandomNormal, RandomUniform and the Like forms.
 //
 // The generator is Random (graph/base/random.h), seeded with the bits of the attribute `seed` as a
-// float, or 0 without it. Numbers are drawn in the order of the elements: a uniform one for each;
-// of normal ones two for a pair, by Box and Muller (1958). A node draws the same numbers each time
-// it runs: a kernel gives the same bits for the same inputs.
+// float; without it by the node's name, so that nodes differ. Numbers are drawn in the order of the
+// elements: a uniform one for each; of normal ones two for a pair, by Box and Muller (1958). A node
+// draws the same numbers each time it runs: a kernel gives the same bits for the same inputs.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <string>
+#include <string_view>
 
 #include "graph/base/random.h"
 #include "ops/reference/families.h"
@@ -62,30 +64,43 @@ bool run_bernoulli(const KernelArgs& args) {
 bool run_multinomial(const KernelArgs& args) {
   Random random(static_cast<const RandomState&>(*args.state).seed);
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t classes = x.dims[1];
-  for (int64_t i = 0; i < y.count(); ++i) {
-    const int64_t row = i / y.dims[1] * classes;
-    const auto logarithm = [&](int64_t c) { return load_number(x, row + c).to_double(); };
+  const int64_t classes = x.dims[1], samples = y.dims[1];
+  for (int64_t r = 0; samples > 0 && r < y.dims[0]; ++r) {
+    const auto logarithm = [&](int64_t c) { return load_number(x, r * classes + c).to_double(); };
     double greatest = -HUGE_VAL, total = 0;
     for (int64_t c = 0; c < classes; ++c) greatest = std::max(greatest, logarithm(c));
     for (int64_t c = 0; c < classes; ++c) total += std::exp(logarithm(c) - greatest);
-    double rest = random.uniform() * total;
-    int64_t drawn = 0;
-    for (int64_t c = 0; c + 1 < classes; ++c) {
-      rest -= std::exp(logarithm(c) - greatest);
-      if (rest < 0) break;
-      drawn = c + 1;
+    if (!(total > 0)) {
+      return args.fail(run_failed("the weights of row " + std::to_string(r) +
+                                  " have no total: one is NaN or infinite, or there is none"));
     }
-    store_number(y, i, Number::of_int(drawn));
+    for (int64_t i = 0; i < samples; ++i) {
+      double rest = random.uniform() * total;
+      int64_t drawn = 0;
+      for (int64_t c = 0; c + 1 < classes; ++c) {
+        rest -= std::exp(logarithm(c) - greatest);
+        if (rest < 0) break;
+        drawn = c + 1;
+      }
+      store_number(y, r * samples + i, Number::of_int(drawn));
+    }
   }
   return true;
+}
+
+// FNV-1a (Fowler, Noll, Vo).
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return hash;
 }
 
 template <KernelFunction run>
 Result<BoundKernel> bind_random(const KernelInit& init) {
   auto state = std::make_unique<RandomState>();
   const Attributes& attributes = init.attributes;
-  state->seed = std::bit_cast<uint32_t>(attributes.get_float("seed", 0));
+  state->seed = attributes.has("seed") ? std::bit_cast<uint32_t>(attributes.get_float("seed", 0))
+                                       : hash_of(init.node_name);
   const bool is_normal = run == run_normal;
   state->first = attributes.get_float(is_normal ? "mean" : "low", 0);
   state->second = attributes.get_float(is_normal ? "scale" : "high", 1);

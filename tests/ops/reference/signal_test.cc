@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "ops/reference/reference_kernels.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -98,6 +99,40 @@ TEST(RandomTest, ASeedGivesTheSameNumbersAndAnotherGivesOthers) {
     EXPECT_TRUE(is_same_bits(a, b)) << op;
     EXPECT_FALSE(is_same_bits(a, c)) << op;
     EXPECT_FALSE(is_same_bits(a, d)) << op;
+  }
+}
+
+// Without a seed, a node's name is one.
+TEST(RandomTest, NodesWithoutSeedsDiffer) {
+  const OpCall call = make("RandomUniform", 22, {}, {{"shape", std::vector<int64_t>{8}}});
+  KernelRegistry kernels;
+  add_reference_kernels(kernels);
+  const auto draw = [&](std::string_view name) {
+    const ValueType type = TensorType(ElementType::kFloat, {8});
+    auto kernel =
+        kernels.bind({*find_op(call), call.attributes, call.opset, name, {}, {&type, 1}, {}});
+    EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string();
+    const TestTensor drawn(ElementType::kFloat, {8});
+    TensorView y = drawn.view();
+    Status error;
+    KernelArgs args{.outputs = &y, .state = kernel->state.get(), .error = &error, .num_outputs = 1};
+    EXPECT_TRUE(kernel->run(args));
+    return drawn.values<float>();
+  };
+  EXPECT_EQ(draw("noise"), draw("noise"));
+  EXPECT_NE(draw("noise"), draw("mask"));
+}
+
+TEST(RandomTest, WeightsWithoutATotalAreRefused) {
+  const float never = -HUGE_VALF;
+  for (const std::vector<float>& row :
+       {std::vector<float>{0, NAN, 1}, {HUGE_VALF, 0, 0}, {never, never, never}}) {
+    std::vector<float> rows = {0, 0, 0};
+    rows.insert(rows.end(), row.begin(), row.end());
+    const Status status =
+        run_op(make("Multinomial", 7, {floats({2, 3}, rows)}), KernelSet::kReference).status();
+    EXPECT_NE(status.to_string().find("weights of row 1 have no total"), std::string::npos)
+        << status.to_string();
   }
 }
 
