@@ -47,6 +47,9 @@ void add_normalization_cpu(KernelRegistry& registry);
 // LRN
 void add_lrn_cpu(KernelRegistry& registry);
 
+// RegexFullMatch
+void add_regex_cpu(KernelRegistry& registry);
+
 // Attention, RotaryEmbedding
 void add_attention_cpu(KernelRegistry& registry);
 

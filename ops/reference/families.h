@@ -24,6 +24,8 @@ void add_indexing_reference(KernelRegistry& registry);
 void add_matmul_reference(KernelRegistry& registry);
 // Conv, ConvTranspose
 void add_conv_reference(KernelRegistry& registry);
+// DeformConv
+void add_deform_conv_reference(KernelRegistry& registry);
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
 void add_pool_reference(KernelRegistry& registry);
 // Resize
@@ -35,13 +37,13 @@ void add_normalization_reference(KernelRegistry& registry);
 
 // GridSample
 void add_grid_sample_reference(KernelRegistry& registry);
-// NonMaxSuppression, RoiAlign
+// MaxRoiPool, NonMaxSuppression, RoiAlign
 void add_regions_reference(KernelRegistry& registry);
 // Random*, Bernoulli, Multinomial
 void add_random_reference(KernelRegistry& registry);
 // DFT, STFT, MelWeightMatrix
 void add_signal_reference(KernelRegistry& registry);
-// StringConcat, StringNormalizer, TfIdfVectorizer
+// StringConcat, StringNormalizer, StringSplit, TfIdfVectorizer
 void add_text_reference(KernelRegistry& registry);
 // Col2Im
 void add_columns_reference(KernelRegistry& registry);

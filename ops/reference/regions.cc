@@ -1,4 +1,4 @@
-// NonMaxSuppression and RoiAlign: boxes of images.
+// MaxRoiPool, NonMaxSuppression and RoiAlign: boxes of images.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -221,9 +221,83 @@ Result<BoundKernel> bind_roi_align(const KernelInit& init) {
   return kernel;
 }
 
+struct RoiPoolState : KernelState {
+  double scale = 1;
+};
+
+// One axis of a region of whole elements: the bins divide it, and share the elements between them.
+struct PoolAxis {
+  double start, bin;
+  int64_t size;  // of the image
+
+  PoolAxis(double scale, double low, double high, int64_t bins, int64_t image_size)
+      : start(std::round(low * scale)),
+        bin(std::max(std::round(high * scale) - start + 1, 1.0) / static_cast<double>(bins)),
+        size(image_size) {}
+  // Elements of the image, from `first` to before `end`.
+  int64_t first(int64_t of_bin) const {
+    return place(std::floor(static_cast<double>(of_bin) * bin));
+  }
+  int64_t end(int64_t of_bin) const {
+    return place(std::ceil(static_cast<double>(of_bin + 1) * bin));
+  }
+
+ private:
+  // NaN is nowhere: a bin of no element.
+  int64_t place(double offset) const {
+    const double at = std::min(std::max(start + offset, 0.0), static_cast<double>(size));
+    return static_cast<int64_t>(at);
+  }
+};
+
+bool run_max_roi_pool(const KernelArgs& args) {
+  const auto& state = static_cast<const RoiPoolState&>(*args.state);
+  const TensorView &x = args.inputs[0], &rois = args.inputs[1], &y = args.outputs[0];
+  const int64_t height = x.dims[2], width = x.dims[3], channels = x.dims[1];
+  int64_t out = 0;
+  for (int64_t r = 0; r < y.dims[0]; ++r) {
+    const auto corner = [&](int64_t i) { return load_number(rois, r * 5 + i).to_double(); };
+    const double image = corner(0);
+    if (!(image >= 0 && image < static_cast<double>(x.dims[0]))) {
+      return args.fail(run_failed("rois[" + std::to_string(r) + ", 0] is " +
+                                  std::to_string(image) + ", which is none of the " +
+                                  std::to_string(x.dims[0]) + " images"));
+    }
+    const PoolAxis columns(state.scale, corner(1), corner(3), y.dims[3], width);
+    const PoolAxis rows(state.scale, corner(2), corner(4), y.dims[2], height);
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t plane = (static_cast<int64_t>(image) * channels + c) * height * width;
+      for (int64_t bin = 0; bin < y.dims[2] * y.dims[3]; ++bin) {
+        const int64_t bin_y = bin / y.dims[3], bin_x = bin % y.dims[3];
+        double most = 0;  // of a bin without elements
+        bool is_first = true;
+        for (int64_t i = rows.first(bin_y); i < rows.end(bin_y); ++i) {
+          for (int64_t j = columns.first(bin_x); j < columns.end(bin_x); ++j) {
+            const double value = load_number(x, plane + i * width + j).to_double();
+            most = is_first ? value : std::max(most, value);
+            is_first = false;
+          }
+        }
+        store_number(y, out++, Number::of_double(most));
+      }
+    }
+  }
+  return true;
+}
+
+Result<BoundKernel> bind_max_roi_pool(const KernelInit& init) {
+  auto state = std::make_unique<RoiPoolState>();
+  state->scale = init.attributes.get_float("spatial_scale", 1);
+  BoundKernel kernel;
+  kernel.run = run_max_roi_pool;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
 }  // namespace
 
 void add_regions_reference(KernelRegistry& registry) {
+  registry.add({.op = "MaxRoiPool", .bind = bind_max_roi_pool, .provider = "reference"});
   registry.add({.op = "NonMaxSuppression",
                 .since_version = 10,
                 .bind = bind_suppression,

@@ -1,4 +1,4 @@
-// StringConcat, StringNormalizer and TfIdfVectorizer. Letters are those of ASCII: other bytes, such
+// StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer. Letters are those of ASCII: other bytes, such
 // as those of UTF-8, stay as they are.
 #include <algorithm>
 #include <map>
@@ -80,6 +80,80 @@ Result<BoundKernel> bind_normalizer(const KernelInit& init) {
   std::sort(state->left_out.begin(), state->left_out.end());
   BoundKernel kernel;
   kernel.run_value = run_normalizer;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+struct SplitState : KernelState {
+  std::string delimiter;  // empty: any run of blanks
+  int64_t most = INT64_MAX;
+  bool counts = false;  // whether the second output is there
+};
+
+constexpr std::string_view kBlanks = " \t\n\v\f\r";
+
+// Between runs of blanks; those at both ends count for nothing. After the last cut the rest of the
+// text is one part, with the blanks in it and at its end.
+std::vector<std::string_view> split_at_blanks(std::string_view text, int64_t most) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t begin = text.find_first_not_of(kBlanks);
+    if (begin == std::string_view::npos) return parts;
+    text.remove_prefix(begin);
+    const size_t end = text.find_first_of(kBlanks);
+    if (end == std::string_view::npos || std::ssize(parts) == most) {
+      parts.push_back(text);
+      return parts;
+    }
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::vector<std::string_view> split(std::string_view text, const SplitState& state) {
+  if (state.delimiter.empty()) return split_at_blanks(text, state.most);
+  std::vector<std::string_view> parts;
+  while (std::ssize(parts) < state.most) {
+    const size_t end = text.find(state.delimiter);
+    if (end == std::string_view::npos) break;
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + state.delimiter.size());
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+Status run_split(ValueContext& context) {
+  const auto& state = static_cast<const SplitState&>(*context.state());
+  const TensorView x = context.tensor(0);
+  std::vector<std::vector<std::string_view>> parts;
+  size_t most = 0;
+  for (int64_t i = 0; i < x.count(); ++i) {
+    parts.push_back(split(x.as<std::string>()[i], state));
+    most = std::max(most, parts.back().size());
+  }
+  Dims dims(x.shape());
+  if (state.counts) {
+    EDDY_ASSIGN_OR_RETURN(const TensorView counts, context.allocate(1, ElementType::kInt64, dims));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      counts.mutable_as<int64_t>()[i] = std::ssize(parts[i]);
+    }
+  }
+  dims.push_back(static_cast<int64_t>(most));
+  EDDY_ASSIGN_OR_RETURN(const TensorView y, context.allocate(0, ElementType::kString, dims));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::ranges::copy(parts[i], y.mutable_as<std::string>() + i * most);
+  }
+  return Status::ok();
+}
+
+Result<BoundKernel> bind_split(const KernelInit& init) {
+  auto state = std::make_unique<SplitState>();
+  state->delimiter = init.attributes.get_string("delimiter", "");
+  state->most = init.attributes.get_int("maxsplit", INT64_MAX);
+  state->counts = init.outputs.size() > 1;
+  BoundKernel kernel;
+  kernel.run_value = run_split;
   kernel.state = std::move(state);
   return kernel;
 }
@@ -175,6 +249,8 @@ void add_text_reference(KernelRegistry& registry) {
                 .since_version = 10,
                 .bind = bind_normalizer,
                 .provider = "reference"});
+  registry.add(
+      {.op = "StringSplit", .since_version = 20, .bind = bind_split, .provider = "reference"});
   registry.add({.op = "TfIdfVectorizer",
                 .since_version = 9,
                 .bind = [](const KernelInit& init) { return bind_vectorizer(init); },

@@ -1,4 +1,4 @@
-// Conv and ConvTranspose.
+// Conv, ConvTranspose and DeformConv.
 #include <string>
 
 #include "ops/schema/batch_rules.h"
@@ -47,9 +47,9 @@ Status read_group(const InferContext& context, int64_t& group) {
   return invalid_argument("group must be at least 1, not " + std::to_string(group));
 }
 
-Status check_bias(const InferContext& context, int64_t channels) {
-  if (!context.has_input(2)) return Status::ok();
-  const TensorType& bias = context.input(2).tensor;
+Status check_bias(const InferContext& context, size_t input, int64_t channels) {
+  if (!context.has_input(input)) return Status::ok();
+  const TensorType& bias = context.input(input).tensor;
   if (!bias.is_ranked || (bias.dims.rank() == 1 && merge_dim(bias.dims[0], channels))) {
     return Status::ok();
   }
@@ -82,7 +82,7 @@ Status infer_conv(InferContext& context) {
   const ElementType element = context.input(0).tensor.element;
   if (in.w) {
     EDDY_RETURN_IF_ERROR(check_channels(in, group));
-    EDDY_RETURN_IF_ERROR(check_bias(context, (*in.w)[0]));
+    EDDY_RETURN_IF_ERROR(check_bias(context, 2, (*in.w)[0]));
   }
   if (!in.x) {
     context.set_output(0, TensorType(element));
@@ -139,7 +139,7 @@ Status infer_conv_transpose(InferContext& context) {
                             " input channels do not divide into " + std::to_string(group) +
                             " groups");
   }
-  if (channels >= 0) EDDY_RETURN_IF_ERROR(check_bias(context, channels));
+  if (channels >= 0) EDDY_RETURN_IF_ERROR(check_bias(context, 2, channels));
   if (!in.x) {
     context.set_output(0, TensorType(element));
     return Status::ok();
@@ -161,6 +161,59 @@ Status infer_conv_transpose(InferContext& context) {
 double conv_transpose_flops(const InferContext& context, std::span<const ValueType>) {
   return 2.0 * taps(context.input(1).tensor.dims, 1) *
          static_cast<double>(context.input(0).tensor.dims.count().value_or(0));
+}
+
+// Of DeformConv: what is given for each tap of each group of channels that moves together.
+Status check_by_tap(const InferContext& context, size_t input, std::string_view name,
+                    int64_t channels, const Dims& y) {
+  if (!context.has_input(input) || !context.input(input).tensor.is_ranked) return Status::ok();
+  const Dims& dims = context.input(input).tensor.dims;
+  const Dims expected = {y[0], channels, y[2], y[3]};
+  bool fits = dims.rank() == 4;
+  for (int i = 0; fits && i < 4; ++i) fits = merge_dim(dims[i], expected[i]).has_value();
+  if (fits) return Status::ok();
+  return invalid_argument(std::string(name) + " must be " + to_string(expected) + ", not " +
+                          to_string(dims));
+}
+
+Status infer_deform_conv(InferContext& context) {
+  ConvInputs in;
+  int64_t group;
+  EDDY_RETURN_IF_ERROR(read_conv_inputs(context, in));
+  EDDY_RETURN_IF_ERROR(read_group(context, group));
+  const int64_t moved = context.attributes().get_int("offset_group", 1);
+  if (moved < 1) {
+    return invalid_argument("offset_group must be at least 1, not " + std::to_string(moved));
+  }
+  context.set_output(0, TensorType(context.input(0).tensor.element));
+  if (!in.x || !in.w) return Status::ok();
+  if (in.x->rank() != 4) {
+    return unsupported("X of DeformConv must be [N, C, H, W], not " + to_string(*in.x));
+  }
+  if ((*in.x)[1] >= 0 && (*in.x)[1] % moved != 0) {
+    return invalid_argument("X's " + std::to_string((*in.x)[1]) +
+                            " channels do not divide into an offset_group of " +
+                            std::to_string(moved));
+  }
+  EDDY_RETURN_IF_ERROR(check_channels(in, group));
+  EDDY_RETURN_IF_ERROR(check_bias(context, 3, (*in.w)[0]));
+  Windows windows;
+  EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), 2, &in.kernel, windows));
+  Dims y{(*in.x)[0], (*in.w)[0], kUnknownDim, kUnknownDim};
+  for (int i = 0; i < 2; ++i) {
+    WindowAxis axis;
+    EDDY_RETURN_IF_ERROR(resolve_axis(windows, i, (*in.x)[i + 2], axis, y[i + 2]));
+  }
+  int64_t by_tap = kUnknownDim, twice = kUnknownDim;
+  if (in.kernel.is_static() &&
+      (__builtin_mul_overflow(in.kernel.count().value_or(INT64_MAX), moved, &by_tap) ||
+       __builtin_mul_overflow(by_tap, 2, &twice))) {
+    return invalid_argument("offset_group is too large: " + std::to_string(moved));
+  }
+  EDDY_RETURN_IF_ERROR(check_by_tap(context, 2, "offset", twice, y));
+  EDDY_RETURN_IF_ERROR(check_by_tap(context, 4, "mask", by_tap, y));
+  context.set_output(0, TensorType(context.input(0).tensor.element, y));
+  return Status::ok();
 }
 
 std::vector<FormalInput> conv_inputs() {
@@ -187,7 +240,17 @@ Status add_conv_schemas(OpTable& table) {
                               attribute("pads", kInts), attribute("strides", kInts)},
                .infer = infer_conv_transpose,
                .flops = conv_transpose_flops,
-               .batch = batch_images}});
+               .batch = batch_images},
+              {.name = "DeformConv",
+               .since_version = 19,
+               .inputs = {in("X", kFloatTypes), in("W", kFloatTypes), in("offset", kFloatTypes),
+                          in("B", kFloatTypes, InputFlag::kOptional),
+                          in("mask", kFloatTypes, InputFlag::kOptional)},
+               .attributes = {attribute("dilations", kInts), attribute("group", kInt),
+                              attribute("kernel_shape", kInts), attribute("offset_group", kInt),
+                              attribute("pads", kInts), attribute("strides", kInts)},
+               .infer = infer_deform_conv,
+               .flops = conv_flops}});
 }
 
 }  // namespace eddy

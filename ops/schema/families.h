@@ -25,7 +25,7 @@ Status add_sequence_schemas(OpTable& table);
 Status add_indexing_schemas(OpTable& table);
 // MatMul, Gemm, MatMulInteger
 Status add_matmul_schemas(OpTable& table);
-// Conv, ConvTranspose
+// Conv, ConvTranspose, DeformConv
 Status add_conv_schemas(OpTable& table);
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
 Status add_pool_schemas(OpTable& table);
@@ -39,13 +39,13 @@ Status add_normalization_schemas(OpTable& table);
 // operators that are functions of others (function_*.cc, OpDef::expand)
 Status add_function_schemas(OpTable& table);
 
-// GridSample, NonMaxSuppression, RoiAlign
+// GridSample, MaxRoiPool, NonMaxSuppression, RoiAlign
 Status add_image_schemas(OpTable& table);
 // Random*, Bernoulli, Multinomial
 Status add_random_schemas(OpTable& table);
 // DFT, STFT, MelWeightMatrix
 Status add_signal_schemas(OpTable& table);
-// StringConcat, StringNormalizer, TfIdfVectorizer
+// RegexFullMatch, StringConcat, StringNormalizer, StringSplit, TfIdfVectorizer
 Status add_text_schemas(OpTable& table);
 // Col2Im
 Status add_columns_schemas(OpTable& table);

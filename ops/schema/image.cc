@@ -1,4 +1,4 @@
-// GridSample, NonMaxSuppression and RoiAlign: what detectors and warps do with images.
+// GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign: what detectors and warps do with images.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -127,6 +127,33 @@ Status infer_roi_align(InferContext& context) {
   return Status::ok();
 }
 
+// X [N, C, H, W] and rois [R, 5]: the image of each, then two corners.
+Status infer_max_roi_pool(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* rois, tensor_input(context, 1));
+  const std::span<const int64_t> bins = context.attributes().get_ints("pooled_shape");
+  constexpr int64_t kMost = 1 << 10;
+  const auto is_size = [](int64_t size) { return size >= 1 && size <= kMost; };
+  if (bins.size() != 2 || !is_size(bins[0]) || !is_size(bins[1])) {
+    return invalid_argument("attribute 'pooled_shape' must be two sizes of 1 to " +
+                            std::to_string(kMost));
+  }
+  Dims y{kUnknownDim, kUnknownDim, bins[0], bins[1]};
+  if (x->is_ranked) {
+    if (x->dims.rank() != 4) return bad_shape("X", "[N, C, H, W]", x->dims);
+    y[1] = x->dims[1];
+  }
+  if (rois->is_ranked) {
+    if (rois->dims.rank() != 2 || !merge_dim(rois->dims[1], 5)) {
+      return bad_shape("rois", "[regions, 5]", rois->dims);
+    }
+    y[0] = rois->dims[0];
+  }
+  context.set_output(0, TensorType(x->element, y));
+  return Status::ok();
+}
+
 OpDef grid_sample(int since_version) {
   return {.name = "GridSample",
           .since_version = since_version,
@@ -145,6 +172,10 @@ Status add_image_schemas(OpTable& table) {
       table,
       {grid_sample(16),
        grid_sample(20),
+       {.name = "MaxRoiPool",
+        .inputs = {in("X", kFloatTypes), in("rois", kFloatTypes)},
+        .attributes = {attribute("pooled_shape", kInts, true), attribute("spatial_scale", kFloat)},
+        .infer = infer_max_roi_pool},
        {.name = "NonMaxSuppression",
         .since_version = 10,
         .inputs = {in("boxes", floats), in("scores", floats),

@@ -1,4 +1,4 @@
-// StringConcat, StringNormalizer and TfIdfVectorizer.
+// RegexFullMatch, StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer.
 #include <algorithm>
 #include <string>
 
@@ -111,12 +111,49 @@ Status infer_vectorizer(InferContext& context) {
   return Status::ok();
 }
 
+// Y holds the parts of each text, filled up with empty ones; Z how many there are.
+Status infer_split(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  const int64_t most = context.attributes().get_int("maxsplit", 0);
+  if (most < 0) {
+    return invalid_argument("attribute 'maxsplit' is " + std::to_string(most) +
+                            "; leave it out to split everywhere");
+  }
+  TensorType parts(ElementType::kString), counts = *x;
+  counts.element = ElementType::kInt64;
+  if (x->is_ranked) {
+    if (x->dims.rank() == kMaxRank) {
+      return unsupported("X of " + std::to_string(kMaxRank) +
+                         " dimensions leaves none for the parts");
+    }
+    Dims dims = x->dims;
+    dims.push_back(kUnknownDim);
+    parts = TensorType(ElementType::kString, dims);
+  }
+  context.set_output(0, parts);
+  context.set_output(1, counts);
+  return Status::ok();
+}
+
+Status infer_match(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  TensorType y = *x;
+  y.element = ElementType::kBool;
+  context.set_output(0, y);
+  return Status::ok();
+}
+
 }  // namespace
 
 Status add_text_schemas(OpTable& table) {
   return add_schemas(
       table,
-      {{.name = "StringConcat",
+      {{.name = "RegexFullMatch",
+        .since_version = 20,
+        .inputs = {in("X", kText)},
+        .attributes = {attribute("pattern", kString, true)},
+        .infer = infer_match},
+       {.name = "StringConcat",
         .since_version = 20,
         .inputs = {in("X", kText), in("Y", kText)},
         .infer = infer_broadcast},
@@ -127,6 +164,14 @@ Status add_text_schemas(OpTable& table) {
                        attribute("is_case_sensitive", kInt), attribute("locale", kString),
                        attribute("stopwords", kStrings)},
         .infer = infer_string_normalizer,
+        .is_value_op = true},
+       {.name = "StringSplit",
+        .since_version = 20,
+        .inputs = {in("X", kText)},
+        .min_outputs = 1,
+        .max_outputs = 2,
+        .attributes = {attribute("delimiter", kString), attribute("maxsplit", kInt)},
+        .infer = infer_split,
         .is_value_op = true},
        {.name = "TfIdfVectorizer",
         .since_version = 9,

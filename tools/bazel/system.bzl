@@ -32,6 +32,7 @@ _LIBRARIES = {
     "gtest_main": ("libgtest-dev", "gtest/gtest.h", ["libgtest_main.a"], ["-l:libgtest_main.a"]),
     "httplib": ("libcpp-httplib-dev", "httplib.h", ["libcpp-httplib.so"], ["-lcpp-httplib"]),
     "json": ("nlohmann-json3-dev", "nlohmann/json.hpp", [], []),
+    "re2": ("libre2-dev", "re2/re2.h", ["libre2.so"], ["-lre2"]),
     "tbb_installed": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
 }
 

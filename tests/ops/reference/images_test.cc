@@ -1,5 +1,5 @@
-// Claim: GridSample, NonMaxSuppression and RoiAlign give values worked out by hand, and refuse
-// places that no tensor has.
+// Claim: DeformConv, GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign give values worked out by
+// hand, and refuse places that no tensor has; DeformConv without offsets is Conv.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -130,6 +130,65 @@ TEST(RoiAlignTest, MeansOfSamplesBetweenTheElements) {
   const auto far = run_op(make("RoiAlign", 16, {x, region, TestTensor::of<int64_t>({1}, {1})}),
                           KernelSet::kReference);
   EXPECT_EQ(far.status().message(), "batch_indices[0] is 1, out of range 0..0");
+}
+
+TEST(MaxRoiPoolTest, BinsShareTheElementsBetweenThem) {
+  const TestTensor x = floats({1, 1, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Attributes two = {{"pooled_shape", std::vector<int64_t>{2, 2}}};
+  // Three rows and four columns: the middle row is in both bins.
+  expect_values(make("MaxRoiPool", 22, {x, floats({1, 5}, {0, 0, 0, 3, 2})}, two), {1, 1, 2, 2},
+                {5, 7, 9, 11});
+  // Half as large: columns 1 to 2, rows 0 to 1.
+  Attributes scaled = two;
+  scaled.set("spatial_scale", 0.5f);
+  expect_values(make("MaxRoiPool", 22, {x, floats({1, 5}, {0, 2, 0, 4, 2})}, scaled), {1, 1, 2, 2},
+                {1, 2, 5, 6});
+  // Beside the image there is nothing, and nothing is 0.
+  expect_values(make("MaxRoiPool", 22, {x, floats({1, 5}, {0, 9, 9, 12, 12})}, two), {1, 1, 2, 2},
+                {0, 0, 0, 0});
+  const auto outside =
+      run_op(make("MaxRoiPool", 22, {x, floats({1, 5}, {1, 0, 0, 1, 1})}, two), KernelSet::kCpu);
+  EXPECT_NE(outside.status().to_string().find("none of the 1 images"), std::string::npos)
+      << outside.status().to_string();
+}
+
+TEST(DeformConvTest, TapsLieWhereTheyAreMoved) {
+  const TestTensor x = floats({1, 1, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+  const TestTensor w = floats({1, 1, 2, 2}, {1, 1, 1, 1});
+  Floats moves(32, 0.0f);
+  moves[0] = 0.5f;           // the first tap of the first element, half a row down
+  moves[5 * 4 + 1] = -0.1f;  // the third tap of the second one, to the left
+  const TestTensor offset = floats({1, 8, 2, 2}, moves);
+  expect_values(make("DeformConv", 22, {x, w, offset}), {1, 1, 2, 2}, {9.5f, 11.9f, 20, 24});
+  // With half of each value, and a bias.
+  expect_values(make("DeformConv", 22,
+                     {x, w, offset, floats({1}, {1}), floats({1, 4, 2, 2}, Floats(16, 0.5f))}),
+                {1, 1, 2, 2}, {5.75f, 6.95f, 11, 13});
+}
+
+TEST(DeformConvTest, WithoutOffsetsItIsAConvolution) {
+  constexpr uint64_t kSeed = 23;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  Random random(kSeed);
+  const TestTensor x = TestTensor::random(ElementType::kFloat, {2, 4, 7, 6}, random);
+  const TestTensor w = TestTensor::random(ElementType::kFloat, {6, 2, 3, 2}, random);
+  const TestTensor b = TestTensor::random(ElementType::kFloat, {6}, random);
+  const Attributes window = {{"group", 2},
+                             {"strides", std::vector<int64_t>{2, 1}},
+                             {"dilations", std::vector<int64_t>{1, 2}},
+                             {"pads", std::vector<int64_t>{1, 0, 2, 1}}};
+  const TestTensor y = run_one(make("Conv", 22, {x, w, b}, window), KernelSet::kReference);
+  Attributes moved = window;
+  moved.set("offset_group", int64_t{2});
+  const Dims offsets = {2, 2 * 2 * 6, y.dims()[2], y.dims()[3]};
+  const TestTensor still =
+      TestTensor::of<float>(offsets, Floats(static_cast<size_t>(*offsets.count()), 0.0f));
+  const TestTensor found =
+      run_one(make("DeformConv", 22, {x, w, still, b}, moved), KernelSet::kReference);
+  EXPECT_TRUE(is_close(found, y, 1e-5, 1e-6));
+  const auto bad = run_op(make("DeformConv", 22, {x, w, b}, window), KernelSet::kReference);
+  EXPECT_NE(bad.status().to_string().find("offset must be [2,12,"), std::string::npos)
+      << bad.status().to_string();
 }
 
 }  // namespace

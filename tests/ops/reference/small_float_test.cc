@@ -140,8 +140,7 @@ TEST(SmallFloat, WhatIsTooLargeSaturatesOrNot) {
   const Floats x = {1e30f, -1e30f, kInfinity, -kInfinity, kNaN, -0.0f};
   const Attributes open = {{"saturate", 0}};
   expect_equal(through(x, ElementType::kFloat8E4M3FN), {448, -448, 448, -448, kNaN, -0.0f});
-  expect_equal(through(x, ElementType::kFloat8E4M3FN, open),
-               {kNaN, kNaN, kNaN, kNaN, kNaN, -0.0f});
+  expect_equal(through(x, ElementType::kFloat8E4M3FN, open), {kNaN, kNaN, kNaN, kNaN, kNaN, -0.0f});
   expect_equal(through(x, ElementType::kFloat8E4M3FNUZ), {240, -240, 240, -240, kNaN, 0});
   expect_equal(through(x, ElementType::kFloat8E4M3FNUZ, open), {kNaN, kNaN, kNaN, kNaN, kNaN, 0});
   expect_equal(through(x, ElementType::kFloat8E5M2), {57344, -57344, 57344, -57344, kNaN, -0.0f});

@@ -1,5 +1,5 @@
-// Claim: the operators on text give what a hand counts: words joined, left out and put in one case,
-// grams of words counted and weighed.
+// Claim: the operators on text give what a hand counts: words joined, cut, matched, left out and put
+// in one case, grams of words counted and weighed.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,6 +34,48 @@ void expect_words(const OpCall& call, const Dims& dims, const Words& expected) {
 TEST(StringConcatTest, WordsAreJoinedWithBroadcast) {
   expect_words(make("StringConcat", 20, {words({2, 1}, {"a", ""}), words({2}, {"x", "yz"})}),
                {2, 2}, {"ax", "ayz", "x", "yz"});
+}
+
+void expect_parts(const Words& x, Attributes attributes, const Dims& dims, const Words& parts,
+                  const Ints& counts) {
+  OpCall call = make("StringSplit", 20, {words({static_cast<int64_t>(x.size())}, x)}, attributes);
+  call.num_outputs = 2;
+  const auto found = run_op(call, KernelSet::kReference);
+  ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+  EXPECT_EQ((*found)[0].tensors[0].dims(), dims);
+  EXPECT_EQ((*found)[0].tensors[0].strings(), parts);
+  EXPECT_EQ((*found)[1].tensors[0].values<int64_t>(), counts);
+}
+
+TEST(StringSplitTest, TextsAreCutAtADelimiterOrAtBlanks) {
+  expect_parts({"a.com", "c.d.e"}, {{"delimiter", "."}}, {2, 3}, {"a", "com", "", "c", "d", "e"},
+               {2, 3});
+  expect_parts({"o-n-n--x-", "a"}, {{"delimiter", "-"}, {"maxsplit", 3}}, {2, 4},
+               {"o", "n", "n", "-x-", "a", "", "", ""}, {4, 1});
+  expect_parts({" two \t words ", "", "  "}, {}, {3, 2}, {"two", "words", "", "", "", ""},
+               {2, 0, 0});
+  expect_parts({" a b  c "}, {{"maxsplit", 1}}, {1, 2}, {"a", "b  c "}, {2});
+  expect_parts({"", "ab"}, {{"delimiter", "ab"}}, {2, 2}, {"", "", "", ""}, {1, 2});
+  expect_parts({}, {}, {0, 0}, {}, {});
+  const OpCall bad = make("StringSplit", 20, {words({1}, {"a"})}, {{"maxsplit", -1}});
+  EXPECT_NE(run_op(bad, KernelSet::kReference).status().to_string().find("'maxsplit' is -1"),
+            std::string::npos);
+}
+
+TEST(RegexFullMatchTest, TheWholeTextMatches) {
+  const auto matches = [](const std::string& pattern, const Words& x) {
+    const TestTensor texts = words({static_cast<int64_t>(x.size())}, x);
+    return run_op(make("RegexFullMatch", 20, {texts}, {{"pattern", pattern}}), KernelSet::kCpu);
+  };
+  const auto found = matches("(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)",
+                             {"account@gmail.com", "account@hotmail.com", "an account@gmail.com"});
+  ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+  const auto* y = (*found)[0].tensors[0].view().as<bool>();
+  EXPECT_EQ(std::vector<bool>(y, y + 3), (std::vector<bool>{true, false, false}));
+  const Status bad = matches("(", {"x"}).status();
+  EXPECT_NE(bad.to_string().find("'pattern' is no regular expression of RE2: missing )"),
+            std::string::npos)
+      << bad.to_string();
 }
 
 TEST(StringNormalizerTest, StopwordsAreLeftOutAndLettersChanged) {
