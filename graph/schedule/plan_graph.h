@@ -43,8 +43,8 @@ struct PlanOptions {
   double min_parallel_ns = 60'000;  // work that must overlap, by the costs below
   double min_ns_a_stream = 2'000;   // and so much for each stream: waits cost, too
   double min_ns_a_wait = 500;       // likewise; both threads are awake
-  // By NodeId: whether all workers share a call of the node, so that it overlaps with nothing; empty:
-  // none is shared.
+  // By NodeId: whether all workers share a call of the node, so that it overlaps with nothing.
+  // Empty: none is shared.
   std::vector<bool> splits = {};
   // What operators were measured to cost; null, and what the table lacks: estimates (cost_model.h).
   const CostTable* costs_or_null = nullptr;

@@ -26,7 +26,7 @@ struct KernelEntry {
   BindFunction bind = {};
   std::string_view provider = "cpu";  // its library: "reference", "onednn"; for reports
   std::string_view domain = "";
-  // What it binds falls into tiles where shapes are large enough, so that idle workers share a call.
+  // What it binds falls into tiles where shapes are large enough: idle workers share its calls.
   bool has_tiles = false;
 };
 

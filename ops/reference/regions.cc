@@ -259,9 +259,9 @@ bool run_max_roi_pool(const KernelArgs& args) {
     const auto corner = [&](int64_t i) { return load_number(rois, r * 5 + i).to_double(); };
     const double image = corner(0);
     if (!(image >= 0 && image < static_cast<double>(x.dims[0]))) {
-      return args.fail(run_failed("rois[" + std::to_string(r) + ", 0] is " +
-                                  std::to_string(image) + ", which is none of the " +
-                                  std::to_string(x.dims[0]) + " images"));
+      return args.fail(run_failed("rois[" + std::to_string(r) + ", 0] is " + std::to_string(image) +
+                                  ", which is none of the " + std::to_string(x.dims[0]) +
+                                  " images"));
     }
     const PoolAxis columns(state.scale, corner(1), corner(3), y.dims[3], width);
     const PoolAxis rows(state.scale, corner(2), corner(4), y.dims[2], height);

@@ -119,10 +119,10 @@ uint8_t to_power_of_two(float value, SmallFloatRounding rounding) {
   constexpr uint32_t kHalf = 1u << (kFloatFraction - 1);
   const uint32_t exponent = magnitude >> kFloatFraction;
   const uint32_t fraction = magnitude & 0x7fffffu;
-  bool is_up = rounding.direction == Direction::kUp && fraction != 0;
-  if (rounding.direction == Direction::kNearest) {
-    is_up = fraction > kHalf || (fraction == kHalf && exponent > 0);
-  }
+  // A float's subnormals begin again at half of the smallest normal one: at 2^-127.
+  const uint32_t rest = exponent > 0 ? fraction : fraction > kHalf ? 2 * (fraction - kHalf) : 0;
+  bool is_up = rounding.direction == Direction::kUp && rest != 0;
+  if (rounding.direction == Direction::kNearest) is_up = rest >= kHalf;
   if (rounding.saturates && exponent == 0xfe) is_up = false;
   return static_cast<uint8_t>(exponent + (is_up ? 1 : 0));
 }

@@ -1,5 +1,5 @@
-// StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer. Letters are those of ASCII: other bytes, such
-// as those of UTF-8, stay as they are.
+// StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer. Letters are those of ASCII:
+// other bytes, such as those of UTF-8, stay as they are.
 #include <algorithm>
 #include <map>
 #include <string>

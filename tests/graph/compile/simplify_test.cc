@@ -169,7 +169,8 @@ TEST_F(SimplifyTest, EvaluationsEndWhereTheirWorkExceedsTheBudget) {
     options.max_folded_work = max_folded_work;
     std::map<std::string, int> times;
     const Graph graph = run(b, options, &times);
-    EXPECT_EQ(times["ReduceSum"] + static_cast<int>(graph.num_nodes()), kNodes);
+    // Those that are left are equal.
+    EXPECT_EQ(graph.num_nodes(), times["ReduceSum"] < kNodes ? 1u : 0u);
     return times["ReduceSum"];
   };
   EXPECT_EQ(sums_folded(0x1p28), kNodes);

@@ -23,7 +23,9 @@ HostValue random_tensor(Random& random, ElementType element) {
   // Of a type that files pack, memory holds its range, with the sign spread.
   const bool is_packed = kPackedTypes.contains(element);
   const bool is_signed = element == ElementType::kInt4 || element == ElementType::kInt2;
-  const int range = element == ElementType::kBool ? 2 : is_packed ? 1 << element_bits(element) : 256;
+  const int range = element == ElementType::kBool ? 2
+                    : is_packed                   ? 1 << element_bits(element)
+                                                  : 256;
   for (std::byte& b : value.bytes) {
     const auto number = static_cast<int>(random.below(static_cast<uint64_t>(range)));
     b = static_cast<std::byte>(is_signed && number >= range / 2 ? number - range : number);

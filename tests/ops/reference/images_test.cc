@@ -1,5 +1,5 @@
-// Claim: DeformConv, GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign give values worked out by
-// hand, and refuse places that no tensor has; DeformConv without offsets is Conv.
+// Claim: DeformConv, GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign give values worked out
+// by hand, and refuse places that no tensor has; DeformConv without offsets is Conv.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -161,6 +161,11 @@ TEST(SmallFloat, PowersOfTwoRoundAsTheyAreAsked) {
   expect_equal(through(x, to, {{"round_mode", "down"}}), {1, 1, 1, 1, 4, least, kNaN, most});
   expect_equal(through(x, to, {{"round_mode", "nearest"}}), {1, 1, 2, 2, 4, least, kNaN, most});
   expect_equal(through({3e38f}, to, {{"saturate", 0}}), {kNaN});
+  // Floats without a leading one.
+  const Floats tiny = {0x1p-149f, 0x1p-127f, 0x1.4p-127f, 0x1.8p-127f};
+  expect_equal(through(tiny, to), {least, least, 2 * least, 2 * least});
+  expect_equal(through(tiny, to, {{"round_mode", "nearest"}}), {least, least, least, 2 * least});
+  expect_equal(through(tiny, to, {{"round_mode", "down"}}), {least, least, least, least});
   OpCall call;
   call.op = "Cast";
   call.opset = 25;

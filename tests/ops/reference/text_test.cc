@@ -1,5 +1,5 @@
-// Claim: the operators on text give what a hand counts: words joined, cut, matched, left out and put
-// in one case, grams of words counted and weighed.
+// Claim: the operators on text give what a hand counts: words joined, cut, matched, left out and
+// put in one case, grams of words counted and weighed.
 #include <gtest/gtest.h>
 
 #include <string>
