@@ -54,6 +54,17 @@ Status add_attention_schemas(OpTable& table);
 // LinearAttention
 Status add_linear_attention_schemas(OpTable& table);
 
+// ai.onnx.ml.LabelEncoder, CategoryMapper, OneHotEncoder
+Status add_ml_label_schemas(OpTable& table);
+// ai.onnx.ml.ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, Scaler
+Status add_ml_feature_schemas(OpTable& table);
+// ai.onnx.ml.Linear*, SVM*
+Status add_ml_linear_schemas(OpTable& table);
+// ai.onnx.ml.TreeEnsemble*
+Status add_ml_tree_schemas(OpTable& table);
+// ai.onnx.ml.CastMap, DictVectorizer, ZipMap: refusals
+Status add_ml_map_schemas(OpTable& table);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
 

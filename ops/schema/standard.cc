@@ -27,6 +27,11 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_attention_schemas(table));
   EDDY_RETURN_IF_ERROR(add_linear_attention_schemas(table));
   EDDY_RETURN_IF_ERROR(add_function_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_ml_label_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_ml_feature_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_ml_linear_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_ml_tree_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_ml_map_schemas(table));
   EDDY_RETURN_IF_ERROR(add_blocked_schemas(table));
   return add_eddy_schemas(table);
 }
