@@ -53,6 +53,17 @@ void add_tensor_scatter_reference(KernelRegistry& registry);
 // LinearAttention
 void add_linear_attention_reference(KernelRegistry& registry);
 
+// ai.onnx.ml.LabelEncoder, CategoryMapper, OneHotEncoder
+void add_ml_label_reference(KernelRegistry& registry);
+// ai.onnx.ml.ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, Scaler
+void add_ml_feature_reference(KernelRegistry& registry);
+// ai.onnx.ml.Linear*
+void add_ml_linear_reference(KernelRegistry& registry);
+// ai.onnx.ml.SVM*
+void add_ml_svm_reference(KernelRegistry& registry);
+// ai.onnx.ml.TreeEnsemble*
+void add_ml_tree_reference(KernelRegistry& registry);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_reference(KernelRegistry& registry);
 

@@ -28,6 +28,11 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_attention_reference(registry);
   add_tensor_scatter_reference(registry);
   add_linear_attention_reference(registry);
+  add_ml_label_reference(registry);
+  add_ml_feature_reference(registry);
+  add_ml_linear_reference(registry);
+  add_ml_svm_reference(registry);
+  add_ml_tree_reference(registry);
   add_blocked_reference(registry);
 }
 

@@ -113,7 +113,7 @@ class Sweep {
 
   Result<Graph> build(const std::vector<int>& axes) {
     GraphBuilder b(table());
-    b.set_opset("", case_.opset);
+    b.set_opset(case_.domain, case_.opset);
     const int64_t samples = b.symbol("N");
     std::vector<Value> values;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -376,6 +376,48 @@ TEST(BatchRulesTest, Recurrent) {
   });
 }
 
+TEST(BatchRulesTest, RowsOfFeatures) {
+  using Ints = std::vector<int64_t>;
+  using Floats = std::vector<float>;
+  const char* const ml = "ai.onnx.ml";
+  const Attributes linear = {{"coefficients", Floats{1, 2, 3, -1, 0, 1}}, {"targets", int64_t{2}}};
+  const Attributes classes = {{"coefficients", Floats{1, 2, 3, -1, 0, 1}},
+                              {"classlabels_ints", Ints{4, 5}}};
+  const Attributes machine = {{"support_vectors", Floats{1, 2, 3, -1, 0, 1}},
+                              {"coefficients", Floats{1, -1}},
+                              {"vectors_per_class", Ints{1, 1}},
+                              {"rho", Floats{0.5f}},
+                              {"classlabels_ints", Ints{4, 5}}};
+  const Attributes trees = {{"nodes_treeids", Ints{0, 0, 0}},
+                            {"nodes_nodeids", Ints{0, 1, 2}},
+                            {"nodes_featureids", Ints{1, 0, 0}},
+                            {"nodes_values", Floats{0, 0, 0}},
+                            {"nodes_modes", std::vector<std::string>{"BRANCH_LT", "LEAF", "LEAF"}},
+                            {"nodes_truenodeids", Ints{1, 0, 0}},
+                            {"nodes_falsenodeids", Ints{2, 0, 0}},
+                            {"target_treeids", Ints{0, 0}},
+                            {"target_nodeids", Ints{1, 2}},
+                            {"target_ids", Ints{0, 0}},
+                            {"target_weights", Floats{1, 2}},
+                            {"n_targets", int64_t{1}}};
+  const Attributes labels = {{"keys_int64s", Ints{0, 2}}, {"values_int64s", Ints{5, 6}}};
+  expect_all({
+      {"Scaler", {{"scale", Floats{1, 2, 3}}}, {floats({2, 3})}, 1, 1, 1, ml},
+      {"Normalizer", {}, {floats({2, 3})}, 1, 1, 1, ml},
+      {"Imputer", {{"imputed_value_floats", Floats{7}}}, {floats({2, 3, 2})}, 2, 1, 1, ml},
+      {"Binarizer", {}, {floats({2, 3})}, 2, 1, 1, ml},
+      {"OneHotEncoder", {{"cats_int64s", Ints{0, 2}}}, {indices({2, 3}, 4)}, 2, 1, 1, ml},
+      {"LabelEncoder", labels, {indices({2, 3}, 4)}, 2, 2, 1, ml},
+      {"FeatureVectorizer", {}, {floats({2, 3}), floats({2, 1})}, 1, 1, 1, ml},
+      {"ArrayFeatureExtractor", {}, {floats({2, 4}), indices({2}, 4)}, 1, 1, 1, ml},
+      {"ArrayFeatureExtractor", {}, {floats({4}), indices({2}, 4)}, 0, 1, 1, ml},
+      {"LinearRegressor", linear, {floats({2, 3})}, 1, 1, 1, ml},
+      {"LinearClassifier", classes, {floats({2, 3})}, 1, 1, 2, ml},
+      {"SVMClassifier", machine, {floats({2, 3})}, 1, 1, 2, ml},
+      {"TreeEnsembleRegressor", trees, {floats({2, 2})}, 1, 1, 1, ml},
+  });
+}
+
 // Whoever adds an operator decides: a rule, or a place in this list.
 TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
   const std::set<std::string> without = {
@@ -388,6 +430,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "ToDevice",
       "ToHost", "Await", "HostPredicate",
+      // Maps, which are refused.
+      "CastMap", "DictVectorizer", "ZipMap",
       // Random numbers and tables.
       "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
       "RandomUniform", "RandomUniformLike",
