@@ -53,6 +53,9 @@ void add_regex_cpu(KernelRegistry& registry);
 // Attention, RotaryEmbedding
 void add_attention_cpu(KernelRegistry& registry);
 
+// ai.onnx.ml.TreeEnsemble*
+void add_trees_cpu(KernelRegistry& registry);
+
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_cpu(KernelRegistry& registry);
 
