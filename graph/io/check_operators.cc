@@ -13,6 +13,16 @@ namespace {
 
 constexpr size_t kMaxShown = 5;
 
+// ONNX's own domain of classical models: a version after the newest may mean something else by the
+// name of an operator. Models import it without using it, so it is looked at where a node does.
+constexpr std::string_view kMlDomain = "ai.onnx.ml";
+constexpr int kNewestMlVersion = 5;
+
+bool is_too_new(const OpKey& key, const OpDef* def) {
+  return key.domain == kMlDomain && key.version > kNewestMlVersion && def != nullptr &&
+         def->since_version <= kNewestMlVersion;
+}
+
 class OperatorCheck {
  public:
   OperatorCheck(const FunctionTable& functions, const OpTable& ops)
@@ -64,7 +74,11 @@ class OperatorCheck {
                        (is_declared ? "" : "of which the file declares no opset, so ") + "opset " +
                        std::to_string(key.version) + ") at node " + quoted(node_label(node));
     if (!path.empty()) text += " in " + quoted(path);
-    if (ops_.knows(key.domain, key.name)) text += ", known in newer opsets only";
+    if (is_too_new(key, ops_.find_or_null(key.domain, key.name, key.version))) {
+      text += ", known up to opset " + std::to_string(kNewestMlVersion);
+    } else if (ops_.knows(key.domain, key.name)) {
+      text += ", known in newer opsets only";
+    }
     shown_.push_back(std::move(text));
   }
 
@@ -100,8 +114,9 @@ bool is_forward(const OnnxNode& node) {
 }
 
 bool is_known_operator(const OnnxNode& node, const OpKey& key, const OpTable& ops) {
-  return is_import_operator(key) || is_forward(node) ||
-         ops.find_or_null(key.domain, key.name, key.version) != nullptr;
+  if (is_import_operator(key) || is_forward(node)) return true;
+  const OpDef* def = ops.find_or_null(key.domain, key.name, key.version);
+  return def != nullptr && !is_too_new(key, def);
 }
 
 std::string node_label(const OnnxNode& node) {
