@@ -1,5 +1,5 @@
 // Sums of trees, fast: TreeEnsembleRegressor, TreeEnsembleClassifier and TreeEnsemble of floats or
-// doubles, where all nodes compare in one way.
+// doubles, whose nodes compare with numbers.
 //
 //   node  {split, feature, next: if false, if true}  16 or 24 bytes, all trees in one array
 //   leaf  a node that leads to itself                so that rows at a leaf need no branch
@@ -10,7 +10,6 @@
 // The sums are those of the plain kernel, in double and in the same order, so bits are the same.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
@@ -28,13 +27,31 @@ constexpr int64_t kBlockSums = 4096;
 // Walks through trees in a tile: about a hundred microseconds.
 constexpr int64_t kTileWalks = 8192;
 
+// How a value compares with a split, as a number; a node's mask has the ways that lead to its child
+// if true.
+enum Way : uint32_t { kIsLess, kIsEqual, kIsGreater, kIsNan };
+constexpr uint32_t kMaskShift = 28;
+constexpr int64_t kMaxFeatures = int64_t{1} << kMaskShift;
+
 template <typename Split>
 struct FlatNode {
   Split split;
-  uint32_t feature;  // kNanIsTrue is set where a missing value goes to if_true
-  uint32_t next[2];  // by what the comparison gives, without a branch
+  uint32_t feature;  // with the mask above it
+  uint32_t next[2];  // if false, if true
 };
-constexpr uint32_t kNanIsTrue = 1u << 31;
+
+uint32_t mask_of(const Forest::Node& node) {
+  constexpr uint32_t kWays[] = {
+      1u << kIsLess | 1u << kIsEqual,     // kLessEqual
+      1u << kIsLess,                      // kLess
+      1u << kIsGreater | 1u << kIsEqual,  // kGreaterEqual
+      1u << kIsGreater,                   // kGreater
+      1u << kIsEqual,                     // kEqual
+      1u << kIsLess | 1u << kIsGreater,   // kNotEqual
+  };
+  const uint32_t ways = kWays[static_cast<size_t>(node.branch)];
+  return (ways | (node.is_nan_true ? 1u << kIsNan : 0)) << kMaskShift;
+}
 
 template <typename Split>
 struct FlatState : ForestState {
@@ -43,24 +60,42 @@ struct FlatState : ForestState {
   std::vector<uint32_t> roots;
 };
 
-template <Branch branch, typename Split>
-bool compare(Split x, Split split) {
-  if constexpr (branch == Branch::kLessEqual) return x <= split;
-  if constexpr (branch == Branch::kLess) return x < split;
-  if constexpr (branch == Branch::kGreaterEqual) return x >= split;
-  return x > split;
+// What nodes have in common decides what a step costs: all compare in one way, some of them with
+// missing values that go to the child if true, or each in its own way.
+enum class Steps : uint8_t { kLessEqual, kLessEqualOrNan, kLess, kLessOrNan, kAny };
+
+Steps steps_of(const Forest& forest) {
+  const Branch branch = forest.nodes[0].branch;
+  bool has_nan_true = false;
+  for (const Forest::Node& node : forest.nodes) {
+    if (node.branch != branch) return Steps::kAny;
+    has_nan_true = has_nan_true || node.is_nan_true;
+  }
+  if (branch == Branch::kLessEqual) {
+    return has_nan_true ? Steps::kLessEqualOrNan : Steps::kLessEqual;
+  }
+  if (branch == Branch::kLess) return has_nan_true ? Steps::kLessOrNan : Steps::kLess;
+  return Steps::kAny;
 }
 
-// What the instances of a walk differ in.
-template <typename T, typename Split, Branch branch, bool has_nan_true>
+template <typename T, typename Split, Steps steps>
 struct Walk {
+  static bool is_true(Split x, Split split, uint32_t feature) {
+    if constexpr (steps == Steps::kLessEqual) return x <= split;
+    if constexpr (steps == Steps::kLess) return x < split;
+    const uint32_t is_nan = x != x;
+    if constexpr (steps == Steps::kLessEqualOrNan || steps == Steps::kLessOrNan) {
+      const bool is_less = steps == Steps::kLessOrNan ? x < split : x <= split;
+      return is_less | (is_nan & (feature >> (kMaskShift + kIsNan)));
+    }
+    const uint32_t way = uint32_t{x >= split} + uint32_t{x > split} + kIsNan * is_nan;
+    return feature >> (kMaskShift + way) & 1;
+  }
+
   static uint32_t step(const FlatNode<Split>* nodes, uint32_t at, const T* row) {
     const FlatNode<Split>& node = nodes[at];
-    const uint32_t feature = has_nan_true ? node.feature & ~kNanIsTrue : node.feature;
-    const auto x = static_cast<Split>(row[feature]);
-    bool is_true = compare<branch>(x, node.split);
-    if constexpr (has_nan_true) is_true |= (x != x) & ((node.feature & kNanIsTrue) != 0);
-    return node.next[is_true];
+    const auto x = static_cast<Split>(row[node.feature & (kMaxFeatures - 1)]);
+    return node.next[is_true(x, node.split, node.feature)];
   }
 
   static void add_votes(const Forest& forest, uint32_t leaf, double* sums) {
@@ -136,14 +171,24 @@ struct Walk {
   static void set(BoundKernel& kernel) { set_tiles<tiles, run_rows>(kernel); }
 };
 
-template <typename T, typename Split, Branch branch>
-void set_walk(BoundKernel& kernel, bool has_nan_true) {
-  has_nan_true ? Walk<T, Split, branch, true>::set(kernel)
-               : Walk<T, Split, branch, false>::set(kernel);
+template <typename T, typename Split>
+void set_walk(BoundKernel& kernel, Steps steps) {
+  switch (steps) {
+    case Steps::kLessEqual:
+      return Walk<T, Split, Steps::kLessEqual>::set(kernel);
+    case Steps::kLessEqualOrNan:
+      return Walk<T, Split, Steps::kLessEqualOrNan>::set(kernel);
+    case Steps::kLess:
+      return Walk<T, Split, Steps::kLess>::set(kernel);
+    case Steps::kLessOrNan:
+      return Walk<T, Split, Steps::kLessOrNan>::set(kernel);
+    case Steps::kAny:
+      return Walk<T, Split, Steps::kAny>::set(kernel);
+  }
 }
 
 template <typename T, typename Split>
-Result<BoundKernel> bind_flat(std::unique_ptr<ForestState> plain, Branch branch) {
+Result<BoundKernel> bind_flat(std::unique_ptr<ForestState> plain) {
   auto state = std::make_unique<FlatState<Split>>();
   static_cast<ForestState&>(*state) = std::move(*plain);
   const Forest& forest = state->forest;
@@ -151,35 +196,20 @@ Result<BoundKernel> bind_flat(std::unique_ptr<ForestState> plain, Branch branch)
   const auto place_of = [&](int32_t at) {
     return at >= 0 ? static_cast<uint32_t>(at) : num_inner + static_cast<uint32_t>(~at);
   };
-  bool has_nan_true = false;
   for (const Forest::Node& node : forest.nodes) {
-    has_nan_true = has_nan_true || node.is_nan_true;
-    state->nodes.push_back(
-        {static_cast<Split>(node.split),
-         static_cast<uint32_t>(node.feature) | (node.is_nan_true ? kNanIsTrue : 0),
-         {place_of(node.if_false), place_of(node.if_true)}});
+    state->nodes.push_back({static_cast<Split>(node.split),
+                            static_cast<uint32_t>(node.feature) | mask_of(node),
+                            {place_of(node.if_false), place_of(node.if_true)}});
   }
   for (int32_t leaf = 0; leaf < forest.num_leaves(); ++leaf) {
     state->nodes.push_back({0, 0, {place_of(~leaf), place_of(~leaf)}});
   }
   for (const int32_t root : forest.roots) state->roots.push_back(place_of(root));
   state->num_inner = num_inner;
+  const Steps steps = steps_of(forest);
   state->forest.nodes = {};
   BoundKernel kernel;
-  switch (branch) {
-    case Branch::kLessEqual:
-      set_walk<T, Split, Branch::kLessEqual>(kernel, has_nan_true);
-      break;
-    case Branch::kLess:
-      set_walk<T, Split, Branch::kLess>(kernel, has_nan_true);
-      break;
-    case Branch::kGreaterEqual:
-      set_walk<T, Split, Branch::kGreaterEqual>(kernel, has_nan_true);
-      break;
-    default:
-      set_walk<T, Split, Branch::kGreater>(kernel, has_nan_true);
-      break;
-  }
+  set_walk<T, Split>(kernel, steps);
   kernel.state = std::move(state);
   return kernel;
 }
@@ -201,19 +231,18 @@ Result<BoundKernel> bind(const KernelInit& init) {
   const Forest& forest = state->forest;
   const bool is_sum =
       forest.aggregate == Aggregate::kSum || forest.aggregate == Aggregate::kAverage;
-  const bool is_one_way =
-      !forest.nodes.empty() && forest.nodes[0].branch <= Branch::kGreater &&
-      std::all_of(forest.nodes.begin(), forest.nodes.end(),
-                  [&](const Forest::Node& node) { return node.branch == forest.nodes[0].branch; });
-  if (!is_sum || !is_one_way) {
-    return unsupported("only sums of trees that compare in one way have a CPU kernel");
+  const bool fits = !forest.nodes.empty() && forest.num_features <= kMaxFeatures &&
+                    std::all_of(forest.nodes.begin(), forest.nodes.end(), [](const auto& node) {
+                      return node.branch != Branch::kMember && !std::isnan(node.split);
+                    });
+  if (!is_sum || !fits) {
+    return unsupported("only sums of trees without sets of members have a CPU kernel");
   }
-  const Branch branch = forest.nodes[0].branch;
   const auto trees = static_cast<int64_t>(forest.roots.size());
-  Result<BoundKernel> kernel =
-      element == ElementType::kDouble ? bind_flat<double, double>(std::move(state), branch)
-      : are_floats(forest)            ? bind_flat<float, float>(std::move(state), branch)
-                                      : bind_flat<float, double>(std::move(state), branch);
+  Result<BoundKernel> kernel = element == ElementType::kDouble
+                                   ? bind_flat<double, double>(std::move(state))
+                               : are_floats(forest) ? bind_flat<float, float>(std::move(state))
+                                                    : bind_flat<float, double>(std::move(state));
   const TensorType& x = init.inputs[0].tensor;
   const bool is_small = x.is_static() && (x.dims.rank() == 1 || x.dims[0] <= kTileWalks / trees);
   if (is_small) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,8 @@ struct Node {
   int64_t id = 0;
   bool is_leaf = true, is_nan_true = false;
   int64_t feature = 0;
-  float split = 0;
+  std::string mode;
+  double split = 0;
   std::unique_ptr<Node> if_true, if_false;
   std::vector<std::pair<int64_t, float>> votes;
 };
@@ -33,6 +33,8 @@ struct Ensemble {
   std::string mode = "BRANCH_LEQ", aggregate = "SUM";
   int64_t targets = 1, features = 1;
   bool has_missing = false;
+  bool is_mixed = false;           // each node compares in its own way
+  bool has_double_splits = false;  // beside the floats that features are
   std::vector<std::unique_ptr<Node>> trees;
 };
 
@@ -54,18 +56,29 @@ class Maker {
       return node;
     }
     node->feature = below(e.features);
+    node->mode = e.is_mixed ? mode() : e.mode;
     node->split = value();
+    if (e.has_double_splits && below(3) > 0) {
+      node->split = std::nextafter(node->split, below(2) == 0 ? -9.0 : 9.0);
+    }
     node->is_nan_true = e.has_missing && below(2) == 0;
     node->if_true = tree(e, depth - 1, next_id);
     node->if_false = tree(e, depth - 1, next_id);
     return node;
   }
 
-  Ensemble ensemble() {
+  // Most ensembles compare in one of the first two.
+  std::string mode() {
     constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                       "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+    return kModes[below(2) == 0 ? below(2) : below(6)];
+  }
+
+  Ensemble ensemble() {
     Ensemble e;
-    e.mode = kModes[below(6)];
+    e.mode = mode();
+    e.is_mixed = below(4) == 0;
+    e.has_double_splits = below(3) == 0;
     e.aggregate = below(3) == 0 ? "AVERAGE" : "SUM";
     e.targets = 1 + below(3);
     e.features = 1 + below(6);
@@ -94,13 +107,13 @@ class Maker {
   Random random_;
 };
 
-bool goes_true(const Ensemble& e, const Node& node, double x) {
+bool goes_true(const Node& node, double x) {
   if (std::isnan(x)) return node.is_nan_true;
-  if (e.mode == "BRANCH_LEQ") return x <= node.split;
-  if (e.mode == "BRANCH_LT") return x < node.split;
-  if (e.mode == "BRANCH_GTE") return x >= node.split;
-  if (e.mode == "BRANCH_GT") return x > node.split;
-  return (x == node.split) == (e.mode == "BRANCH_EQ");
+  if (node.mode == "BRANCH_LEQ") return x <= node.split;
+  if (node.mode == "BRANCH_LT") return x < node.split;
+  if (node.mode == "BRANCH_GTE") return x >= node.split;
+  if (node.mode == "BRANCH_GT") return x > node.split;
+  return (x == node.split) == (node.mode == "BRANCH_EQ");
 }
 
 std::vector<double> walk(const Ensemble& e, const TestTensor& x, int64_t row) {
@@ -109,7 +122,7 @@ std::vector<double> walk(const Ensemble& e, const TestTensor& x, int64_t row) {
     const Node* node = tree.get();
     while (!node->is_leaf) {
       const double value = number_at(x.view(), row * e.features + node->feature);
-      node = goes_true(e, *node, value) ? node->if_true.get() : node->if_false.get();
+      node = goes_true(*node, value) ? node->if_true.get() : node->if_false.get();
     }
     for (const auto& [target, weight] : node->votes) sums[static_cast<size_t>(target)] += weight;
   }
@@ -122,16 +135,17 @@ std::vector<double> walk(const Ensemble& e, const TestTensor& x, int64_t row) {
 // Lists of one entry a node. The root comes first of its tree; the others are in any order.
 struct Lists {
   Ints trees, ids, features, if_true, if_false, missing, vote_trees, vote_nodes, vote_ids;
-  Floats splits, weights;
+  std::vector<double> splits;
+  Floats weights;
   Words modes;
 
-  void add(const Ensemble& e, int64_t tree, const Node& node) {
+  void add(int64_t tree, const Node& node) {
     trees.push_back(tree);
     ids.push_back(node.id);
     features.push_back(node.feature);
     splits.push_back(node.split);
     missing.push_back(node.is_nan_true);
-    modes.push_back(node.is_leaf ? "LEAF" : e.mode);
+    modes.push_back(node.is_leaf ? "LEAF" : node.mode);
     if_true.push_back(node.is_leaf ? 0 : node.if_true->id);
     if_false.push_back(node.is_leaf ? 0 : node.if_false->id);
     for (const auto& [target, weight] : node.votes) {
@@ -143,28 +157,41 @@ struct Lists {
     if (node.is_leaf) return;
     const Node* children[] = {node.if_true.get(), node.if_false.get()};
     if (node.id % 3 == 0) std::swap(children[0], children[1]);
-    for (const Node* child : children) add(e, tree, *child);
+    for (const Node* child : children) add(tree, *child);
   }
 };
 
-OpCall call_of(const Ensemble& e, const TestTensor& x) {
+// The call, which borrows `splits`.
+OpCall call_of(const Ensemble& e, const TestTensor& x, TestTensor& splits) {
   Lists lists;
   // Trees are known by any number.
   for (size_t i = 0; i < e.trees.size(); ++i) {
-    lists.add(e, 1000 - 7 * static_cast<int64_t>(i), *e.trees[i]);
+    lists.add(1000 - 7 * static_cast<int64_t>(i), *e.trees[i]);
   }
   OpCall call;
   call.op = "TreeEnsembleRegressor";
   call.domain = "ai.onnx.ml";
   call.opset = 3;
   call.inputs = {x};
-  call.attributes = {{"nodes_treeids", lists.trees},         {"nodes_nodeids", lists.ids},
-                     {"nodes_featureids", lists.features},   {"nodes_truenodeids", lists.if_true},
-                     {"nodes_falsenodeids", lists.if_false}, {"nodes_values", lists.splits},
-                     {"nodes_modes", lists.modes},           {"target_treeids", lists.vote_trees},
-                     {"target_nodeids", lists.vote_nodes},   {"target_ids", lists.vote_ids},
-                     {"target_weights", lists.weights},      {"n_targets", e.targets},
+  call.attributes = {{"nodes_treeids", lists.trees},
+                     {"nodes_nodeids", lists.ids},
+                     {"nodes_featureids", lists.features},
+                     {"nodes_truenodeids", lists.if_true},
+                     {"nodes_falsenodeids", lists.if_false},
+                     {"nodes_modes", lists.modes},
+                     {"target_treeids", lists.vote_trees},
+                     {"target_nodeids", lists.vote_nodes},
+                     {"target_ids", lists.vote_ids},
+                     {"target_weights", lists.weights},
+                     {"n_targets", e.targets},
                      {"aggregate_function", e.aggregate}};
+  if (e.has_double_splits) {
+    splits = TestTensor::of({static_cast<int64_t>(lists.splits.size())}, lists.splits);
+    call.attributes.set("nodes_values_as_tensor",
+                        Constant{ElementType::kDouble, splits.dims(), splits.view().data});
+  } else {
+    call.attributes.set("nodes_values", Floats(lists.splits.begin(), lists.splits.end()));
+  }
   if (e.has_missing) call.attributes.set("nodes_missing_value_tracks_true", lists.missing);
   return call;
 }
@@ -184,13 +211,14 @@ void expect_walks(const Ensemble& e, const TestTensor& x, const TestTensor& y) {
 
 TEST(TreesTest, EqualWalksThroughTheTrees) {
   size_t num_votes = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Maker maker(seed);
     const Ensemble e = maker.ensemble();
     const ElementType element = seed % 3 == 0 ? ElementType::kDouble : ElementType::kFloat;
     const TestTensor x = maker.rows(element, maker.below(70), e.features);
-    const OpCall call = call_of(e, x);
+    TestTensor splits;
+    const OpCall call = call_of(e, x, splits);
     compare_with_reference(call);
     for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
       expect_walks(e, x, run_one(call, kernels));
@@ -219,7 +247,8 @@ TEST(TreesTest, ABigCallRunsInTilesWithTheSameBits) {
     e.trees.push_back(maker.tree(e, 5, next_id));
   }
   const TestTensor x = maker.rows(ElementType::kFloat, 1000, e.features);
-  const OpCall call = call_of(e, x);
+  TestTensor splits;
+  const OpCall call = call_of(e, x, splits);
   KernelRegistry cpu;
   add_cpu_kernels(cpu);
   const auto outputs = infer_op(call);
@@ -260,10 +289,12 @@ TEST(TreesTest, TooFewFeaturesFailTheRun) {
   root->is_leaf = false;
   root->id = 100;
   root->feature = 8;
+  root->mode = e.mode;
   root->if_true = maker.tree(e, 2, next_id);
   root->if_false = maker.tree(e, 2, next_id);
   e.trees.push_back(std::move(root));
-  const OpCall call = call_of(e, maker.rows(ElementType::kFloat, 2, 8));
+  TestTensor splits;
+  const OpCall call = call_of(e, maker.rows(ElementType::kFloat, 2, 8), splits);
   for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
     const auto y = run_op(call, kernels);
     ASSERT_FALSE(y.is_ok());
