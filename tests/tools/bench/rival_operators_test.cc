@@ -1,128 +1,19 @@
 // Claim: operators that came, or came anew, with opsets 18 to 26 give what ONNX Runtime gives, on
 // seeded inputs. Skipped where ONNX Runtime is not installed (tools/bench/ort_rival.h says where it
 // is looked for); a case that its version refuses is left out and named.
-#include <gtest/gtest.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-
-#include "tests/graph/io/model_writer.h"
-#include "tests/ops/testing/op_runner.h"
-#include "tools/bench/ort_rival.h"
+#include "tests/tools/bench/rival.h"
 
 namespace eddy::testing {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr ElementType kF32 = ElementType::kFloat;
-
-WireWriter to_proto(const Attributes::Entry& entry) {
-  WireWriter proto;
-  proto.bytes(1, entry.name);
-  if (const auto* i = std::get_if<int64_t>(&entry.value)) {
-    proto.integer(3, *i);
-    proto.integer(20, 2);
-  } else if (const auto* f = std::get_if<float>(&entry.value)) {
-    proto.float32(2, *f);
-    proto.integer(20, 1);
-  } else if (const auto* s = std::get_if<std::string>(&entry.value)) {
-    proto.bytes(4, *s);
-    proto.integer(20, 3);
-  } else if (const auto* ints = std::get_if<Ints>(&entry.value)) {
-    for (const int64_t value : *ints) proto.integer(8, value);
-    proto.integer(20, 7);
-  } else {
-    ADD_FAILURE() << "attribute " << entry.name;
-  }
-  return proto;
-}
-
-// A model of the one call. Outputs are declared by what Eddy infers.
-std::string model_of(const OpCall& call, const std::vector<ValueType>& outputs) {
-  test::GraphParts parts;
-  test::Names inputs, names;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const bool is_given = call.inputs[i].kind != TestValue::Kind::kOmitted;
-    inputs.push_back(is_given ? "x" + std::to_string(i) : "");
-    if (is_given) parts.inputs.push_back(test::info(inputs.back(), call.inputs[i].type()));
-  }
-  for (size_t o = 0; o < call.num_outputs; ++o) {
-    names.push_back("y" + std::to_string(o));
-    parts.outputs.push_back(test::info(names.back(), TensorType(outputs[o].tensor.element)));
-  }
-  test::Messages attributes;
-  for (const auto& entry : call.attributes.entries()) attributes.push_back(to_proto(entry));
-  parts.nodes = {test::node(call.op, inputs, names, attributes)};
-  return test::model(test::graph(parts), call.opset);
-}
-
-class RivalOperatorsTest : public ::testing::Test {
+class RivalOperatorsTest : public RivalTest {
  protected:
-  void SetUp() override {
-    auto library = OrtLibrary::open("");
-    if (!library.is_ok()) GTEST_SKIP() << library.status().message();
-    library_ = std::move(*library);
-  }
-
-  TestTensor floats(const Dims& dims, double low = -2, double high = 2) {
-    return TestTensor::random(kF32, dims, random_, low, high);
-  }
-  TestTensor ints(const Ints& values) {
-    return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
-  }
-
   void compare(const char* op, int opset, std::vector<TestValue> inputs, Attributes attributes = {},
                size_t num_outputs = 1) {
-    OpCall call;
-    call.op = op;
-    call.opset = opset;
-    call.inputs = std::move(inputs);
-    call.attributes = std::move(attributes);
-    call.num_outputs = num_outputs;
-    SCOPED_TRACE(std::string(op) + " " + std::to_string(opset) + " case " +
-                 std::to_string(num_compared_));
-    const auto found = run_op(call, KernelSet::kCpu);
-    ASSERT_TRUE(found.is_ok()) << found.status().to_string();
-    const auto expected = run_rival(call, *found);
-    if (!expected.is_ok()) {
-      std::cout << op << " " << opset << " is left out: " << expected.status().message() << "\n";
-      return;
-    }
-    ++num_compared_;
-    for (size_t o = 0; o < num_outputs; ++o) {
-      const TensorView view = (*expected)[o].view();
-      TestTensor theirs(view.element, Dims(view.shape()));
-      if (view.size_bytes() > 0) std::memcpy(theirs.view().data, view.data, view.size_bytes());
-      EXPECT_TRUE(is_close((*found)[o].tensor(), theirs, 1e-4, 1e-5)) << "output " << o;
-    }
+    RivalTest::compare(call(op, opset, std::move(inputs), std::move(attributes), num_outputs));
   }
-
-  Result<std::vector<HostValue>> run_rival(const OpCall& call,
-                                           const std::vector<TestValue>& found) {
-    std::vector<ValueType> types;
-    for (const TestValue& value : found) types.push_back(value.type());
-    const std::string path = ::testing::TempDir() + "/rival_operator.onnx";
-    std::ofstream(path, std::ios::binary) << model_of(call, types);
-    std::vector<HostValue> values(call.inputs.size());
-    std::vector<std::pair<std::string, const HostValue*>> feed;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (call.inputs[i].kind == TestValue::Kind::kOmitted) continue;
-      values[i] = HostValue::copy_of(call.inputs[i].tensor().view());
-      feed.emplace_back("x" + std::to_string(i), &values[i]);
-    }
-    std::vector<std::string> names;
-    for (size_t o = 0; o < call.num_outputs; ++o) names.push_back("y" + std::to_string(o));
-    EDDY_ASSIGN_OR_RETURN(auto model, OrtModel::load(*library_, path, 1, feed, names));
-    EDDY_RETURN_IF_ERROR(model->run());
-    return model->outputs();
-  }
-
-  std::unique_ptr<OrtLibrary> library_;
-  Random random_{17};
-  int num_compared_ = 0;
 };
 
 TEST_F(RivalOperatorsTest, Attention) {
