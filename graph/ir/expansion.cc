@@ -28,7 +28,8 @@ std::vector<Value> Expansion::ops(std::string_view name, std::span<const Value> 
                                   Attributes attributes, int num_outputs) {
   OpOptions options;
   options.name = call_.name + "/" + std::string(name);
-  options.opset_version = std::max(call_.opset_version, kOldestInner);
+  const bool is_foreign = !call_.op->domain.empty();
+  options.opset_version = is_foreign ? kForeignInner : std::max(call_.opset_version, kOldestInner);
   options.num_outputs = num_outputs;
   options.device = call_.device;
   return builder_.ops(name, inputs, std::move(attributes), std::move(options));

@@ -8,8 +8,8 @@
 // The builder first checks the node as any other, by counts, types, attributes and the operator's
 // rule (OpDef::infer), and then calls OpDef::expand instead of keeping the node. What stands in the
 // graph are the nodes made here: they are named "<node>/<operator>", keep the node's device, and
-// are of the node's opset, but at least kOldestInner. Every device, pass and file format thereby
-// has the operator.
+// are of the node's opset, but at least kOldestInner; those of a function of another domain are of
+// kForeignInner. Every device, pass and file format thereby has the operator.
 //
 // An expansion may decide by attributes, constants, element types and ranks. It may not decide by
 // sizes: a loop's carried types may widen after the body was built, so sizes are computed by nodes
@@ -32,6 +32,8 @@ class Expansion {
  public:
   // The first opset in which axes are inputs wherever they can be.
   static constexpr int kOldestInner = 18;
+  // The first opset with Attention whose caches lie outside, which other domains' functions need.
+  static constexpr int kForeignInner = 24;
 
   Expansion(GraphBuilder& builder, const Node& call, size_t num_outputs);
 
