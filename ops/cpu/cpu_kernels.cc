@@ -23,6 +23,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_matmul_cpu(registry);
   add_matmul_integer_cpu(registry);
   add_dequantize_matmul_cpu(registry);
+  add_matmul_bits_cpu(registry);
   add_conv_cpu(registry);
   add_pool_cpu(registry);
   add_resize_cpu(registry);

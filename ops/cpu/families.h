@@ -34,6 +34,8 @@ void add_non_zero_cpu(KernelRegistry& registry);
 void add_matmul_integer_cpu(KernelRegistry& registry);
 // eddy.DequantizeMatMul
 void add_dequantize_matmul_cpu(KernelRegistry& registry);
+// com.microsoft.MatMulNBits
+void add_matmul_bits_cpu(KernelRegistry& registry);
 // Conv, ConvTranspose
 void add_conv_cpu(KernelRegistry& registry);
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool

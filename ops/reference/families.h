@@ -22,6 +22,8 @@ void add_sequence_reference(KernelRegistry& registry);
 void add_indexing_reference(KernelRegistry& registry);
 // MatMul, Gemm, MatMulInteger
 void add_matmul_reference(KernelRegistry& registry);
+// com.microsoft.MatMulNBits
+void add_matmul_bits_reference(KernelRegistry& registry);
 // Conv, ConvTranspose
 void add_conv_reference(KernelRegistry& registry);
 // DeformConv

@@ -13,6 +13,7 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_sequence_reference(registry);
   add_indexing_reference(registry);
   add_matmul_reference(registry);
+  add_matmul_bits_reference(registry);
   add_conv_reference(registry);
   add_deform_conv_reference(registry);
   add_pool_reference(registry);

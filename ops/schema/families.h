@@ -64,6 +64,8 @@ Status add_ml_linear_schemas(OpTable& table);
 Status add_ml_tree_schemas(OpTable& table);
 // ai.onnx.ml.CastMap, DictVectorizer, ZipMap: refusals
 Status add_ml_map_schemas(OpTable& table);
+// domain com.microsoft (microsoft_*.cc)
+Status add_microsoft_schemas(OpTable& table);
 
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);

@@ -32,6 +32,7 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_ml_linear_schemas(table));
   EDDY_RETURN_IF_ERROR(add_ml_tree_schemas(table));
   EDDY_RETURN_IF_ERROR(add_ml_map_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_schemas(table));
   EDDY_RETURN_IF_ERROR(add_blocked_schemas(table));
   return add_eddy_schemas(table);
 }

@@ -1,0 +1,130 @@
+#include "ops/cpu/bits_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph/base/check.h"
+
+namespace eddy::cpu {
+namespace {
+
+// Rows of B that are floats at a time, multiples of the smallest block: few rows of A read them
+// from the first-level cache, many would pay for it with as many passes over C.
+constexpr int64_t kShortStrip = 48;
+constexpr int64_t kLongStrip = 1024;
+constexpr int64_t kAlignment = 64;
+
+// The `bits` of eight bytes that stand `shift` above their lowest.
+void unpack_row(const uint8_t* from, int64_t width, int bits, int shift, uint8_t* to) {
+  EDDY_DCHECK(width % 8 == 0) << "panels of " << width;
+  const uint64_t mask = 0x0101010101010101u * ((1u << bits) - 1);
+  for (int64_t i = 0; i < width; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, from + i, 8);
+    eight = (eight >> shift) & mask;
+    std::memcpy(to + i, &eight, 8);
+  }
+}
+
+}  // namespace
+
+BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles, const LoopSet& loops)
+    : tiles_(tiles),
+      dequantize_(loops.uint8.dequantize),
+      k_(source.k),
+      n_(source.n),
+      block_(source.block),
+      bits_(source.bits) {
+  EDDY_CHECK(bits_ == 2 || bits_ == 4 || bits_ == 8) << bits_ << " bits";
+  const auto values = static_cast<size_t>(n_ * num_blocks());
+  EDDY_CHECK(source.scales.size() == values && source.zeros.size() == values)
+      << source.scales.size() << " scales of " << values;
+  const auto padded = static_cast<size_t>(num_panels() * panel_width());
+  packed_.resize(padded * static_cast<size_t>(packed_rows()));
+  scales_.resize(padded * static_cast<size_t>(num_blocks()));
+  zeros_.resize(padded * static_cast<size_t>(num_blocks()));
+  for (int64_t j = 0; j < n_; ++j) pack_column(source, j);
+}
+
+void BitsMatrix::pack_column(const Source& source, int64_t column) {
+  const int64_t width = panel_width(), panel = column / width, lane = column % width;
+  const uint8_t* from = source.b + column * num_blocks() * (block_ * bits_ / 8);
+  uint8_t* to = packed_.data() + panel * packed_rows() * width + lane;
+  for (int64_t row = 0; row < packed_rows(); ++row) to[row * width] = from[row];
+  for (int64_t block = 0; block < num_blocks(); ++block) {
+    const auto at = static_cast<size_t>((panel * num_blocks() + block) * width + lane);
+    const auto of = static_cast<size_t>(column * num_blocks() + block);
+    scales_[at] = source.scales[of];
+    zeros_[at] = source.zeros[of];
+  }
+}
+
+int64_t BitsMatrix::columns_of(int64_t panel) const {
+  EDDY_DCHECK(panel >= 0 && panel < num_panels()) << "panel " << panel << " of " << num_panels();
+  return std::min(panel_width(), n_ - panel * panel_width());
+}
+
+int64_t BitsMatrix::strip_rows(int64_t m) const {
+  return m <= tiles_.max_rows ? kShortStrip : kLongStrip;
+}
+
+size_t BitsMatrix::scratch_bytes(int64_t m) const {
+  const int64_t row_bytes = panel_width() * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = strip_rows(m) * row_bytes + panel_width();
+  return static_cast<size_t>((bytes + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+// `first` begins a byte.
+void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, uint8_t* bytes,
+                            float* to) const {
+  EDDY_DCHECK(first % rows_each() == 0 && first + rows <= k_) << first << " and " << rows;
+  const int64_t width = panel_width();
+  const uint8_t* packed = packed_.data() + panel * packed_rows() * width;
+  for (int64_t i = first; i < first + rows; ++i) {
+    const int64_t block = panel * num_blocks() + i / block_;
+    const uint8_t* row = packed + i / rows_each() * width;
+    if (bits_ < 8) {
+      unpack_row(row, width, bits_, static_cast<int>(i % rows_each()) * bits_, bytes);
+      row = bytes;
+    }
+    dequantize_(row, to + (i - first) * width, width, scales_.data() + block * width,
+                zeros_.data() + block * width, true);
+  }
+}
+
+void BitsMatrix::multiply_strip(int64_t m, const float* a, float* c, int64_t c_row, int64_t first,
+                                int64_t rows, int64_t columns, const float* strip,
+                                const float* bias_or_null) const {
+  TileArgs t;
+  t.b = &strip;
+  t.depth = rows;
+  t.a_row = k_;
+  t.b_row = panel_width();
+  t.c_row = c_row;
+  t.columns = static_cast<int>(columns);
+  t.bias_or_null = first == 0 ? bias_or_null : nullptr;
+  const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
+  for (int64_t i = 0; i < m; i += tiles_.max_rows) {
+    const int count = static_cast<int>(std::min<int64_t>(tiles_.max_rows, m - i));
+    const float* row = a + i * k_ + first;
+    t.a = &row;
+    t.c = c + i * c_row;
+    t.add_or_null = first > 0 ? t.c : nullptr;
+    tiles_.tile[count - 1][vectors - 1](t);
+  }
+}
+
+void BitsMatrix::multiply(int64_t m, const float* a, int64_t panel, const float* bias_or_null,
+                          float* c, int64_t c_row, void* scratch) const {
+  const int64_t width = panel_width(), columns = columns_of(panel), most = strip_rows(m);
+  auto* strip = static_cast<float*>(scratch);
+  auto* bytes = reinterpret_cast<uint8_t*>(strip + most * width);
+  const float* bias = bias_or_null == nullptr ? nullptr : bias_or_null + panel * width;
+  for (int64_t first = 0; first < k_; first += most) {
+    const int64_t rows = std::min(most, k_ - first);
+    dequantize(panel, first, rows, bytes, strip);
+    multiply_strip(m, a, c, c_row, first, rows, columns, strip, bias);
+  }
+}
+
+}  // namespace eddy::cpu

@@ -1,0 +1,73 @@
+// BitsMatrix: a matrix B of 2-, 4- or 8-bit weights in blocks along its rows, packed once, for
+// float products.
+//
+//   C[i][j] = bias[j] + sum over k of A[i][k] * ((B[k][j] - zero[k / block][j]) * scale[k /
+//   block][j])
+//
+// B stays as small as it is: a byte holds 8 / bits rows of a column, the first in its lowest bits.
+// A few rows of a panel become bytes, then floats, just before the register tiles read them from
+// the cache. With few rows of A memory is the limit, so this is faster than floats.
+//
+// Determinism: the order of every sum depends on m, k, the panel and the instruction set, so panels
+// may be multiplied in any order by any thread.
+//
+// Ownership: copies B, scales and zero points. Threads: const use from any number, each with
+// scratch of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ops/cpu/loops/loops.h"
+#include "ops/cpu/tile/tile.h"
+
+namespace eddy::cpu {
+
+class BitsMatrix {
+ public:
+  // By column, as MatMulNBits has them: k_blocks * block * bits / 8 bytes of B, k_blocks scales
+  // and zero points.
+  struct Source {
+    const uint8_t* b = nullptr;
+    int64_t k = 0, n = 0, block = 0;
+    int bits = 0;  // 2, 4 or 8
+    std::vector<float> scales = {};
+    std::vector<uint8_t> zeros = {};
+  };
+  explicit BitsMatrix(const Source& source, const TileKernels& tiles = tile_kernels(),
+                      const LoopSet& loops = loop_set());
+
+  int64_t depth() const { return k_; }
+  int64_t columns() const { return n_; }
+  int64_t panel_width() const { return tiles_.panel_width(); }
+  int64_t num_panels() const { return (n_ + panel_width() - 1) / panel_width(); }
+  // Of a panel.
+  int64_t columns_of(int64_t panel) const;
+
+  size_t scratch_bytes(int64_t m) const;
+  // The panel's columns of c = a[m][k] * B + bias, c's rows `c_row` apart; `scratch` aligned to 64.
+  void multiply(int64_t m, const float* a, int64_t panel, const float* bias_or_null, float* c,
+                int64_t c_row, void* scratch) const;
+
+ private:
+  int64_t rows_each() const { return 8 / bits_; }
+  int64_t packed_rows() const { return (k_ + rows_each() - 1) / rows_each(); }
+  int64_t num_blocks() const { return (k_ + block_ - 1) / block_; }
+  int64_t strip_rows(int64_t m) const;
+  void pack_column(const Source& source, int64_t column);
+  void dequantize(int64_t panel, int64_t first, int64_t rows, uint8_t* bytes, float* to) const;
+  void multiply_strip(int64_t m, const float* a, float* c, int64_t c_row, int64_t first,
+                      int64_t rows, int64_t columns, const float* strip,
+                      const float* bias_or_null) const;
+
+  const TileKernels& tiles_;
+  const DequantizeLoop dequantize_;
+  const int64_t k_, n_, block_;
+  const int bits_;
+  std::vector<uint8_t> packed_;  // panels: [num_panels][packed_rows][panel width]
+  std::vector<float> scales_;    // [num_panels][num_blocks][panel width], 0 beyond n
+  std::vector<uint8_t> zeros_;   // likewise
+};
+
+}  // namespace eddy::cpu
