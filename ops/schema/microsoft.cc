@@ -5,6 +5,10 @@
 namespace eddy {
 
 Status add_microsoft_schemas(OpTable& table) {
+  EDDY_RETURN_IF_ERROR(add_microsoft_activations(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_fusions(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_normalizations(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_quantized(table));
   return add_microsoft_matmul_bits(table);
 }
 

@@ -15,6 +15,16 @@ namespace eddy {
 
 inline constexpr const char* kMicrosoft = "com.microsoft";
 
+// BiasGelu, FastGelu, Gelu, QuickGelu
+Status add_microsoft_activations(OpTable& table);
+// FusedConv, FusedMatMul, NhwcMaxPool
+Status add_microsoft_fusions(OpTable& table);
+// EmbedLayerNormalization, SkipLayerNormalization, SkipSimplifiedLayerNormalization; and
+// SimplifiedLayerNormalization
+Status add_microsoft_normalizations(OpTable& table);
+// DynamicQuantizeMatMul, MatMulIntegerToFloat, QLinearAdd, QLinearMul, QLinearConcat,
+// QLinearGlobalAveragePool
+Status add_microsoft_quantized(OpTable& table);
 // MatMulNBits
 Status add_microsoft_matmul_bits(OpTable& table);
 

@@ -103,7 +103,8 @@ TEST_F(VersionsTest, TheFactsReachTheNewestOpset) {
 
 TEST_F(VersionsTest, EveryDefinitionIsAVersionOfTheStandard) {
   for (const auto& def : table_.all()) {
-    if (!def->domain.empty()) continue;
+    // ONNX Runtime's own, which files have in the standard's domain.
+    if (!def->domain.empty() || def->name == "SimplifiedLayerNormalization") continue;
     const auto found = facts_.operators.find(def->name);
     ASSERT_NE(found, facts_.operators.end()) << def->name << " is not in onnx_versions.txt";
     const Version& first = found->second[0];
