@@ -9,6 +9,8 @@ Status add_microsoft_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_microsoft_fusions(table));
   EDDY_RETURN_IF_ERROR(add_microsoft_normalizations(table));
   EDDY_RETURN_IF_ERROR(add_microsoft_quantized(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_attention(table));
+  EDDY_RETURN_IF_ERROR(add_microsoft_group_query(table));
   return add_microsoft_matmul_bits(table);
 }
 

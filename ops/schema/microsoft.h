@@ -25,6 +25,10 @@ Status add_microsoft_normalizations(OpTable& table);
 // DynamicQuantizeMatMul, MatMulIntegerToFloat, QLinearAdd, QLinearMul, QLinearConcat,
 // QLinearGlobalAveragePool
 Status add_microsoft_quantized(OpTable& table);
+// Attention, MultiHeadAttention, QAttention
+Status add_microsoft_attention(OpTable& table);
+// GroupQueryAttention, RotaryEmbedding
+Status add_microsoft_group_query(OpTable& table);
 // MatMulNBits
 Status add_microsoft_matmul_bits(OpTable& table);
 
