@@ -100,6 +100,35 @@ TEST(Import, AnUnknownOperatorInABranchIsPlaced) {
       "operator 'Odd' (domain 'far.away', opset 1) at node 'deep' in 'choice/then_branch'");
 }
 
+TEST(Import, OperatorsThatHideALoopAreRefusedWithAdvice) {
+  const WireWriter decoder = graph({.nodes = {node("Neg", {"x"}, {"y"})},
+                                    .inputs = {info("x", floats({}))},
+                                    .outputs = {untyped("y")}});
+  for (const char* op : {"BeamSearch", "GreedySearch"}) {
+    const WireWriter search =
+        node(op, {"x"}, {"z"}, {graph_attribute("decoder", decoder)}, "search", "com.microsoft");
+    expect_import_error(
+        model(graph(
+            {.nodes = {search}, .inputs = {info("x", floats({}))}, .outputs = {untyped("z")}})),
+        StatusCode::kUnsupported,
+        "operator '" + std::string(op) +
+            "' (domain 'com.microsoft', opset 1) at node 'search', which hides a loop: export the "
+            "loop instead");
+  }
+}
+
+TEST(Import, OperatorsOfMicrosoftBecomeTheStandardOnesTheyStandFor) {
+  const Graph g = must_import(model(graph(
+      {.nodes = {node("SkipLayerNormalization", {"x", "s", "g"}, {"z", "", "", "sum"}, {}, "skip",
+                      "com.microsoft")},
+       .inputs = {info("x", floats({2, 3, 4})), info("s", floats({3, 4})), info("g", floats({4}))},
+       .outputs = {untyped("z"), untyped("sum")}})));
+  ASSERT_EQ(g.root().nodes.size(), 2u);
+  EXPECT_EQ(g.node(g.root().nodes[0]).name, "skip/Add");
+  EXPECT_EQ(g.node(g.root().nodes[1]).name, "skip/LayerNormalization");
+  EXPECT_EQ(to_string(g.value(g.outputs()[0]).type), "float[2,3,4]");
+}
+
 TEST(Import, OpsetsOutsideTheRangeAreRefused) {
   const WireWriter g = graph({.nodes = {node("Neg", {"x"}, {"z"})},
                               .inputs = {info("x", floats({}))},
