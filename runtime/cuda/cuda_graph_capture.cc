@@ -114,12 +114,14 @@ Status CudaGraphCapture::begin() {
   levels_.push_back({});
   levels_.back().graph = graph;
   num_events_ = 0;
+  is_graph_freed_ = false;
   return Status::ok();
 }
 
 Status CudaGraphCapture::open_capture() {
   if (is_capturing_) return Status::ok();
   if (levels_.empty()) return internal_error("a capture stream is used outside a capture");
+  if (is_graph_freed_) return internal_error("a capture goes on after one of its pieces failed");
   EDDY_ASSIGN_OR_RETURN(const CuStream origin, native_stream(0));
   const CudaContext::Use use(context_);
   const Level& level = levels_.back();
@@ -150,6 +152,7 @@ Status CudaGraphCapture::close_capture() {
   if (asked == CuResult::kSuccess && last != nullptr) nodes.assign(last, last + num_last);
   is_capturing_ = false;
   const CuResult ended = api.stream_end_capture(streams_[0], &graph);
+  is_graph_freed_ |= ended != CuResult::kSuccess;
   EDDY_RETURN_IF_ERROR(context_.check(asked, "cuStreamGetCaptureInfo"));
   EDDY_RETURN_IF_ERROR(context_.check(ended, "cuStreamEndCapture"));
   levels_.back().last = std::move(nodes);
@@ -261,7 +264,7 @@ void CudaGraphCapture::abandon() {
   forget_watched();
   (void)close_capture();
   const CudaContext::Use use(context_);
-  context_.api().graph_destroy(levels_[0].graph);
+  if (!is_graph_freed_) context_.api().graph_destroy(levels_[0].graph);
   levels_.clear();
 }
 

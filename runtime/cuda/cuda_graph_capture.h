@@ -122,6 +122,10 @@ class CudaGraphCapture : public GraphCapture {
   std::vector<CuEvent> events_;    // by number; reused from graph to graph
   uint32_t num_events_ = 0;
   bool is_capturing_ = false;
+  // The end of a capture has failed. Then the driver has freed the graph that was captured into,
+  // though it is ours or a conditional node's, and to destroy the root would free it once more, at
+  // the process's cost. So the root is left alone: some KiB.
+  bool is_graph_freed_ = false;
   // Copies, a step or both, of the innermost level; none: nothing is kept.
   std::optional<cuda::LoopCopyParams> kept_;
   std::vector<Level> levels_;  // innermost last; none: nothing is captured

@@ -23,11 +23,12 @@ class OpenCapture {
   }
   ~OpenCapture() {
     api_->stream_destroy(stream_);
-    api_->graph_destroy(graph_);
+    if (graph_ != nullptr) api_->graph_destroy(graph_);
     CuContext ignored = nullptr;
     api_->context_pop(&ignored);
     api_->primary_context_release(0);
   }
+  // The graph is gone where the capture is spoilt.
   CuResult end() { return api_->stream_end_capture(stream_, &graph_); }
   // A call that the capturing thread may not make meanwhile.
   CuResult synchronize() { return api_->stream_query(stream_); }

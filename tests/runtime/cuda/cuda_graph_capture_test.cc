@@ -290,6 +290,58 @@ TEST_P(CudaGraphCaptureTest, WhatCapturesCannotHoldEndsThem) {
   EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
+// The driver frees a body whose capture fails, and its root with it: both are left alone then.
+TEST_P(CudaGraphCaptureTest, ACaptureThatIsSpoiltInABodyIsGivenUp) {
+  const auto spoil = [&]() -> Status {
+    EDDY_ASSIGN_OR_RETURN(void* const stream, capture_->stream(0));
+    const CudaContext::Use use(device_->context());
+    fake_.api()->stream_synchronize(static_cast<CuStream>(stream));
+    return Status::ok();
+  };
+  const auto begin_loop = [&](int at) -> Status {
+    auto* const flag = reinterpret_cast<uint8_t*>(host() + 8);
+    EDDY_RETURN_IF_ERROR(capture_->start_counter(loop_words(at)));
+    EDDY_RETURN_IF_ERROR(below(flag, host(), 1000));
+    return capture_->begin_while({loop_words(at), flag});
+  };
+  const auto begin_branch = [&]() -> Status {
+    CaseChoice choice;
+    choice.selector = loop_words(0).counter;
+    choice.stop = loop_words(0).stop;
+    choice.failure = host() + 2;
+    EDDY_RETURN_IF_ERROR(capture_->begin_case(choice, 2));
+    return capture_->begin_branch();
+  };
+  const std::vector<std::pair<const char*, std::function<Status()>>> places = {
+      {"a loop", [&] { return begin_loop(0); }},
+      {"a loop in a loop",
+       [&]() -> Status {
+         EDDY_RETURN_IF_ERROR(begin_loop(0));
+         return begin_loop(1);
+       }},
+      {"a branch", begin_branch},
+  };
+  const Status status = run([&]() -> Status {
+    for (const auto& [what, begin] : places) {
+      EDDY_RETURN_IF_ERROR(capture_->begin());
+      EDDY_RETURN_IF_ERROR(add(0, host(), 1, 1));
+      EDDY_RETURN_IF_ERROR(begin());
+      EDDY_RETURN_IF_ERROR(add(0, host(), 1, 1));
+      EDDY_RETURN_IF_ERROR(spoil());
+      EXPECT_FALSE(add(0, host(), 1, 1).is_ok()) << what;
+      capture_->abandon();
+      EXPECT_THAT(fake_.violations(), IsEmpty()) << what;
+    }
+    EXPECT_EQ(host()[0], 0);
+    EDDY_RETURN_IF_ERROR(record_loops(*this, 2));
+    EDDY_ASSIGN_OR_RETURN(const auto recording, capture_->finish());
+    EDDY_RETURN_IF_ERROR(play(*recording));
+    EXPECT_EQ(host()[0], 6);
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaGraphCaptureTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
 
 TEST(CudaGraphCaptureFaults, EveryFailedCallIsToldAndNothingLeaks) {

@@ -2,6 +2,8 @@
 // stream that waits for a captured event joins the capture. These fail and spoil the capture:
 // waiting for the stream, querying it or its events, words, allocations, waits for events from
 // outside, and ending it on another stream than it began on or before all streams have been joined.
+// The end of a spoilt capture frees the graph that was captured into, also where that is the
+// caller's, or a body that its conditional node goes on to own; the driver does so.
 // While a capture in global mode is open, every call that is not issued to a stream and comes from
 // a thread without relaxed mode of its own is refused and spoils it.
 #include <algorithm>
@@ -103,10 +105,13 @@ CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
     stream->last.clear();
   }
   capture->has_ended = true;
-  if (capture->is_spoilt) return CuResult::kCaptureInvalidated;
-  if (!are_joined) return CuResult::kCaptureUnjoined;
-  *graph = capture->graph;
-  return kOk;
+  const CuResult result = capture->is_spoilt ? CuResult::kCaptureInvalidated
+                          : !are_joined      ? CuResult::kCaptureUnjoined
+                          : is_call_failing_ ? CuResult::kUnknown
+                                             : kOk;
+  *graph = result == kOk ? capture->graph : nullptr;
+  if (result != kOk) graphs_.free_spoilt(capture->graph);
+  return result;
 }
 
 CuResult FakeCuda::capture(Stream& stream, Op op) {

@@ -212,6 +212,9 @@ class FakeCuda {
   template <typename... Args, typename Body>
   void define(std::function<CuResult(Args...)>& entry, const char* name, CallKind kind, Body body);
 
+  template <typename Call>
+  void run_failing(Call call);
+
   CuResult enqueue(CuStream stream, Op op);
   bool can_run(const Op& op) const;
   bool is_first_of_queue(const Stream& stream) const;
@@ -276,6 +279,7 @@ class FakeCuda {
   std::string fail_next_;  // an entry
   CuResult fail_with_ = CuResult::kUnknown;
   std::string failed_call_;
+  bool is_call_failing_ = false;  // the one that runs: it answers with an error, whatever it does
   uint64_t kernels_until_fault_ = 0;
   CuResult fault_with_ = CuResult::kIllegalAddress;
   std::shared_ptr<const CudaApi> api_;

@@ -25,6 +25,13 @@ int FakeCuda::current_device() const {
   return found == contexts_.end() || found->second.empty() ? -1 : found->second.back();
 }
 
+template <typename Call>
+void FakeCuda::run_failing(Call call) {
+  is_call_failing_ = true;
+  call();
+  is_call_failing_ = false;
+}
+
 template <typename... Args, typename Body>
 void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name, CallKind kind,
                       Body body) {
@@ -45,7 +52,7 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       for (int d = 0; is_sticky && d < options_.num_devices; ++d) {
         if (device < 0 || d == device) lose(d, fail_with_);
       }
-      if (is_release(kind)) body(args...);  // freed all the same
+      if (is_release(kind)) run_failing([&] { body(args...); });  // freed all the same
       return fail_with_;
     }
     if (kind == CallKind::kContext || kind == CallKind::kContextRelease) {
@@ -56,7 +63,7 @@ void FakeCuda::define(std::function<CuResult(Args...)>& entry, const char* name,
       }
       const CuResult lost = devices_[static_cast<size_t>(device)]->lost;
       if (lost != kOk) {
-        if (is_release(kind)) body(args...);
+        if (is_release(kind)) run_failing([&] { body(args...); });
         return lost;
       }
       if (spoils_global_capture(name)) return CuResult::kCaptureUnsupported;
@@ -464,8 +471,12 @@ void FakeCuda::fill_graphs(CudaApi& api) {
     *graph = graphs_.create();
     return kOk;
   });
-  define(api.graph_destroy, "graph_destroy", CallKind::kRelease,
-         [this](CuGraph graph) { return graphs_.destroy(graph); });
+  define(api.graph_destroy, "graph_destroy", CallKind::kRelease, [this](CuGraph graph) {
+    std::string problem;
+    const CuResult result = graphs_.destroy(graph, problem);
+    if (!problem.empty()) violation(problem);
+    return result;
+  });
   define(api.graph_add_node, "graph_add_node", CallKind::kFree,
          [this](CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const void*,
                 size_t num_after, CuGraphNodeParams* params) {

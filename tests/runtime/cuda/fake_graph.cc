@@ -82,6 +82,14 @@ class Launch {
   const FakeGraphs::NextRound& next_round_;
 };
 
+// Whether a body in it has been freed.
+bool owns_freed(const FakeGraph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const FakeNode& node) {
+    return std::ranges::any_of(
+        node.bodies, [](const auto& body) { return body->is_freed || owns_freed(*body); });
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> first_round(const std::vector<FakeNode>& nodes) {
@@ -116,19 +124,34 @@ CuGraph FakeGraphs::create() {
   return graph;
 }
 
-CuResult FakeGraphs::destroy(CuGraph graph) {
+// The handles of a graph and its bodies, and of their nodes.
+void FakeGraphs::forget(FakeGraph& graph) {
+  std::erase_if(nodes_, [&](const auto& node) { return node.second.first == &graph; });
+  for (FakeNode& node : graph.nodes) {
+    for (auto& body : node.bodies) forget(*body);
+  }
+  std::erase_if(graphs_, [&](const auto& entry) { return entry.second.get() == &graph; });
+}
+
+CuResult FakeGraphs::destroy(CuGraph graph, std::string& problem) {
+  if (freed_.count(graph) != 0) problem = "a graph is destroyed that the driver has freed";
   const auto found = graphs_.find(graph);
   if (found == graphs_.end() || found->second->is_body) return CuResult::kInvalidValue;
-  const std::function<void(FakeGraph*)> drop = [&](FakeGraph* gone) {
-    std::erase_if(nodes_, [&](const auto& node) { return node.second.first == gone; });
-    for (FakeNode& node : gone->nodes) {
-      for (auto& body : node.bodies) drop(body.get());
-    }
-    std::erase_if(graphs_, [&](const auto& entry) { return entry.second.get() == gone; });
-  };
   const std::shared_ptr<FakeGraph> keep = found->second;
-  drop(keep.get());
+  if (owns_freed(*keep)) {
+    problem = "a graph is destroyed with a body that the driver has freed: the process crashes";
+  }
+  forget(*keep);
   return CuResult::kSuccess;
+}
+
+void FakeGraphs::free_spoilt(CuGraph graph) {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end()) return;
+  const std::shared_ptr<FakeGraph> keep = found->second;
+  keep->is_freed = true;
+  freed_.insert(graph);
+  forget(*keep);
 }
 
 CuResult FakeGraphs::add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after,
@@ -282,8 +305,9 @@ void FakeGraphs::run(FakeExecutable& executable, Random& random, const RunNode& 
 }
 
 size_t FakeGraphs::num_graphs() const {
-  return static_cast<size_t>(std::count_if(
-      graphs_.begin(), graphs_.end(), [](const auto& entry) { return !entry.second->is_body; }));
+  return static_cast<size_t>(std::ranges::count_if(graphs_, [](const auto& entry) {
+    return !entry.second->is_body && !owns_freed(*entry.second);
+  }));
 }
 
 }  // namespace eddy::testing

@@ -6,8 +6,9 @@
 // but those of begin_early(). A node runs after those it names; bodies hold only kernels, copies,
 // fills, empty nodes and conditionals; a conditional handle belongs to the graph of the one node
 // that uses it, and takes its default once per launch, so an inner WHILE that no kernel re-arms
-// runs only the first time; a graph with conditionals has one executable at a time. Threads:
-// guarded by the fake's mutex.
+// runs only the first time; a graph with conditionals has one executable at a time. What is
+// captured into is freed when the capture fails (fake_capture.cc). Threads: guarded by the fake's
+// mutex.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,7 @@ struct FakeGraph {
   std::vector<FakeNode> nodes;
   bool is_body = false;
   bool has_conditionals = false;
+  bool is_freed = false;  // by the end of a spoilt capture, whoever owns it
   int num_executables = 0;
   struct Default {
     uint32_t value;
@@ -105,7 +108,10 @@ class FakeGraphs {
   using NextRound = std::function<void()>;
 
   CuGraph create();
-  CuResult destroy(CuGraph graph);
+  // `problem`: it, or a body that it owns, has been freed already.
+  CuResult destroy(CuGraph graph, std::string& problem);
+  // What the driver does with a graph whose capture fails, though others hold or own it.
+  void free_spoilt(CuGraph graph);
   bool has(CuGraph graph) const { return graphs_.count(graph) != 0; }
   // `kernel`: resolved by the caller, for kernel nodes. `problem` receives the error text.
   CuResult add_node(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t num_after,
@@ -126,7 +132,8 @@ class FakeGraphs {
   static void run(FakeExecutable& executable, Random& random, const RunNode& run_node,
                   const NextRound& next_round);
 
-  size_t num_graphs() const;  // without bodies, which go with their graph
+  // Without bodies, which go with their graph, and without those that can't be destroyed any more.
+  size_t num_graphs() const;
   size_t num_executables() const { return executables_.size(); }
   size_t num_loop_executables() const {
     return static_cast<size_t>(std::ranges::count_if(
@@ -136,9 +143,11 @@ class FakeGraphs {
  private:
   CuResult add_conditional(FakeGraph& graph, FakeNode& node, CuConditionalNodeParams& params,
                            std::string& problem);
+  void forget(FakeGraph& graph);
 
   uintptr_t next_ = 0x100000;
   std::map<CuGraph, std::shared_ptr<FakeGraph>> graphs_;
+  std::set<CuGraph> freed_;  // ever, by a spoilt capture
   std::map<CuGraphNode, std::pair<FakeGraph*, size_t>> nodes_;
   std::map<CuGraphExec, std::shared_ptr<FakeExecutable>> executables_;
   std::vector<std::unique_ptr<std::vector<CuGraph>>> body_arrays_;  // what bodies_out points to
