@@ -104,6 +104,9 @@ namespace eddy {
   X(stream_capture_info, "cuStreamGetCaptureInfo_v2", false,                                       \
     CuResult(CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,               \
              const CuGraphNode** last, size_t* num_last))                                          \
+  X(stream_capture_info_edges, "cuStreamGetCaptureInfo_v3", false,                                 \
+    CuResult(CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,               \
+             const CuGraphNode** last, const CuGraphEdgeData** edges, size_t* num_last))           \
   X(graph_conditional_handle, "cuGraphConditionalHandleCreate", false,                             \
     CuResult(CuConditionalHandle* handle, CuGraph graph, CuContext context,                        \
              unsigned default_value, unsigned flags))

@@ -138,24 +138,37 @@ Status CudaGraphCapture::open_capture() {
 Status CudaGraphCapture::close_capture() {
   EDDY_RETURN_IF_ERROR(flush());
   if (!is_capturing_) return Status::ok();
+  EDDY_CHECK(!streams_.empty() && !levels_.empty()) << "nothing is open that could be closed";
+  const CudaContext::Use use(context_);
+  CuGraph graph = nullptr;
+  is_capturing_ = false;
+  const CuResult ended = context_.api().stream_end_capture(streams_[0], &graph);
+  is_graph_freed_ |= ended != CuResult::kSuccess;
+  return context_.check(ended, "cuStreamEndCapture");
+}
+
+// A kernel that was launched programmatically may be waited for by its trigger alone. A conditional
+// node waits for its end, so that edges are plain whatever the capture says of them.
+Status CudaGraphCapture::find_last() {
+  EDDY_RETURN_IF_ERROR(flush());
+  if (!is_capturing_) return Status::ok();
   const CudaContext::Use use(context_);
   const CudaApi& api = context_.api();
   CuCaptureStatus status = CuCaptureStatus::kNone;
   uint64_t id = 0;
   CuGraph graph = nullptr;
   const CuGraphNode* last = nullptr;
+  const CuGraphEdgeData* edges = nullptr;
   size_t num_last = 0;
-  EDDY_CHECK(!streams_.empty() && !levels_.empty()) << "nothing is open that could be closed";
   const CuResult asked =
-      api.stream_capture_info(streams_[0], &status, &id, &graph, &last, &num_last);
-  std::vector<CuGraphNode> nodes;
-  if (asked == CuResult::kSuccess && last != nullptr) nodes.assign(last, last + num_last);
-  is_capturing_ = false;
-  const CuResult ended = api.stream_end_capture(streams_[0], &graph);
-  is_graph_freed_ |= ended != CuResult::kSuccess;
+      api.stream_capture_info_edges
+          ? api.stream_capture_info_edges(streams_[0], &status, &id, &graph, &last, &edges,
+                                          &num_last)
+          : api.stream_capture_info(streams_[0], &status, &id, &graph, &last, &num_last);
   EDDY_RETURN_IF_ERROR(context_.check(asked, "cuStreamGetCaptureInfo"));
-  EDDY_RETURN_IF_ERROR(context_.check(ended, "cuStreamEndCapture"));
-  levels_.back().last = std::move(nodes);
+  std::vector<CuGraphNode>& nodes = levels_.back().last;
+  nodes.clear();
+  if (last != nullptr) nodes.assign(last, last + num_last);
   return Status::ok();
 }
 
@@ -357,6 +370,7 @@ Result<CuConditionalHandle> CudaGraphCapture::make_handle() {
 Result<std::vector<CuGraph>> CudaGraphCapture::add_conditional(CuConditionalHandle handle,
                                                                CuConditionalType type,
                                                                uint32_t num_bodies) {
+  EDDY_RETURN_IF_ERROR(find_last());
   EDDY_RETURN_IF_ERROR(close_capture());
   const CudaContext::Use use(context_);
   Level& level = levels_.back();

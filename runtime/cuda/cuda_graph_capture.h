@@ -91,8 +91,9 @@ class CudaGraphCapture : public GraphCapture {
       : context_(context), kernels_(kernels) {}
   Result<CuStream> native_stream(uint32_t index);
   Status open_capture();
-  // Ends the capture; `last` of the level is what it ended with.
   Status close_capture();
+  // `last` of the level is what stream 0 is behind now.
+  Status find_last();
   Status count(const LoopWords& words, uint32_t flags);
   Status test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
   // Keeps the step, alone or behind what is kept.

@@ -50,6 +50,7 @@ enum class CuResult : int {
   kNoBinaryForGpu = 209,
   kUnsupportedPtxVersion = 222,
   kInvalidHandle = 400,
+  kLossyQuery = 402,
   kNotFound = 500,
   kNotReady = 600,
   kIllegalAddress = 700,
@@ -157,6 +158,15 @@ enum class CuCaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 enum class CuConditionalType : int { kIf = 0, kWhile = 1, kSwitch = 2 };
 // A handle takes its default value at each launch of its graph.
 constexpr unsigned kCuConditionalAssignDefault = 1;
+
+// CUgraphEdgeData. Of a kernel port 0 is its end, others are earlier: its trigger, its launch.
+struct CuGraphEdgeData {
+  unsigned char from_port = 0;
+  unsigned char to_port = 0;
+  unsigned char type = 0;
+  unsigned char reserved[5] = {};
+};
+static_assert(sizeof(CuGraphEdgeData) == 8);
 
 struct CuKernelNodeParams {  // CUDA_KERNEL_NODE_PARAMS_v3
   CuFunction function = nullptr;

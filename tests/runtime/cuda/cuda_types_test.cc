@@ -32,6 +32,8 @@ static_assert(sizeof(CuConditionalNodeParams) == sizeof(CUDA_CONDITIONAL_NODE_PA
 static_assert(offsetof(CuConditionalNodeParams, bodies_out) ==
               offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
 static_assert(sizeof(CuGraphNodeParams) == sizeof(CUgraphNodeParams));
+static_assert(sizeof(CuGraphEdgeData) == sizeof(CUgraphEdgeData));
+static_assert(offsetof(CuGraphEdgeData, type) == offsetof(CUgraphEdgeData, type));
 static_assert(offsetof(CuGraphNodeParams, kernel) == offsetof(CUgraphNodeParams, kernel));
 
 TEST(CudaTypesTest, ValuesAreTheDrivers) {
@@ -45,6 +47,7 @@ TEST(CudaTypesTest, ValuesAreTheDrivers) {
       {static_cast<int>(CuResult::kNoBinaryForGpu), CUDA_ERROR_NO_BINARY_FOR_GPU},
       {static_cast<int>(CuResult::kUnsupportedPtxVersion), CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
       {static_cast<int>(CuResult::kInvalidHandle), CUDA_ERROR_INVALID_HANDLE},
+      {static_cast<int>(CuResult::kLossyQuery), CUDA_ERROR_LOSSY_QUERY},
       {static_cast<int>(CuResult::kNotFound), CUDA_ERROR_NOT_FOUND},
       {static_cast<int>(CuResult::kNotReady), CUDA_ERROR_NOT_READY},
       {static_cast<int>(CuResult::kIllegalAddress), CUDA_ERROR_ILLEGAL_ADDRESS},

@@ -91,6 +91,29 @@ CuResult FakeCuda::ask_capture(CuStream handle, CuCaptureStatus* status) const {
   return kOk;
 }
 
+// What the stream is behind; `edges` is null where all of them are plain.
+std::optional<CuResult> FakeCuda::ask_capture_end(CuStream handle, CuCaptureStatus* status,
+                                                  uint64_t* id, CuGraph* graph,
+                                                  const CuGraphNode** last,
+                                                  const CuGraphEdgeData*& edges, size_t* num_last) {
+  const CuResult result = ask_capture(handle, status);
+  if (result != kOk || *status != CuCaptureStatus::kActive) return result;
+  const Stream& asked = *streams_.at(handle);
+  *id = 1;
+  *graph = asked.capture->graph;
+  *last = asked.last.data();
+  *num_last = asked.last.size();
+  edges_.clear();
+  for (CuGraphNode node : asked.last) {
+    const unsigned char port = triggering_nodes_.count(node) != 0 ? 1 : 0;
+    edges_.push_back({.from_port = port, .type = port});
+  }
+  const bool are_plain =
+      std::ranges::all_of(edges_, [](const CuGraphEdgeData& edge) { return edge.from_port == 0; });
+  edges = are_plain ? nullptr : edges_.data();
+  return std::nullopt;
+}
+
 CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
   const auto found = streams_.find(handle);
   if (found == streams_.end()) return CuResult::kInvalidHandle;
@@ -118,9 +141,11 @@ CuResult FakeCuda::capture(Stream& stream, Op op) {
   Capture& into = *stream.capture;
   if (into.is_spoilt) return CuResult::kCaptureInvalidated;
   FakeNode node;
+  bool is_triggering = false;
   switch (op.kind) {
     case OpKind::kKernel:
       node.type = CuGraphNodeType::kKernel;
+      is_triggering = triggering_kernels_.count(op.kernel.name) != 0;
       node.launch = std::move(op.kernel);
       if (node.launch.is_programmatic && !stream.last.empty() && graphs_.are_kernels(stream.last)) {
         ++num_programmatic_;
@@ -142,6 +167,7 @@ CuResult FakeCuda::capture(Stream& stream, Op op) {
   node.value = op.value;
   const CuGraphNode made = graphs_.append(into.graph, stream.last, std::move(node));
   into.nodes.push_back(made);
+  if (is_triggering) triggering_nodes_.insert(made);
   stream.last = {made};
   return kOk;
 }

@@ -35,6 +35,11 @@ void FakeCuda::begin_early(const std::string& name) {
   early_kernels_.insert(name);
 }
 
+void FakeCuda::trigger_early(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  triggering_kernels_.insert(name);
+}
+
 void FakeCuda::give_guard(const std::string& name) {
   std::lock_guard lock(mutex_);
   guards_.emplace(name, true);

@@ -28,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -46,6 +47,7 @@ struct FakeCudaOptions {
   int driver_version = 13000;
   bool has_memory_words = true;
   bool has_graphs = true;
+  bool has_edge_data = true;  // captures can be asked for the data of edges
   int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
 };
@@ -67,6 +69,8 @@ class FakeCuda {
   void ignore_guard(const std::string& name);
   // The kernel does not wait for the grids before it, as all others do by themselves.
   void begin_early(const std::string& name);
+  // What is captured behind the kernel may begin at its trigger: the edge that pends has data.
+  void trigger_early(const std::string& name);
   // A module is loaded from an image that starts with these bytes; any other is invalid.
   static constexpr const char* kImage = "fake image";
   static constexpr const void* kImages[] = {kImage};
@@ -194,6 +198,9 @@ class FakeCuda {
   CuResult begin_capture(CuStream stream, CuGraph graph, std::vector<CuGraphNode> after,
                          CuCaptureMode mode);
   CuResult ask_capture(CuStream stream, CuCaptureStatus* status) const;
+  std::optional<CuResult> ask_capture_end(CuStream stream, CuCaptureStatus* status, uint64_t* id,
+                                          CuGraph* graph, const CuGraphNode** last,
+                                          const CuGraphEdgeData*& edges, size_t* num_last);
   CuResult end_capture(CuStream stream, CuGraph* graph);
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
@@ -249,6 +256,9 @@ class FakeCuda {
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<std::string, std::pair<size_t, FakeKernel>> kernels_;
   std::set<std::string> early_kernels_;
+  std::set<std::string> triggering_kernels_;
+  std::set<CuGraphNode> triggering_nodes_;                // captured
+  std::vector<CuGraphEdgeData> edges_;                    // what the latest answer points to
   std::map<std::string, bool> guards_;                    // by kernel: whether it looks
   std::map<std::thread::id, std::vector<int>> contexts_;  // current ones, by thread
   std::mutex modes_mutex_;                                // taken behind mutex_, or alone

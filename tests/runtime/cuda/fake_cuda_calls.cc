@@ -478,8 +478,9 @@ void FakeCuda::fill_graphs(CudaApi& api) {
     return result;
   });
   define(api.graph_add_node, "graph_add_node", CallKind::kFree,
-         [this](CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const void*,
+         [this](CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const void* edges,
                 size_t num_after, CuGraphNodeParams* params) {
+           if (edges != nullptr) return CuResult::kNotSupported;  // only plain ones
            FakeKernelLaunch launch;
            if (params->type == CuGraphNodeType::kKernel) {
              const CuKernelNodeParams& k = params->kernel;
@@ -552,14 +553,15 @@ void FakeCuda::fill_capture(CudaApi& api) {
   define(api.stream_capture_info, "stream_capture_info", CallKind::kContext,
          [this](CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,
                 const CuGraphNode** last, size_t* num_last) {
-           const CuResult result = ask_capture(stream, status);
-           if (result != kOk || *status != CuCaptureStatus::kActive) return result;
-           const Stream& asked = *streams_.at(stream);
-           *id = 1;
-           *graph = asked.capture->graph;
-           *last = asked.last.data();
-           *num_last = asked.last.size();
-           return kOk;
+           const CuGraphEdgeData* edges = nullptr;
+           return ask_capture_end(stream, status, id, graph, last, edges, num_last)
+               .value_or(edges == nullptr ? kOk : CuResult::kLossyQuery);
+         });
+  if (!options_.has_edge_data) return;
+  define(api.stream_capture_info_edges, "stream_capture_info_edges", CallKind::kContext,
+         [this](CuStream stream, CuCaptureStatus* status, uint64_t* id, CuGraph* graph,
+                const CuGraphNode** last, const CuGraphEdgeData** edges, size_t* num_last) {
+           return ask_capture_end(stream, status, id, graph, last, *edges, num_last).value_or(kOk);
          });
 }
 
