@@ -36,7 +36,7 @@ eddy_code report(const Refusal& refusal, const Locations* locations_or_null, con
     made->line = locations.line(made->parts, refusal.reason());
     if (found == nullptr && at != nullptr && !at->file.empty()) {
       found = at;
-      made->line = at->file + ":" + std::to_string(at->line) + ": " + made->line;
+      made->line = at->start_of_line() + made->line;
     }
     if (found != nullptr) made->location = *found;
     *error = make_handle<eddy_error>(std::move(made));

@@ -38,9 +38,15 @@ eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
     if (!graph) return report(why, nullptr, nullptr, error);
     const BusyFlag::Lock lock(graph->busy, "graph", why);
     if (why.is_ok()) why = graph->check_building();
-    if (why.is_ok()) why = body(*graph, at);
+    if (!why.is_ok()) return report(why, nullptr, nullptr, error);
+    const bool was_ok = graph->builder->status().is_ok();
+    why = body(*graph, at);
     if (why.is_ok()) why = graph->builder->status();  // refused now or before
     if (why.is_ok()) return EDDY_OK;
+    // What the graph refuses sticks: later calls then name the place of this one, not their own.
+    if (at && was_ok && !graph->builder->status().is_ok()) {
+      graph->locations->set(join_path(split_path(why.path())), *at);
+    }
     return report(why, graph->locations.get(), at ? &*at : nullptr, error);
   } catch (...) {
     return report(caught(), nullptr, nullptr, error);
@@ -321,8 +327,7 @@ eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, edd
     const bool is_known =
         g->finished ? value <= g->finished->num_values() : g->builder->has_value(value - 1);
     if (value == 0 || !is_known) {
-      return {EDDY_INVALID_ARGUMENT,
-              "the graph has given no value " + std::to_string(value)};
+      return {EDDY_INVALID_ARGUMENT, "the graph has given no value " + std::to_string(value)};
     }
     const ValueId id(value - 1);
     const ValueType& known = g->finished ? g->finished->value(id).type : g->builder->type({id});

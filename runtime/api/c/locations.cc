@@ -1,10 +1,16 @@
 #include "runtime/api/c/locations.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "runtime/api/c/convert.h"
 
 namespace eddy::c {
+
+std::string Location::start_of_line() const {
+  const std::string number = column > 0 ? ":" + std::to_string(column) : "";
+  return file + ":" + std::to_string(line) + number + ": ";
+}
 
 std::vector<PathPart> split_path(std::string_view path) {
   std::vector<PathPart> parts;
@@ -29,6 +35,14 @@ std::vector<PathPart> split_path(std::string_view path) {
   return parts;
 }
 
+std::string join_path(const std::vector<PathPart>& parts, size_t count) {
+  std::string path;
+  for (size_t i = 0; i < std::min(count, parts.size()); ++i) {
+    path += (i == 0 ? "" : "/") + parts[i].name;
+  }
+  return path;
+}
+
 Refusal read_location(const eddy_location* given, std::optional<Location>& location) {
   if (given == nullptr) return {};
   eddy_location read;
@@ -39,9 +53,7 @@ Refusal read_location(const eddy_location* given, std::optional<Location>& locat
 }
 
 const Location* Locations::at_or_null(const std::vector<PathPart>& parts, size_t count) const {
-  std::string path;
-  for (size_t i = 0; i < count; ++i) path += (i == 0 ? "" : "/") + parts[i].name;
-  const auto it = by_path_.find(path);
+  const auto it = by_path_.find(join_path(parts, count));
   return it == by_path_.end() ? nullptr : &it->second;
 }
 
@@ -55,11 +67,7 @@ const Location* Locations::find_or_null(const std::vector<PathPart>& parts) cons
 
 std::string Locations::line(const std::vector<PathPart>& parts, const std::string& reason) const {
   std::string line;
-  if (const Location* at = find_or_null(parts)) {
-    line = at->file + ":" + std::to_string(at->line) + ":";
-    if (at->column > 0) line += std::to_string(at->column) + ":";
-    line += " ";
-  }
+  if (const Location* at = find_or_null(parts)) line = at->start_of_line();
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].iteration < 0) continue;
     const Location* const loop = at_or_null(parts, i + 1);

@@ -24,6 +24,7 @@ struct Location {
   uint32_t line = 0;
   uint32_t column = 0;
   std::string text;
+  std::string start_of_line() const;  // "prog.calc:12:5: "
 };
 
 // A part of a path: "decode[17]" is {decode, 17}.
@@ -32,6 +33,8 @@ struct PathPart {
   int64_t iteration = -1;
 };
 std::vector<PathPart> split_path(std::string_view path);
+// Of the first `count` parts, without iterations: by which locations are found.
+std::string join_path(const std::vector<PathPart>& parts, size_t count = SIZE_MAX);
 
 // Of a caller's struct; none where it is null.
 Refusal read_location(const eddy_location* given, std::optional<Location>& location);

@@ -39,6 +39,39 @@ TEST_F(CGraphs, AnErrorOfBuildingStandsWhereTheCallerSays) {
   EXPECT_EQ(y, 0u);
 }
 
+// Not where the loop around it stands; and when the graph says it again, not where that call does.
+TEST_F(CGraphs, AnErrorOfBuildingInALoopStandsAtItsNode) {
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {3});
+  const eddy_value_id w = input(g, "w", {4});
+  const eddy_location loop_at = at(11, "while true", 3);
+  eddy_while loop = {};
+  loop.struct_size = sizeof(loop);
+  loop.initial = &x;
+  loop.num_carried = 1;
+  loop.location = &loop_at;
+  eddy_value_id before[2] = {};
+  ASSERT_EQ(said([&](auto e) { return api().graph_begin_while(g, &loop, before, e); }), "ok");
+  const auto add = [&](const char* name, std::vector<eddy_value_id> of, const eddy_location& here) {
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = name;
+    node.num_outputs = 1;
+    node.inputs = of.data();
+    node.num_inputs = of.size();
+    node.location = &here;
+    eddy_value_id made = 0;
+    return said([&](auto e) { return api().graph_node(g, &node, &made, e); });
+  };
+  EXPECT_THAT(add("Neg", {77}, at(11, nullptr, 9)),
+              HasSubstr("invalid argument: prog.calc:11:9: input 0 is value 77"));
+  const std::string wanted = "invalid argument: prog.calc:12:5: Add";
+  EXPECT_THAT(add("Add", {before[1], w}, at(12, nullptr, 5)), HasSubstr(wanted));
+  EXPECT_THAT(add("Neg", {x}, at(13, nullptr, 7)), HasSubstr(wanted));
+  EXPECT_THAT(said([&](auto e) { return api().graph_finish(g, e); }), HasSubstr(wanted));
+}
+
 // z = x[i] while i goes on: fails when i leaves x.
 TEST_F(CGraphs, AnErrorOfARunNamesTheIterationTheLoopsTextAndThePlace) {
   Owned<eddy_graph> graph = new_graph();
