@@ -100,6 +100,7 @@ enum {
 };
 
 /* Dense, row-major, aligned to its element; `data` may be null where there are no elements. Frozen.
+ * A bool is a byte, 0 or 1.
  * Strings have no data here: see value_strings. */
 typedef struct eddy_tensor {
   void* data;
@@ -204,7 +205,9 @@ typedef struct eddy_while {
   const char* name;
   const eddy_value_id* initial;
   size_t num_carried;
-  const eddy_type* types;   /* null, or for each carried value one that is as wide or wider */
+  /* Null, or for each carried value one that is as wide or wider. Without, a type widens where the
+   * loop makes it, and graph_type() knows that only when the loop has ended. */
+  const eddy_type* types;
   eddy_value_id trip_limit; /* 0, or an int64 scalar */
   uint32_t num_rows;        /* outputs that stack one row of each iteration */
   const eddy_location* location;
@@ -373,7 +376,10 @@ typedef struct eddy_api {
   /* `outputs` has node->num_outputs places. */
   eddy_code (*graph_node)(eddy_graph graph, const eddy_node* node, eddy_value_id* outputs,
                           eddy_error* error);
-  /* Opens the part before the test. `parameters`: the iteration's number, then num_carried. */
+  /* Loops and branches use values of what is around them as they are; what is made inside leaves by
+   * the outputs alone. Nodes go to the innermost one that is open. */
+  /* Opens the part before the test. `parameters`: the iteration's number (an int64 scalar, from 0),
+   * then num_carried. */
   eddy_code (*graph_begin_while)(eddy_graph graph, const eddy_while* loop,
                                  eddy_value_id* parameters, eddy_error* error);
   /* The test, and what the part after it gets. `parameters`: the iteration's number, then

@@ -202,6 +202,7 @@ class Value : public Handle<eddy_value> {
   friend class Run;
   friend class Rows;
   friend class Graph;
+  friend class Session;
 };
 
 using ValueId = eddy_value_id;
@@ -305,6 +306,13 @@ class Graph : public Handle<eddy_graph> {
     return made;
   }
 
+  // What is known of a value so far; inside of a loop that may widen until the loop is ended.
+  eddy_type type(ValueId value) const {
+    eddy_type made = {};
+    made.struct_size = sizeof(made);
+    check([&](auto e) { return api().graph_type(get(), value, &made, e); });
+    return made;
+  }
   void export_to(const std::string& path) const {
     check([&](auto e) { return api().graph_export_file(get(), path.c_str(), e); });
   }
@@ -345,6 +353,11 @@ class Session : public Handle<eddy_session> {
     size_t index = 0;
     check([&](auto e) { return api().session_find_output(get(), name.c_str(), &index, e); });
     return index;
+  }
+  std::string plan_text() const {
+    Value made;
+    check([&](auto e) { return api().session_plan_text(get(), made.out(), e); });
+    return made.text();
   }
   eddy_metrics metrics() const {
     eddy_metrics made = {};
