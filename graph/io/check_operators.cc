@@ -21,6 +21,8 @@ constexpr int kNewestMlVersion = 5;
 bool is_too_new(const OpKey& key, const OpDef* def) {
   return key.domain == kMlDomain && key.version > kNewestMlVersion && def != nullptr &&
          def->since_version <= kNewestMlVersion;
+}
+
 // Operators that run a decoder, given as an attribute, until a text is complete.
 bool holds_decoding_loop(const OpKey& key) {
   static constexpr std::string_view kNames[] = {"BeamSearch", "GreedySearch", "Sampling",
@@ -84,7 +86,6 @@ class OperatorCheck {
     } else if (ops_.knows(key.domain, key.name)) {
       text += ", known in newer opsets only";
     }
-    if (ops_.knows(key.domain, key.name)) text += ", known in newer opsets only";
     if (holds_decoding_loop(key)) text += ", which hides a loop: export the loop instead";
     shown_.push_back(std::move(text));
   }
