@@ -38,8 +38,8 @@ class Maker {
   GraphBuilder& builder() { return builder_; }
   Random& random() { return random_; }
   Result<Made> finish(std::string_view op, std::initializer_list<Value> inputs,
-                      Attributes attributes) {
-    builder_.output("y", builder_.op(op, inputs, std::move(attributes)));
+                      Attributes attributes, std::string domain = "") {
+    builder_.output("y", builder_.op(op, inputs, std::move(attributes), {.domain = domain}));
     EDDY_ASSIGN_OR_RETURN(Graph graph, builder_.finish());
     return Made{std::move(graph), std::move(feed_)};
   }
@@ -82,6 +82,26 @@ OperatorCase grid_sample(int64_t channels, int64_t size) {
   return {"GridSample", fmt::format("{} channels of {} x {}, linear", channels, size, size), make};
 }
 
+// Weights of 4 bits, a scale for each 32 of a column.
+OperatorCase matmul_bits(int64_t rows, int64_t depth, int64_t columns) {
+  const auto make = [=](const OpTable& ops, uint64_t seed) {
+    constexpr int64_t kBlock = 32;
+    Maker maker(ops, 22, seed);
+    const Value a = maker.input({rows, depth});
+    HostValue packed =
+        HostValue::tensor(ElementType::kUint8, Dims{columns, depth / kBlock, kBlock / 2});
+    for (std::byte& byte : packed.bytes) {
+      byte = static_cast<std::byte>(maker.random().below(256));
+    }
+    const HostValue scales = random_floats(maker.random(), {columns * depth / kBlock}, 0.01f, 0.1f);
+    GraphBuilder& b = maker.builder();
+    return maker.finish(
+        "MatMulNBits", {a, b.constant(packed.view(), "b"), b.constant(scales.view(), "scales")},
+        {{"K", depth}, {"N", columns}, {"bits", 4}, {"block_size", kBlock}}, "com.microsoft");
+  };
+  return {"MatMulNBits", fmt::format("{} rows, {} x {}, 4 bits", rows, depth, columns), make};
+}
+
 OperatorCase suppression(int64_t boxes, int64_t classes) {
   const auto make = [=](const OpTable& ops, uint64_t seed) -> Result<Made> {
     Maker maker(ops, 22, seed);
@@ -114,6 +134,9 @@ std::vector<OperatorCase> operator_cases() {
           grid_sample(3, 64),
           grid_sample(32, 128),
           grid_sample(64, 256),
+          matmul_bits(1, 1024, 1024),
+          matmul_bits(1, 4096, 4096),
+          matmul_bits(32, 2048, 2048),
           suppression(100, 1),
           suppression(1000, 20),
           suppression(5000, 80)};

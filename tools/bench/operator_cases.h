@@ -25,7 +25,7 @@ struct OperatorCase {
   std::function<Result<Made>(const OpTable& ops, uint64_t seed)> make;
 };
 
-// Attention, Einsum, GridSample, NonMaxSuppression, each at three sizes.
+// Attention, Einsum, GridSample, MatMulNBits, NonMaxSuppression, each at three sizes.
 std::vector<OperatorCase> operator_cases();
 
 }  // namespace eddy
