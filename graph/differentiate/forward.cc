@@ -1,0 +1,180 @@
+#include "graph/differentiate/forward.h"
+
+#include <algorithm>
+
+#include "graph/base/check.h"
+#include "graph/ir/control_view.h"
+
+namespace eddy {
+
+std::vector<Value> in_order(const Tapes& tapes, const std::set<ElementType>& types) {
+  std::vector<Value> values;
+  for (const ElementType type : types) values.push_back(tapes.at(type));
+  return values;
+}
+
+Tapes tapes_of(const std::set<ElementType>& types, ValueSpan values) {
+  EDDY_CHECK(values.size() >= types.size()) << values.size() << " tapes of " << types.size();
+  Tapes tapes;
+  size_t next = 0;
+  for (const ElementType type : types) tapes[type] = values[next++];
+  return tapes;
+}
+
+ValueType tape_type(ElementType element) { return ValueType::sequence_of(TensorType(element)); }
+
+ForwardCopy::ForwardCopy(const Graph& source, GraphBuilder& builder, const Activity& activity,
+                         const KeptValues& kept, const std::vector<ValueId>& parameters)
+    : GraphCopier(source, builder), activity_(activity), kept_(kept), parameters_(parameters) {}
+
+void ForwardCopy::run() {
+  for (const ValueId id : source_.inputs()) {
+    define(id, builder_.input(source_.value(id).name, type_of(id)));
+  }
+  for (const ValueId id : parameters_) {
+    inputs_[id] = builder_.input(source_.value(id).name, source_.value(id).type);
+  }
+  for (const ElementType element : kept_.tapes(Graph::kRoot)) {
+    tapes_[element] = builder_.op("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(element)}},
+                                  {.name = "tape"});
+  }
+  nodes(Graph::kRoot);
+  for (size_t i = 0; i < source_.outputs().size(); ++i) {
+    builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
+  }
+}
+
+Value ForwardCopy::value(ValueId id) {
+  if (!id.is_none() && source_.value(id).origin == ValueOrigin::kConstant) {
+    if (const auto at = inputs_.find(id); at != inputs_.end()) return at->second;
+  }
+  return GraphCopier::value(id);
+}
+
+ValueType ForwardCopy::with_builder_symbols(ValueType type) {
+  for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+    const int64_t dim = type.tensor.dims[axis];
+    if (dim < kUnknownDim) type.tensor.dims[axis] = builder_.symbol(source_.symbol(dim));
+  }
+  return type;
+}
+
+void ForwardCopy::loop(NodeId id) {
+  if (activity_.is_active(source_.node(id))) {
+    record_loop(id);
+  } else {
+    copy_loop(id);
+  }
+}
+
+void ForwardCopy::branch(NodeId id) {
+  if (activity_.is_active(source_.node(id)) && !kept_.tapes(source_.node(id)).empty()) {
+    record_case(id);
+  } else {
+    copy_branch(id, value(source_.node(id).inputs[0]));
+  }
+}
+
+void ForwardCopy::push(ElementType element, Value value) {
+  Value& tape = tapes_.at(element);
+  tape = builder_.op("SequenceInsert", {tape, value}, {}, {.name = "push"});
+}
+
+void ForwardCopy::push_kept(RegionId region) {
+  for (const Kept& item : kept_.of(region)) {
+    switch (item.what) {
+      case Kept::What::kValue:
+        push(kept_.element(item), value(ValueId(item.index)));
+        break;
+      case Kept::What::kShape:
+        push(ElementType::kInt64, builder_.op("Shape", {value(ValueId(item.index))}));
+        break;
+      case Kept::What::kTrips:
+        push(ElementType::kInt64, trips(NodeId(item.index)));
+        break;
+    }
+  }
+}
+
+void ForwardCopy::record_loop(NodeId id) {
+  const LoopView loop(source_, id);
+  const std::set<ElementType> types = kept_.tapes(loop.node());
+  const auto append = [](std::vector<Value>& values, const std::vector<Value>& more) {
+    values.insert(values.end(), more.begin(), more.end());
+  };
+  WhileOptions options;
+  options.name = loop.node().name;
+  options.trip_limit = value(loop.trip_limit());
+  options.initial = values(loop.initial());
+  options.carried_types = carried_types(id);
+  for (const ElementType type : types) options.carried_types.push_back(tape_type(type));
+  append(options.initial, in_order(tapes_, types));
+  options.num_scan_outputs = loop.node().num_scan_outputs;
+  options.rebuild_on_widening = true;
+  Tapes outer = tapes_;
+  const auto made = builder_.while_loop(
+      options,
+      [&](Value iteration, ValueSpan carried) {
+        define(loop.iteration(), iteration);
+        define_all(loop.carried(), carried);
+        tapes_ = tapes_of(types, carried.subspan(loop.num_carried()));
+        nodes(loop.before_id());
+        push_kept(loop.before_id());
+        WhileTest test{value(loop.predicate()), values(loop.forwarded())};
+        append(test.forwarded, in_order(tapes_, types));
+        test.forwarded.push_back(iteration);
+        return test;
+      },
+      [&](Value iteration, ValueSpan forwarded) {
+        define(loop.after_iteration(), iteration);
+        define_all(loop.received(), forwarded);
+        tapes_ = tapes_of(types, forwarded.subspan(loop.num_forwarded()));
+        nodes(loop.after_id());
+        push_kept(loop.after_id());
+        std::vector<Value> results = values(loop.next());
+        append(results, in_order(tapes_, types));
+        append(results, values(loop.rows()));
+        return results;
+      });
+  tapes_ = std::move(outer);
+  if (!builder_.status().is_ok()) return;
+  const ValueSpan all(made);
+  define_all(loop.outputs(), all);
+  for (const auto& [type, tape] : tapes_of(types, all.subspan(loop.num_forwarded()))) {
+    tapes_[type] = tape;
+  }
+  trips_[id] = all[loop.num_forwarded() + types.size()];
+  define_all(loop.stacked(), all.subspan(loop.num_forwarded() + types.size() + 1));
+}
+
+void ForwardCopy::record_case(NodeId id) {
+  const CaseView choice(source_, id);
+  const std::set<ElementType> types = kept_.tapes(choice.node());
+  const auto with_tapes = [&](std::vector<Value> results) {
+    for (const Value tape : in_order(tapes_, types)) results.push_back(tape);
+    return results;
+  };
+  CaseOptions options;
+  options.name = choice.node().name;
+  options.selector = value(choice.selector());
+  options.default_region = choice.node().default_region;
+  if (choice.has_pass_through()) options.pass_through = with_tapes(values(choice.pass_through()));
+  const Tapes outer = tapes_;
+  std::vector<CaseBody> bodies;
+  for (size_t branch = 0; branch < choice.num_branches(); ++branch) {
+    bodies.push_back([this, branch, &choice, &outer, &with_tapes] {
+      tapes_ = outer;
+      nodes(choice.node().regions[branch]);
+      push_kept(choice.node().regions[branch]);
+      return with_tapes(values(choice.results(branch)));
+    });
+  }
+  const auto made = builder_.case_of(options, bodies);
+  tapes_ = outer;
+  if (!builder_.status().is_ok()) return;
+  define_all(choice.outputs(), made);
+  const ValueSpan tail = ValueSpan(made).subspan(choice.outputs().size());
+  for (const auto& [type, tape] : tapes_of(types, tail)) tapes_[type] = tape;
+}
+
+}  // namespace eddy

@@ -1,0 +1,68 @@
+// ForwardCopy: the source's own nodes in the new graph, with what the way back needs of loops and
+// branches beside them.
+//
+//   while     carries the tapes in addition; each region pushes what is kept of it at its end; the
+//             last iteration number is forwarded, so it is a result
+//   case-of   each branch pushes on the tapes and returns them; passing through returns them too
+//
+// Loops and branches that hand nothing back are copied as they are. Initializers that are to be
+// inputs become such. Internal to graph/differentiate. Errors: the builder's.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/compile/copy_graph.h"
+#include "graph/differentiate/activity.h"
+#include "graph/differentiate/kept_values.h"
+
+namespace eddy {
+
+// A sequence for each element type that is kept.
+using Tapes = std::map<ElementType, Value>;
+
+class ForwardCopy : public GraphCopier {
+ public:
+  // `parameters`: constants of the source that become inputs. All are borrowed.
+  ForwardCopy(const Graph& source, GraphBuilder& builder, const Activity& activity,
+              const KeptValues& kept, const std::vector<ValueId>& parameters);
+
+  // Inputs, nodes and outputs; the builder stays open for more.
+  void run();
+
+  // What stands for a value of the source in the region that is open.
+  Value of(ValueId id) { return value(id); }
+  ValueType type_of(ValueId id) { return with_builder_symbols(source_.value(id).type); }
+  // The last iteration number of a loop that hands something back.
+  Value trips(NodeId loop) const { return trips_.at(loop); }
+  Tapes& tapes() { return tapes_; }
+
+ protected:
+  Value value(ValueId id) override;
+  void loop(NodeId id) override;
+  void branch(NodeId id) override;
+
+ private:
+  ValueType with_builder_symbols(ValueType type);
+  void record_loop(NodeId id);
+  void record_case(NodeId id);
+  void push_kept(RegionId region);
+  void push(ElementType element, Value value);
+
+  const Activity& activity_;
+  const KeptValues& kept_;
+  const std::vector<ValueId>& parameters_;
+  std::unordered_map<ValueId, Value> inputs_;  // by constant
+  std::unordered_map<NodeId, Value> trips_;
+  Tapes tapes_;
+};
+
+// Those of the types given, in their order; and back.
+std::vector<Value> in_order(const Tapes& tapes, const std::set<ElementType>& types);
+Tapes tapes_of(const std::set<ElementType>& types, ValueSpan values);
+// The type of a tape, whatever it holds.
+ValueType tape_type(ElementType element);
+
+}  // namespace eddy

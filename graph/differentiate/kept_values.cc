@@ -1,0 +1,150 @@
+#include "graph/differentiate/kept_values.h"
+
+#include <algorithm>
+
+#include "graph/base/check.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/region_tree.h"
+
+namespace eddy {
+namespace {
+
+bool has_bit(uint64_t bits, size_t i) { return (bits >> std::min<size_t>(i, 63)) & 1; }
+
+// Calls visit(value) for all that nodes and results of the regions inside the node use.
+template <typename Visit>
+void for_each_use_inside(const Graph& graph, const Node& node, const Visit& visit) {
+  for (const RegionId id : node.regions) {
+    const Region& region = graph.region(id);
+    for (const NodeId inner : region.nodes) {
+      for (const ValueId value : graph.node(inner).inputs) visit(value);
+      for_each_use_inside(graph, graph.node(inner), visit);
+    }
+    for (const ValueId value : region.results) visit(value);
+  }
+}
+
+}  // namespace
+
+std::vector<ValueId> active_captures(const Graph& graph, const Activity& activity, NodeId node) {
+  const RegionTree tree(graph);
+  std::vector<ValueId> found;
+  for_each_use_inside(graph, graph.node(node), [&](ValueId value) {
+    if (!activity.is_active(value)) return;
+    if (!tree.is_inside(graph.value(value).region, node)) found.push_back(value);
+  });
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
+}
+
+KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Activity& activity)
+    : graph_(graph),
+      activity_(activity),
+      needed_(graph.num_regions()),
+      kept_(graph.num_regions()),
+      tapes_(graph.num_regions()) {
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (!activity.is_active(node)) continue;
+    if (node.kind == NodeKind::kExec) add_exec(node, rules);
+    if (node.kind == NodeKind::kWhile) add_loop(NodeId(n));
+    if (node.kind == NodeKind::kCaseOf) add_case(node);
+  }
+  // Inner regions have larger ids, so what they push is known before the regions around them.
+  for (uint32_t r = static_cast<uint32_t>(graph.num_regions()); r-- > 0;) {
+    for (const Kept& item : needed_[r]) {
+      if (item.what == Kept::What::kShape &&
+          needed_[r].contains({Kept::What::kValue, item.index})) {
+        continue;
+      }
+      kept_[r].push_back(item);
+      tapes_[r].insert(element(item));
+    }
+    const NodeId owner = graph.region(RegionId(r)).owner;
+    if (owner.is_none()) continue;
+    auto& outer = tapes_[graph.node(owner).region.index()];
+    outer.insert(tapes_[r].begin(), tapes_[r].end());
+  }
+}
+
+bool KeptValues::keeps(RegionId region, Kept item) const {
+  return std::ranges::binary_search(kept_[region.index()], item);
+}
+
+ElementType KeptValues::element(const Kept& item) const {
+  if (item.what != Kept::What::kValue) return ElementType::kInt64;
+  return graph_.value(ValueId(item.index)).type.tensor.element;
+}
+
+std::set<ElementType> KeptValues::tapes(const Node& node) const {
+  std::set<ElementType> all;
+  for (const RegionId region : node.regions) {
+    all.insert(tapes(region).begin(), tapes(region).end());
+  }
+  return all;
+}
+
+void KeptValues::need(Kept item, RegionId region) {
+  if (region != Graph::kRoot) needed_[region.index()].insert(item);
+}
+
+void KeptValues::need_value(ValueId value) {
+  if (value.is_none()) return;
+  const ValueInfo& info = graph_.value(value);
+  if (info.origin == ValueOrigin::kConstant) return;
+  need({Kept::What::kValue, value.index()}, info.region);
+}
+
+void KeptValues::need_shape(ValueId value) {
+  if (value.is_none()) return;
+  const ValueInfo& info = graph_.value(value);
+  if (info.origin == ValueOrigin::kConstant || info.type.is_static_tensor()) return;
+  need({Kept::What::kShape, value.index()}, info.region);
+}
+
+void KeptValues::add_exec(const Node& node, const GradientTable& rules) {
+  const GradientRule* rule = rules.find_or_null(node.op->domain, node.op->name, node.opset_version);
+  EDDY_CHECK(rule != nullptr) << node.op->name << " is active without a rule";
+  const std::vector<bool> wanted = activity_.wanted_inputs(node, *rule);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) continue;
+    const GradientReads& reads = *rule->reads_of(i);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (has_bit(reads.inputs, k)) need_value(node.inputs[k]);
+      if (has_bit(reads.input_shapes, k)) need_shape(node.inputs[k]);
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (has_bit(reads.outputs, k)) need_value(node.outputs[k]);
+      if (has_bit(reads.output_shapes, k)) need_shape(node.outputs[k]);
+    }
+  }
+}
+
+void KeptValues::add_loop(NodeId id) {
+  const LoopView loop(graph_, id);
+  need({Kept::What::kTrips, id.index()}, loop.node().region);
+  const auto need_active = [&](LoopView::Values values) {
+    for (const ValueId value : values) {
+      if (activity_.is_active(value)) need_shape(value);
+    }
+  };
+  need_active(loop.carried());
+  need_active(loop.received());
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    if (activity_.is_active(loop.forwarded()[k])) need_shape(loop.outputs()[k]);
+    if (activity_.is_active(loop.forwarded()[k])) need_shape(loop.received()[k]);
+  }
+  for (const ValueId value : active_captures(graph_, activity_, id)) need_shape(value);
+}
+
+void KeptValues::add_case(const Node& node) {
+  need_value(node.inputs[0]);
+  const NodeId id = graph_.region(node.regions[0]).owner;
+  for (const ValueId value : active_captures(graph_, activity_, id)) need_shape(value);
+  for (const ValueId value : CaseView(graph_, node).pass_through()) {
+    if (activity_.is_active(value)) need_shape(value);
+  }
+}
+
+}  // namespace eddy
