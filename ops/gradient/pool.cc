@@ -1,0 +1,113 @@
+// Pools. Averages spread over their windows, maxima go to the first element that is one.
+#include <algorithm>
+
+#include "ops/gradient/families.h"
+#include "ops/gradient/term.h"
+#include "ops/gradient/windows.h"
+
+namespace eddy {
+namespace {
+
+// All channels as images of one: [N * C, 1, ...].
+Value one_by_one(GradientContext& c, Value value, Value sizes) {
+  return c.op("Reshape",
+              {value, c.op("Concat", {c.int64s({-1, 1}), sizes}, {{"axis", int64_t{0}}})});
+}
+
+Value kernel_of_ones(GradientContext& c, const Windows& windows) {
+  Dims dims{1, 1};
+  for (int i = 0; i < windows.rank; ++i) dims.push_back(windows[i].kernel);
+  return c.op("Expand", {c.number(1), c.int64s(dims.span())});
+}
+
+// With ceil_mode the last window may reach beyond the padding.
+bool has_rounded_up(const GradientContext& c, const Windows& windows) {
+  if (!windows.ceil_mode) return false;
+  Windows down = windows;
+  down.ceil_mode = false;
+  for (int i = 0; i < windows.rank; ++i) {
+    const int64_t size = c.input_type(0).dims[i + 2];
+    WindowAxis axis;
+    int64_t up_size = 0, down_size = 1;
+    if (size < 0 || !resolve_axis(windows, i, size, axis, up_size).is_ok() ||
+        !resolve_axis(down, i, size, axis, down_size).is_ok() || up_size != down_size) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// How many elements each window averages: all, or those of the image.
+Term window_counts(GradientContext& c, const Windows& windows, Value sizes) {
+  const WindowLists lists = lists_of(windows);
+  const bool has_pads = std::ranges::any_of(lists.pads, [](int64_t pad) { return pad != 0; });
+  if (!has_pads || c.attributes().get_int("count_include_pad", 0) != 0) {
+    double count = 1;
+    for (const int64_t size : lists.kernel) count *= static_cast<double>(size);
+    return {c, c.number(count)};
+  }
+  const Value shape = c.op("Concat", {c.int64s({1, 1}), sizes}, {{"axis", int64_t{0}}});
+  const Value ones = c.op("Expand", {c.number(1), shape});
+  return {c,
+          c.op("Conv", {ones, kernel_of_ones(c, windows)},
+               {{"strides", lists.strides}, {"dilations", lists.dilations}, {"pads", lists.pads}})};
+}
+
+void average_pool_gradient(GradientContext& c) {
+  const auto windows = windows_of(c, c.input_type(0), nullptr);
+  if (!windows) return;
+  if (has_rounded_up(c, *windows)) {
+    c.fail(
+        unsupported("the gradient of AveragePool with ceil_mode is known only where its windows "
+                    "fit; pad the image, or declare its shape"));
+    return;
+  }
+  const Value sizes = spatial_sizes(c, 0);
+  const Value out_sizes = c.op("Shape", {c.gradient()}, {{"start", int64_t{2}}});
+  const Term g{c, one_by_one(c, c.gradient(), out_sizes)};
+  const Term each = g / window_counts(c, *windows, sizes);
+  const Value image =
+      spread_windows(c, each.value(), kernel_of_ones(c, *windows), *windows, 1, sizes);
+  c.set_gradient(0, reshape_to_input(c, image, 0));
+}
+
+// The maxima's places are found again: a second output of MaxPool.
+void max_pool_gradient(GradientContext& c) {
+  Attributes attributes;
+  for (const auto& [name, value] : c.attributes().entries()) {
+    if (name != "storage_order") attributes.set(name, value);
+  }
+  const std::vector<Value> found =
+      c.ops("MaxPool", std::vector{c.input(0)}, std::move(attributes), 2);
+  add_at_places(c, found[1], c.gradient());
+}
+
+void global_average_gradient(GradientContext& c) {
+  const Value sizes = spatial_sizes(c, 0);
+  const Value count = c.cast(c.op("ReduceProd", {sizes}, {{"keepdims", int64_t{0}}}), c.element());
+  c.set_gradient(0, c.op("Expand", {c.op("Div", {c.gradient(), count}), c.input_shape(0)}));
+}
+
+void global_max_gradient(GradientContext& c) {
+  const Value rows = c.int64s({0, 0, -1});
+  const Value first = c.op("ArgMax", {c.op("Reshape", {c.input(0), rows})},
+                           {{"axis", int64_t{2}}, {"keepdims", int64_t{1}}});
+  const Value sum = c.op("Reshape", {c.take_sum(0), rows});
+  const Value g = c.op("Reshape", {c.gradient(), rows});
+  const Value added = c.op("ScatterElements", {sum, first, g},
+                           {{"axis", int64_t{2}}, {"reduction", std::string("add")}});
+  c.set_gradient(0, reshape_to_input(c, added, 0));
+}
+
+}  // namespace
+
+Status add_pool_gradients(GradientTable& table) {
+  const GradientReads shape{.input_shapes = 1}, image{.inputs = 1, .input_shapes = 1};
+  return add_rules(table,
+                   {{.op = "AveragePool", .reads = {shape}, .build = average_pool_gradient},
+                    {.op = "MaxPool", .reads = {image}, .build = max_pool_gradient},
+                    {.op = "GlobalAveragePool", .reads = {shape}, .build = global_average_gradient},
+                    {.op = "GlobalMaxPool", .reads = {image}, .build = global_max_gradient}});
+}
+
+}  // namespace eddy
