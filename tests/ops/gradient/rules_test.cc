@@ -1,0 +1,313 @@
+// Claim: each gradient rule agrees with central differences in double to 1e-6 relative, for every
+// input of floating-point type, over attributes, opset forms, broadcasting, and shapes that are
+// known, symbolic, unknown or without rank; at kinks it has the value that its table states.
+#include <gtest/gtest.h>
+
+#include "tests/ops/gradient/gradient_check.h"
+
+namespace eddy::testing {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr uint64_t kSeed = 20261127;
+
+TestTensor doubles(const Dims& dims, double low = -2, double high = 2, uint64_t seed = kSeed) {
+  Random random(seed + static_cast<uint64_t>(dims.rank() * 31));
+  return TestTensor::random(ElementType::kDouble, dims, random, low, high);
+}
+TestTensor ints(const Ints& values) {
+  return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
+}
+TestTensor places(const Dims& dims, const Ints& values) {
+  return TestTensor::of<int64_t>(dims, values);
+}
+TestTensor truths(const Dims& dims, uint64_t seed = kSeed) {
+  Random random(seed);
+  return TestTensor::random(ElementType::kBool, dims, random, 0, 1);
+}
+
+// Inputs of integers are constants where the bits say so.
+OpCall make(const char* op, std::vector<TestValue> inputs, Attributes attributes = {},
+            int opset = 22, uint64_t constants = 0, size_t num_outputs = 1) {
+  OpCall call;
+  call.op = op;
+  call.opset = opset;
+  call.inputs = std::move(inputs);
+  call.attributes = std::move(attributes);
+  call.constant_inputs = constants;
+  call.num_outputs = num_outputs;
+  return call;
+}
+
+// As given, and with the integers known while the graph is built.
+void expect_both(OpCall call, uint64_t constants) {
+  expect_gradient(call);
+  call.constant_inputs = constants;
+  expect_gradient(call);
+}
+
+class RulesTest : public ::testing::Test {
+ protected:
+  void SetUp() override { printf("seed %llu\n", static_cast<unsigned long long>(kSeed)); }
+};
+
+TEST_F(RulesTest, OperatorsOfOneInput) {
+  for (const char* op :
+       {"Abs",      "Neg",        "Relu",    "LeakyRelu", "Elu",    "Celu",
+        "Selu",     "Exp",        "Sigmoid", "Tanh",      "Sin",    "Cos",
+        "Atan",     "Sinh",       "Cosh",    "Asinh",     "Erf",    "Softplus",
+        "Softsign", "HardSwish",  "Mish",    "Gelu",      "Shrink", "ThresholdedRelu",
+        "Identity", "Reciprocal", "Tan"}) {
+    expect_gradient(make(op, {doubles({3, 4}, -1.4, 1.4)}));
+  }
+  for (const char* op : {"Log", "Sqrt"}) expect_gradient(make(op, {doubles({5}, 0.3, 3)}));
+  for (const char* op : {"Asin", "Acos", "Atanh"}) {
+    expect_gradient(make(op, {doubles({5}, -0.8, 0.8)}));
+  }
+  expect_gradient(make("Acosh", {doubles({5}, 1.3, 3)}));
+  expect_gradient(make("HardSwish", {doubles({9}, -6, 6)}));
+  expect_gradient(make("HardSigmoid", {doubles({9}, -5, 5)}, {{"alpha", 0.3f}, {"beta", 0.4f}}));
+  expect_gradient(make("Swish", {doubles({5})}, {{"alpha", 1.5f}}, 24));
+  expect_gradient(make("Gelu", {doubles({5})}, {{"approximate", std::string("tanh")}}));
+  expect_gradient(make("LeakyRelu", {doubles({5})}, {{"alpha", 0.3f}}));
+  expect_gradient(make("Elu", {doubles({5})}, {{"alpha", 0.7f}}));
+  expect_gradient(make("Celu", {doubles({5})}, {{"alpha", 0.7f}}));
+  expect_gradient(make("Selu", {doubles({5})}, {{"alpha", 1.2f}, {"gamma", 0.9f}}));
+  expect_gradient(make("Shrink", {doubles({9})}, {{"lambd", 0.8f}, {"bias", 0.3f}}));
+}
+
+TEST_F(RulesTest, BinaryOperatorsAddUpWhatWasBroadcast) {
+  const std::pair<Dims, Dims> shapes[] = {{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{3}, {2, 3}},
+                                          {{2, 1}, {1, 3}}, {{}, {2, 3}},  {{2, 1, 3}, {4, 1}}};
+  for (const auto& [a, b] : shapes) {
+    for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean"}) {
+      expect_gradient(make(op, {doubles(a, 0.5, 2), doubles(b, 0.6, 2.2, kSeed + 1)}));
+    }
+  }
+  expect_gradient(make("Max", {doubles({2, 3}), doubles({3}, -2, 2, 5), doubles({1}, -2, 2, 6)}));
+  expect_gradient(make("Mod", {doubles({2, 3}, 3, 9), doubles({3}, 1, 2)}, {{"fmod", int64_t{1}}}));
+  expect_gradient(make("PRelu", {doubles({2, 3}), doubles({3}, 0.1, 0.9)}));
+  expect_gradient(make("Where", {truths({2, 3}), doubles({3}), doubles({2, 1}, -2, 2, 9)}));
+  expect_gradient(make("Clip", {doubles({9}), TestTensor::scalar(-0.7), TestTensor::scalar(0.9)}));
+  expect_gradient(make("Clip", {doubles({9}), TestValue::omitted(), TestTensor::scalar(0.9)}));
+  expect_gradient(make("Clip", {doubles({9})}, {{"min", -0.7f}, {"max", 0.9f}}, 6));
+  expect_gradient(make("Add", {doubles({2, 3}), doubles({2, 3})}, {}, 6));
+  expect_gradient(make("CastLike", {doubles({4}), doubles({2})}));
+}
+
+TEST_F(RulesTest, ReductionsByAttributeAndByInput) {
+  for (const char* op :
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+        "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
+    const TestTensor x = doubles({2, 3, 2}, 0.4, 2);
+    for (const int64_t keeps : {0, 1}) {
+      const Attributes keep = {{"keepdims", keeps}};
+      expect_both(make(op, {x, ints({-1, 0})}, keep), 2);
+      expect_gradient(make(op, {x}, keep));
+      expect_gradient(make(op, {x}, {{"keepdims", keeps}, {"axes", Ints{1}}}, 12));
+      expect_gradient(make(op, {x}, {{"keepdims", keeps}, {"noop_with_empty_axes", int64_t{1}}}));
+    }
+  }
+  for (const int64_t exclusive : {0, 1}) {
+    for (const int64_t reverse : {0, 1}) {
+      expect_both(make("CumSum", {doubles({2, 4}), TestTensor::scalar(int64_t{1})},
+                       {{"exclusive", exclusive}, {"reverse", reverse}}),
+                  2);
+    }
+  }
+}
+
+TEST_F(RulesTest, AProductWithZerosHasTheProductOfTheOthers) {
+  const TestTensor x = TestTensor::of<double>({3, 3}, {2, 0, 5, 0, 0, 3, 2, 3, 4});
+  expect_gradient(make("ReduceProd", {x, ints({1})}));
+}
+
+TEST_F(RulesTest, ProductsOfEveryRank) {
+  const std::pair<Dims, Dims> shapes[] = {
+      {{2, 3}, {3, 4}},    {{5, 2, 3}, {3, 4}},    {{5, 2, 3}, {5, 3, 4}},
+      {{2, 3}, {5, 3, 4}}, {{1, 2, 3}, {5, 3, 4}}, {{2, 1, 2, 3}, {4, 3, 2}},
+      {{3}, {3}},          {{3}, {3, 4}},          {{2, 3}, {3}},
+      {{5, 2, 3}, {3}},    {{3}, {5, 3, 4}}};
+  for (const auto& [a, b] : shapes) expect_gradient(make("MatMul", {doubles(a), doubles(b)}));
+  for (const int64_t a : {0, 1}) {
+    for (const int64_t b : {0, 1}) {
+      const Attributes flags = {{"transA", a}, {"transB", b}, {"alpha", 0.5f}, {"beta", 2.0f}};
+      const TestTensor left = doubles(a ? Dims{3, 2} : Dims{2, 3});
+      const TestTensor right = doubles(b ? Dims{4, 3} : Dims{3, 4});
+      for (const Dims& addend : {Dims{4}, Dims{2, 1}, Dims{2, 4}, Dims{}}) {
+        expect_gradient(make("Gemm", {left, right, doubles(addend)}, flags));
+      }
+      expect_gradient(make("Gemm", {left, right}, flags));
+    }
+  }
+}
+
+TEST_F(RulesTest, MovingOperatorsMoveBack) {
+  const TestTensor x = doubles({2, 3, 4});
+  expect_both(make("Reshape", {x, ints({4, -1})}), 2);
+  expect_gradient(make("Flatten", {x}, {{"axis", int64_t{2}}}));
+  expect_both(make("Squeeze", {doubles({2, 1, 3}), ints({1})}), 2);
+  expect_both(make("Unsqueeze", {x, ints({0, -1})}), 2);
+  expect_gradient(make("Squeeze", {doubles({2, 1, 3})}, {{"axes", Ints{1}}}, 11));
+  expect_gradient(make("Transpose", {x}, {{"perm", Ints{2, 0, 1}}}));
+  expect_gradient(make("Transpose", {x}));
+  expect_both(make("Expand", {doubles({3, 1}), ints({2, 3, 4})}), 2);
+  expect_both(make("Tile", {x, ints({2, 1, 3})}), 2);
+  expect_gradient(
+      make("Concat", {x, doubles({2, 1, 4}), doubles({2, 2, 4})}, {{"axis", int64_t{-2}}}));
+  expect_gradient(make("Split", {x, ints({1, 3})}, {{"axis", int64_t{2}}}, 22, 0, 2));
+  expect_gradient(make("Split", {x}, {{"axis", int64_t{-1}}}, 11, 0, 2));
+  expect_gradient(
+      make("Trilu", {doubles({3, 4}), TestTensor::scalar(int64_t{1})}, {{"upper", int64_t{0}}}));
+  expect_gradient(make("DepthToSpace", {doubles({1, 8, 2, 3})}, {{"blocksize", int64_t{2}}}));
+  expect_gradient(make("DepthToSpace", {doubles({1, 8, 2, 3})},
+                       {{"blocksize", int64_t{2}}, {"mode", std::string("CRD")}}));
+  expect_gradient(make("SpaceToDepth", {doubles({1, 2, 4, 6})}, {{"blocksize", int64_t{2}}}));
+  expect_gradient(make("ReverseSequence", {doubles({4, 2}), ints({3, 2})},
+                       {{"batch_axis", int64_t{1}}, {"time_axis", int64_t{0}}}));
+  expect_gradient(make("Dropout", {x}));
+}
+
+TEST_F(RulesTest, SlicesAndPads) {
+  const TestTensor x = doubles({4, 5});
+  expect_both(make("Slice", {x, ints({1, -3}), ints({3, 100}), ints({0, 1})}), 14);
+  expect_both(make("Slice", {x, ints({1}), ints({3})}), 6);
+  expect_both(make("Slice", {x, ints({-1, 0}), ints({-100, 5}), ints({1, 0}), ints({-2, 3})}), 30);
+  expect_gradient(
+      make("Slice", {x}, {{"starts", Ints{1}}, {"ends", Ints{4}}, {"axes", Ints{1}}}, 9));
+  expect_both(make("Pad", {x, ints({1, 0, 2, 3}), TestTensor::scalar(0.5)}), 2);
+  expect_both(make("Pad", {x, ints({-1, 0, 2, -1})}), 2);
+  expect_both(make("Pad", {x, ints({1, 2}), TestValue::omitted(), ints({1})}), 10);
+  for (const char* mode : {"reflect", "edge", "wrap"}) {
+    expect_both(make("Pad", {x, ints({1, 0, 2, 3})}, {{"mode", std::string(mode)}}), 2);
+  }
+  expect_gradient(make("Pad", {x}, {{"pads", Ints{1, 0, 2, 3}}}, 10));
+}
+
+TEST_F(RulesTest, GatheringAddsWhereOnePlaceIsReadTwice) {
+  const TestTensor x = doubles({3, 4, 2});
+  expect_both(make("Gather", {x, places({2, 2}, {0, 2, 2, -1})}), 2);
+  expect_both(make("Gather", {x, places({2, 2}, {0, 3, 3, -1})}, {{"axis", int64_t{1}}}), 2);
+  expect_gradient(make("Gather", {x, places({}, {1})}, {{"axis", int64_t{-1}}}));
+  expect_gradient(make("GatherElements", {doubles({3, 2}), places({2, 2}, {0, 2, 2, -1})}));
+  expect_gradient(make("GatherND", {x, places({3, 2}, {0, 1, 2, 3, 0, 1})}));
+  for (const char* reduction : {"none", "add"}) {
+    const Attributes how = {{"reduction", std::string(reduction)}};
+    expect_gradient(make("ScatterElements",
+                         {doubles({3, 2}), places({2, 2}, {0, 2, 1, 0}), doubles({2, 2})}, how));
+    expect_gradient(
+        make("ScatterND", {x, places({2, 1}, {0, 2}), doubles({2, 4, 2}, -2, 2, 4)}, how));
+  }
+  expect_gradient(make("Compress",
+                       {doubles({3, 4}), TestTensor::of<bool>({3}, {true, false, true})},
+                       {{"axis", int64_t{0}}}));
+  expect_gradient(make("TopK", {doubles({3, 5}), ints({2})}, {{"axis", int64_t{1}}}, 22, 0, 2));
+}
+
+TEST_F(RulesTest, Normalizations) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    expect_gradient(make(op, {doubles({2, 3, 2})}));
+    expect_gradient(make(op, {doubles({2, 3, 2})}, {{"axis", int64_t{1}}}));
+    expect_gradient(make(op, {doubles({2, 3, 2})}, {{"axis", int64_t{1}}}, 11));
+  }
+  const TestTensor x = doubles({2, 3, 4}), by_channel = doubles({3}, 0.5, 2);
+  const Attributes from1 = {{"axis", int64_t{1}}};
+  expect_gradient(make("LayerNormalization", {x, doubles({4}), doubles({4})}));
+  expect_gradient(make("LayerNormalization", {x, doubles({3, 4})}, from1));
+  expect_gradient(make("RMSNormalization", {x, doubles({4})}, {}, 23));
+  expect_gradient(make("InstanceNormalization", {x, by_channel, doubles({3})}));
+  const std::vector<TestValue> batch = {x, by_channel, doubles({3}), doubles({3}, -1, 1, 7),
+                                        doubles({3}, 0.5, 2, 8)};
+  expect_gradient(make("BatchNormalization", batch));
+  expect_gradient(
+      make("BatchNormalization", {doubles({4, 3}), batch[1], batch[2], batch[3], batch[4]}));
+}
+
+TEST_F(RulesTest, Convolutions) {
+  struct Case {
+    Dims x, w;
+    Attributes attributes;
+  };
+  const Case cases[] = {
+      {{2, 3, 5, 4}, {4, 3, 3, 2}, {}},
+      {{1, 2, 6, 7}, {2, 2, 3, 3}, {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 2, 1}}}},
+      {{1, 2, 7}, {3, 2, 2}, {{"dilations", Ints{2}}, {"strides", Ints{2}}}},
+      {{2, 4, 5, 5}, {6, 2, 2, 2}, {{"group", int64_t{2}}, {"strides", Ints{2, 2}}}},
+      {{1, 2, 5}, {2, 1, 3}, {{"group", int64_t{2}}, {"auto_pad", std::string("SAME_UPPER")}}},
+  };
+  for (const Case& c : cases) {
+    expect_gradient(make("Conv", {doubles(c.x), doubles(c.w), doubles({c.w[0]})}, c.attributes));
+  }
+  const Case transposed[] = {
+      {{2, 3, 4}, {3, 2, 3}, {{"strides", Ints{2}}, {"pads", Ints{1, 0}}}},
+      {{1, 4, 3, 3}, {4, 2, 2, 2}, {{"group", int64_t{2}}, {"dilations", Ints{2, 1}}}},
+      {{1, 2, 3}, {2, 2, 3}, {{"strides", Ints{3}}, {"output_padding", Ints{2}}}},
+  };
+  for (const Case& c : transposed) {
+    expect_gradient(make("ConvTranspose", {doubles(c.x), doubles(c.w)}, c.attributes));
+  }
+}
+
+TEST_F(RulesTest, Pools) {
+  const TestTensor x = doubles({2, 2, 5, 4});
+  const Attributes plain = {{"kernel_shape", Ints{2, 3}}, {"strides", Ints{2, 1}}};
+  const Attributes padded = {{"kernel_shape", Ints{3, 2}}, {"pads", Ints{1, 0, 1, 1}}};
+  const Attributes counted = {
+      {"kernel_shape", Ints{3, 2}}, {"pads", Ints{1, 0, 1, 1}}, {"count_include_pad", int64_t{1}}};
+  for (const Attributes& attributes : {plain, padded}) {
+    expect_gradient(make("MaxPool", {x}, attributes));
+    expect_gradient(make("AveragePool", {x}, attributes));
+  }
+  expect_gradient(make("AveragePool", {x}, counted));
+  expect_gradient(make("GlobalAveragePool", {x}));
+  expect_gradient(make("GlobalMaxPool", {x}));
+}
+
+TEST_F(RulesTest, LossesDifferentiateAsTheirNodes) {
+  const TestTensor scores = doubles({3, 4});
+  const TestTensor classes = ints({2, 0, 3});
+  for (const char* reduction : {"none", "sum", "mean"}) {
+    const Attributes how = {{"reduction", std::string(reduction)}};
+    expect_both(make("SoftmaxCrossEntropyLoss", {scores, classes}, how), 2);
+    expect_gradient(
+        make("NegativeLogLikelihoodLoss", {scores, classes, doubles({4}, 0.5, 1)}, how));
+  }
+  expect_gradient(
+      make("SoftmaxCrossEntropyLoss", {scores, classes}, {{"ignore_index", int64_t{0}}}, 22, 0, 2));
+}
+
+// The gradient of the sum of outputs, at a point.
+std::vector<double> slope_at(const OpCall& call) {
+  auto loss = make_loss(call, Shapes::kStatic, 1);
+  EXPECT_TRUE(loss.is_ok()) << loss.status().to_string();
+  TestTensor& weights = loss->inputs.at("w0").tensors[0];
+  for (int64_t i = 0; i < weights.count(); ++i) weights.view().mutable_as<double>()[i] = 1;
+  const auto gradient =
+      differentiate(std::move(loss->graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
+  EXPECT_TRUE(gradient.is_ok()) << gradient.status().to_string();
+  const auto run = run_graph(gradient->graph, loss->inputs);
+  EXPECT_TRUE(run.is_ok()) << run.status().to_string();
+  return run->outputs.at("x0.grad").tensor().values<double>();
+}
+
+TEST_F(RulesTest, KinksHaveTheValuesOfTheTable) {
+  const TestTensor zero = TestTensor::of<double>({1}, {0});
+  using Slopes = std::vector<double>;
+  EXPECT_EQ(slope_at(make("Relu", {zero})), Slopes{0});
+  EXPECT_EQ(slope_at(make("Abs", {zero})), Slopes{0});
+  EXPECT_EQ(slope_at(make("Max", {zero, zero})), Slopes{0.5});
+  EXPECT_EQ(slope_at(make("Min", {zero, zero, zero})), Slopes{1.0 / 3});
+  const TestTensor ends = TestTensor::of<double>({3}, {-1, 1, 2});
+  EXPECT_EQ(slope_at(make("Clip", {ends, TestTensor::scalar(-1.0), TestTensor::scalar(1.0)})),
+            (Slopes{1, 1, 0}));
+  const TestTensor equal = TestTensor::of<double>({1, 1, 4}, {3, 3, 1, 3});
+  EXPECT_EQ(slope_at(make("ReduceMax", {equal})), (Slopes{1.0 / 3, 1.0 / 3, 0, 1.0 / 3}));
+  EXPECT_EQ(slope_at(make("MaxPool", {equal}, {{"kernel_shape", Ints{4}}})), (Slopes{1, 0, 0, 0}));
+  EXPECT_EQ(slope_at(make("GlobalMaxPool", {equal})), (Slopes{1, 0, 0, 0}));
+  EXPECT_EQ(slope_at(make("Pow", {zero, TestTensor::scalar(0.0)})), Slopes{0});
+  EXPECT_EQ(slope_at(make("ReduceL2", {zero})), Slopes{0});
+}
+
+}  // namespace
+}  // namespace eddy::testing
