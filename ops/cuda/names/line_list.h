@@ -57,6 +57,8 @@
   X(BlockReduceSumSquare_##type, BlockReduce<ReduceSumSquare, type>) \
   X(BlockSoftmax_##type, BlockSoftmax<Softmax, type>)                \
   X(BlockLogSoftmax_##type, BlockSoftmax<LogSoftmax, type>)          \
+  X(WarpSoftmax_##type, WarpSoftmax<Softmax, type>)                  \
+  X(WarpLogSoftmax_##type, WarpSoftmax<LogSoftmax, type>)            \
   X(LayerNorm_##type, BlockLayerNorm<type>)                          \
   X(InstanceNorm_##type, BlockInstanceNorm<type>)
 

@@ -1,12 +1,14 @@
 // The host's half of reductions, ArgMax, ArgMin, Softmax and LogSoftmax: which kernel, and where
-// the rows are. Which of the two kernels takes a row depends on its length alone; few long rows are
-// CUB's work where that is there (long_lines.h).
+// the rows are. Which kernel takes a row depends on its length alone: a thread has a short one, 32
+// threads have a Softmax's of middling length (row_warp_inl.h), a block has a long one; few long
+// rows are CUB's work where that is there (long_lines.h).
 #include <algorithm>
 
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/names/kernel_list.h"
 #include "ops/cuda/reduce/long_lines.h"
+#include "ops/cuda/reduce/row_warp_inl.h"
 #include "ops/cuda/text/persistent_text.h"
 #include "ops/reference/axes.h"
 
@@ -16,8 +18,11 @@ namespace {
 using cuda::LineSum;
 using cuda::RowParams;
 
+static_assert(cuda::kBlockRow == cuda::kLongRow, "32 threads have rows up to those of a block");
+
 struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
+  CudaFunction warp = nullptr;   // of 32 threads a row; null: there is none
   ReduceAxes axes;               // reductions
   bool takes_last = false;       // ArgMax, ArgMin
   // CUB's way for few long rows; null: there is none.
@@ -86,6 +91,11 @@ bool launch(const KernelArgs& args, RowParams& p) {
   if (const auto outcome = cuda::outcome_of(args, run_long(args, p))) return *outcome;
   if (p.length >= cuda::kLongRow) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
+  }
+  if (state.warp != nullptr && p.length >= cuda::kWarpRow) {
+    EDDY_DCHECK(p.num_reduced == 1) << "a row of " << p.num_reduced << " axes";
+    const uint64_t num_blocks = (p.count + cuda::kWarpRows - 1) / cuda::kWarpRows;
+    return cuda::launch_blocks(args, *state.launcher, state.warp, num_blocks, p);
   }
   return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
 }
@@ -177,6 +187,8 @@ Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher,
 
 Result<BoundKernel> bind_softmax(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
+  const std::string name = init.op.name + "_" + cuda::input_suffix(init);
+  EDDY_ASSIGN_OR_RETURN(state->warp, launcher.find("eddy_Warp" + name));
   state->axis = init.attributes.get_int("axis", -1);
   return cuda::bound(run_softmax, std::move(state));
 }

@@ -1,6 +1,7 @@
 #include "ops/cuda/names/line_list.h"
 #include "ops/cuda/reduce/line_inl.h"
 #include "ops/cuda/reduce/row_block_inl.h"
+#include "ops/cuda/reduce/row_warp_inl.h"
 #include "ops/cuda/reduce/scan_inl.h"
 #include "ops/cuda/windows/resize_inl.h"
 #include "ops/cuda/windows/window_inl.h"

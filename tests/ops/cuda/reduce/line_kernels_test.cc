@@ -135,6 +135,42 @@ TEST_F(CudaLineTest, LongRowsAreReducedByBlocksToTheSameValues) {
   }
 }
 
+// Floats are summed in float there, so their last two digits are not the reference's.
+TEST_F(CudaLineTest, SoftmaxesOfMiddlingRowsAreOf32ThreadsEach) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const ElementType element : kCudaFloats) {
+      const double tol = element == ElementType::kFloat ? 4e-6 : tolerance(element);
+      for (const int64_t length : {31, 32, 33, 63, 64, 127, 128, 200, 254, 255, 256}) {
+        for (const int64_t count : {1, 7, 8, 9, 50}) {
+          for (const int64_t axis : {1, 2}) {
+            const Dims dims = axis == 1 ? Dims{count, length, 3} : Dims{count, 3, length};
+            OpCall call = make_call(op, {random(element, dims, -9, 9)});
+            call.attributes.set("axis", axis);
+            compare(call, tol, tol);
+          }
+        }
+        const bool is_middling = length >= 32 && length < 256;
+        EXPECT_EQ(launcher_.last_launched().starts_with("eddy_Warp" + std::string(op)), is_middling)
+            << launcher_.last_launched() << " for rows of " << length;
+      }
+    }
+  }
+}
+
+TEST_F(CudaLineTest, SoftmaxesOfMiddlingRowsKnowNoNumbersAndInfinities) {
+  const float kInf = HUGE_VALF;
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    TestTensor rows = random(ElementType::kFloat, {20, 70}, -1, 1);
+    float* const x = rows.view().mutable_as<float>();
+    x[3 * 70 + 69] = NAN;
+    x[5 * 70] = kInf;
+    x[7 * 70 + 40] = -kInf;
+    for (int j = 0; j < 70; ++j) x[9 * 70 + j] = -kInf;
+    for (int j = 0; j < 70; ++j) x[11 * 70 + j] = 80 * x[11 * 70 + j];
+    compare(make_call(op, {rows}), 4e-6, 4e-6);
+  }
+}
+
 TEST_F(CudaLineTest, LongRowsOfEqualsGiveTheFirstOrLastPlace) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (const ElementType element :
