@@ -24,6 +24,7 @@ Result<std::unique_ptr<CudaDeviceMemory>> CudaDeviceMemory::create(CudaContext& 
                                 "cuMemPoolSetAttribute");
   Result<CuStream> stream = status.is_ok() ? context.make_stream() : Result<CuStream>(status);
   if (!stream.is_ok()) {
+    const CaptureTurns::Alone alone(context.capture_turns());
     api.pool_destroy(pool);
     return stream.take_status();
   }
@@ -34,6 +35,7 @@ CudaDeviceMemory::~CudaDeviceMemory() {
   const CudaContext::Use use(context_);
   (void)context_.check(context_.api().stream_synchronize(stream_), "cuStreamSynchronize");
   context_.api().stream_destroy(stream_);
+  const CaptureTurns::Alone alone(context_.capture_turns());
   context_.api().pool_destroy(pool_);
 }
 

@@ -130,6 +130,7 @@ Result<std::unique_ptr<CudaContext>> CudaContext::create(std::shared_ptr<const C
   EDDY_RETURN_IF_ERROR(first_failure(
       context->api(), context->api().primary_context_retain(&context->context_, device),
       "cuDevicePrimaryCtxRetain"));
+  context->capture_turns_ = CaptureTurns::of(context->context_);
   const Use use(*context);
   int least = 0;
   int greatest = 0;
@@ -141,6 +142,11 @@ Result<std::unique_ptr<CudaContext>> CudaContext::create(std::shared_ptr<const C
 
 CudaContext::~CudaContext() {
   if (context_ != nullptr) api_->primary_context_release(device_);
+}
+
+Status CudaContext::keep() {
+  CuContext kept = nullptr;
+  return check(api_->primary_context_retain(&kept, device_), "cuDevicePrimaryCtxRetain");
 }
 
 Result<CuStream> CudaContext::make_stream() {

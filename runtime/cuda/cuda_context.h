@@ -21,9 +21,10 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/capture_turns.h"
 #include "runtime/cuda/cuda_api.h"
 #include "runtime/cuda/launch_guards.h"
-#include "runtime/cuda/stream_ends.h"
+#include "runtime/cuda/stream_keepers.h"
 
 namespace eddy {
 
@@ -96,8 +97,14 @@ class CudaContext {
   // Ok, or why the device is lost.
   Status health() const;
 
-  // What ends one of the context's streams reports it here.
-  StreamEnds& stream_ends() { return stream_ends_; }
+  // Told of streams that end, and of those that are made for recordings.
+  StreamKeepers& stream_ends() { return stream_ends_; }
+  StreamKeepers& recording_streams() { return recording_streams_; }
+
+  // Shared with every session on this GPU: entered by captures and by what spoils them.
+  CaptureTurns& capture_turns() { return *capture_turns_; }
+  // The primary context stays to the end of the process.
+  Status keep();
 
   // What launches on streams that collect must look at.
   LaunchGuards& launch_guards() { return launch_guards_; }
@@ -134,7 +141,9 @@ class CudaContext {
   std::atomic<int64_t> asked_ns_{0};  // steady clock
   std::atomic<bool> is_programmatic_{false};
   std::atomic<bool> is_lost_{false};  // released by lose(), after loss_
-  StreamEnds stream_ends_;
+  StreamKeepers stream_ends_;
+  StreamKeepers recording_streams_;
+  std::shared_ptr<CaptureTurns> capture_turns_;
   LaunchGuards launch_guards_;
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex

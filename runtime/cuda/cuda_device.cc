@@ -41,6 +41,7 @@ CudaDevice::~CudaDevice() {
   // have ended, and the driver is not asked: a capture in progress elsewhere would be lost by it.
   bool is_idle = !context_->is_lost() && unheard_.empty();
   for (int attempt = 0; attempt < 2 && !is_idle; ++attempt) {
+    const CaptureTurns::Alone alone(context_->capture_turns());
     const CudaContext::Use use(*context_);
     is_idle = context_->api().context_synchronize() == CuResult::kSuccess;
   }

@@ -100,9 +100,16 @@ Result<CuStream> CudaGraphCapture::native_stream(uint32_t index) {
     EDDY_ASSIGN_OR_RETURN(const CuStream made, context_.make_stream());
     streams_.push_back(made);
     has_begun_.push_back(false);
+    if (!is_capturing_) context_.recording_streams().tell(made);
     if (is_watched()) watch(guard_flag() != 0 ? levels_.back().test.go_on : nullptr);
   }
   return streams_[index];
+}
+
+Status CudaGraphCapture::make_streams(uint32_t count) {
+  if (!levels_.empty()) return internal_error("streams are made inside a capture");
+  EDDY_RETURN_IF_ERROR(context_.health());
+  return count == 0 ? Status::ok() : native_stream(count - 1).status();
 }
 
 Status CudaGraphCapture::begin() {
@@ -125,11 +132,12 @@ Status CudaGraphCapture::open_capture() {
   EDDY_ASSIGN_OR_RETURN(const CuStream origin, native_stream(0));
   const CudaContext::Use use(context_);
   const Level& level = levels_.back();
-  EDDY_RETURN_IF_ERROR(context_.check(
-      context_.api().stream_begin_capture(origin, level.graph, level.last.data(), nullptr,
-                                          level.last.size(), CuCaptureMode::kRelaxed),
-      "cuStreamBeginCaptureToGraph"));
-  is_capturing_ = true;
+  context_.capture_turns().begin_capture();
+  const CuResult begun = context_.api().stream_begin_capture(
+      origin, level.graph, level.last.data(), nullptr, level.last.size(), CuCaptureMode::kRelaxed);
+  is_capturing_ = begun == CuResult::kSuccess;
+  if (!is_capturing_) context_.capture_turns().end_capture();
+  EDDY_RETURN_IF_ERROR(context_.check(begun, "cuStreamBeginCaptureToGraph"));
   has_begun_.assign(streams_.size(), false);
   has_begun_[0] = true;
   return Status::ok();
@@ -143,6 +151,7 @@ Status CudaGraphCapture::close_capture() {
   CuGraph graph = nullptr;
   is_capturing_ = false;
   const CuResult ended = context_.api().stream_end_capture(streams_[0], &graph);
+  context_.capture_turns().end_capture();
   is_graph_freed_ |= ended != CuResult::kSuccess;
   return context_.check(ended, "cuStreamEndCapture");
 }

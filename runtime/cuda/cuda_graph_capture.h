@@ -54,6 +54,7 @@ class CudaGraphCapture : public GraphCapture {
                                                           const CudaLoopKernels& kernels);
   ~CudaGraphCapture() override;
 
+  Status make_streams(uint32_t count) override;
   Status begin() override;
   Result<void*> stream(uint32_t stream) override;
   Result<uint32_t> record(uint32_t stream) override;

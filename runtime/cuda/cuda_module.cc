@@ -6,6 +6,7 @@
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/images/image.h"
 #include "runtime/cuda/cuda_launch.h"
+#include "runtime/device/no_waiting.h"
 
 namespace eddy {
 namespace {
@@ -40,6 +41,7 @@ Result<std::unique_ptr<CudaModule>> CudaModule::load(CudaContext& context,
 }
 
 CudaModule::~CudaModule() {
+  const CaptureTurns::Alone alone(context_.capture_turns());
   const CudaContext::Use use(context_);
   for (CuModule module : modules_) context_.api().module_unload(module);
 }
@@ -101,9 +103,27 @@ Status CudaModule::in_context(const std::function<Status()>& calls) {
   return calls();
 }
 
+Status CudaModule::alone_in_context(const std::function<Status()>& calls) {
+  EDDY_RETURN_IF_ERROR(context_.health());
+  if (NoWaiting::refuses()) return resource_exhausted("a thread may not wait for recordings");
+  const CaptureTurns::Alone alone(context_.capture_turns());
+  const CudaContext::Use use(context_);
+  return calls();
+}
+
 void CudaModule::on_stream_end(const void* key, std::function<void(NativeStream)> keeper) {
   context_.stream_ends().add(key,
                              [keeper = std::move(keeper)](CuStream stream) { keeper(stream); });
+}
+
+void CudaModule::on_recording_stream(const void* key, std::function<void(NativeStream)> keeper) {
+  context_.recording_streams().add(
+      key, [keeper = std::move(keeper)](CuStream stream) { keeper(stream); });
+}
+
+void CudaModule::forget_streams(const void* key) {
+  context_.stream_ends().remove(key);
+  context_.recording_streams().remove(key);
 }
 
 uint32_t CudaModule::num_resident_blocks() const {

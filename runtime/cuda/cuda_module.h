@@ -35,9 +35,13 @@ class CudaModule : public CudaLauncher {
   Status launch(CudaFunction function, uint32_t num_blocks, const void* params,
                 NativeStream stream) override;
   Status in_context(const std::function<Status()>& calls) override;
+  Status alone_in_context(const std::function<Status()>& calls) override;
+  const void* device() const override { return context_.handle(); }
+  Status keep_device() override { return context_.keep(); }
   uint32_t num_resident_blocks() const override;
   void on_stream_end(const void* key, std::function<void(NativeStream)> keeper) override;
-  void forget_stream_ends(const void* key) override { context_.stream_ends().remove(key); }
+  void on_recording_stream(const void* key, std::function<void(NativeStream)> keeper) override;
+  void forget_streams(const void* key) override;
 
  private:
   CudaModule(CudaContext& context, KernelCompiler* compiler_or_null)

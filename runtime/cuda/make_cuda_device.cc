@@ -133,7 +133,8 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
                     .long_lines = parts->long_lines.get()});
   load_loop_kernels(*parts, sources.loop_image_or_null);
   add_cuda_transfers(parts->kernels, *parts->device);
-  const Status early = allow_programmatic_launch(parts->device->context(), parts->own.loop);
+  const Status early = allow_programmatic_launch(parts->device->context(),
+                                                 parts->device->allocator(), parts->own.loop);
   EDDY_RETURN_IF_ERROR(parts->device->health());
   if (!early.is_ok() && early.code() != StatusCode::kUnsupported) {
     parts->own.notices.push_back("recorded kernels follow each other in plain order: " +

@@ -1,7 +1,6 @@
 #include "runtime/cuda/programmatic_launch.h"
 
 #include "ops/cuda/images/loop_control.h"
-#include "runtime/cuda/cuda_allocator.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
@@ -80,21 +79,21 @@ class Probe {
 
 }  // namespace
 
-Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels) {
+Status allow_programmatic_launch(CudaContext& context, Allocator& memory,
+                                 const CudaLoopKernels& kernels) {
   if (!context.facts().has_programmatic) return unsupported("the device or its driver has no such");
   const auto capture = CudaGraphCapture::create_or_null(context, kernels);
   if (capture == nullptr || !capture->can_decide()) {
     return unsupported("the device or its driver cannot decide loops by itself");
   }
-  EDDY_ASSIGN_OR_RETURN(const auto memory, CudaDeviceMemory::create(context));
-  EDDY_ASSIGN_OR_RETURN(void* const numbers, memory->allocate(2 * sizeof(uint32_t)));
+  EDDY_ASSIGN_OR_RETURN(const BufferRef numbers, memory.allocate(2 * sizeof(uint32_t)));
   context.set_programmatic(true);
-  Status status = Probe(context, kernels, *capture, static_cast<uint32_t*>(numbers)).record();
+  Status status =
+      Probe(context, kernels, *capture, static_cast<uint32_t*>(numbers.data())).record();
   if (!status.is_ok()) {
     context.set_programmatic(false);
     capture->abandon();
   }
-  memory->free(numbers);
   return status;
 }
 

@@ -6,14 +6,16 @@
 // The graph is made and dropped, not launched; its copies are within device memory. Where it fails,
 // all stays as it was, and the status says why: kUnsupported where the device or its driver lacks
 // what it needs.
-// Threads: that which makes the device. Cost: an instantiation, a memory pool.
+// Threads: that which makes the device. Cost: an instantiation, a block of `memory`, the device's.
 #pragma once
 
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/cuda/cuda_graph_capture.h"
+#include "runtime/device/device.h"
 
 namespace eddy {
 
-Status allow_programmatic_launch(CudaContext& context, const CudaLoopKernels& kernels);
+Status allow_programmatic_launch(CudaContext& context, Allocator& memory,
+                                 const CudaLoopKernels& kernels);
 
 }  // namespace eddy

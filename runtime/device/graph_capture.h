@@ -1,6 +1,6 @@
 // GraphCapture: work of one device, captured once as a graph and launched as one, again and again.
 //
-//   begin()
+//   make_streams(count), begin()
 //     work that enqueues on stream(0), stream(1) … is captured instead of run
 //     record(stream) → event, wait(stream, event): order between streams
 //     begin_while(test), <body>, end_while()     decided by the device itself
@@ -79,6 +79,9 @@ class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
 
+  // Outside of a capture: the first `count` streams, so that none is made inside one, where
+  // libraries can't make what they keep for it.
+  virtual Status make_streams([[maybe_unused]] uint32_t count) { return Status::ok(); }
   virtual Status begin() = 0;
   // The native one of a capture stream.
   virtual Result<void*> stream(uint32_t stream) = 0;

@@ -42,7 +42,8 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
   }
   std::unique_ptr<ControlRecording> made(new ControlRecording(state, loop, capture, unrolls));
   made->words_ = std::move(words);
-  Status status = capture.begin();
+  Status status = capture.make_streams(made->num_streams());
+  if (status.is_ok()) status = capture.begin();
   if (status.is_ok()) status = made->record();
   made->put_back();
   if (status.is_ok() && unrolls && made->most_iterations_ == 1) {
@@ -58,6 +59,18 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
   }
   capture.abandon();
   return status;
+}
+
+// As many as the widest of its blocks has.
+uint32_t ControlRecording::num_streams() const {
+  const std::vector<Program::Block>& blocks = state_.executable().plan().program.blocks;
+  const RegionTree regions(graph());
+  size_t most = 1;
+  for (uint32_t block = 0; block < blocks.size(); ++block) {
+    if (!regions.is_inside(RegionId(block), top_)) continue;
+    most = std::max(most, blocks[block].streams.size());
+  }
+  return static_cast<uint32_t>(most);
 }
 
 // ---------------------------------------------------------------- memory

@@ -89,6 +89,7 @@ class ControlRecording : public ControlLaunch {
   // The value's slot is that memory, which it does not own.
   void point(ValueId value, void* data);
   void put_back();
+  uint32_t num_streams() const;
   const Graph& graph() const { return state_.graph(); }
 
   RunState& state_;

@@ -37,10 +37,18 @@ class CountedLaunches : public CudaLauncher {
     return to_.launch(function, num_blocks, params, stream);
   }
   Status in_context(const std::function<Status()>& calls) override { return to_.in_context(calls); }
+  Status alone_in_context(const std::function<Status()>& calls) override {
+    return to_.alone_in_context(calls);
+  }
+  const void* device() const override { return to_.device(); }
+  Status keep_device() override { return to_.keep_device(); }
   void on_stream_end(const void* key, std::function<void(NativeStream)> keeper) override {
     to_.on_stream_end(key, std::move(keeper));
   }
-  void forget_stream_ends(const void* key) override { to_.forget_stream_ends(key); }
+  void on_recording_stream(const void* key, std::function<void(NativeStream)> keeper) override {
+    to_.on_recording_stream(key, std::move(keeper));
+  }
+  void forget_streams(const void* key) override { to_.forget_streams(key); }
   uint32_t num_resident_blocks() const override { return to_.num_resident_blocks(); }
 
  private:

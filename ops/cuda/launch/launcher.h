@@ -34,12 +34,25 @@ class CudaLauncher {
   // Makes calls of a library that uses the current device: the device's context is current
   // meanwhile. Refused with the device's own status once it is lost.
   virtual Status in_context(const std::function<Status()>& calls) = 0;
-  // Calls `keeper` with each native stream that ends, until forget_stream_ends(key): what a library
+  // The same for calls that may synchronize the device, which spoils recordings of other sessions:
+  // none is open meanwhile. It waits, and fails where the calling thread may not.
+  virtual Status alone_in_context(const std::function<Status()>& calls) {
+    return in_context(calls);
+  }
+  // The same for all launchers of a device, and what that is; to be compared only.
+  virtual const void* device() const { return nullptr; }
+  // From now on to the end of the process the device is kept as it is, whoever goes, with all that
+  // libraries have there.
+  virtual Status keep_device() { return Status::ok(); }
+  // Calls `keeper` with each native stream that ends, until forget_streams(key): what a library
   // keeps by stream goes then. The stream is idle (or its device lost) and still there, the
-  // device's context current; the keeper neither ends streams nor calls these two.
+  // device's context current; the keeper neither ends streams nor calls these three.
   virtual void on_stream_end([[maybe_unused]] const void* key,
                              [[maybe_unused]] std::function<void(NativeStream)> keeper) {}
-  virtual void forget_stream_ends([[maybe_unused]] const void* key) {}
+  // Likewise with each native stream that is made for recordings, while none records on it.
+  virtual void on_recording_stream([[maybe_unused]] const void* key,
+                                   [[maybe_unused]] std::function<void(NativeStream)> keeper) {}
+  virtual void forget_streams([[maybe_unused]] const void* key) {}
   // How many blocks fill the device once.
   virtual uint32_t num_resident_blocks() const = 0;
 };

@@ -22,7 +22,7 @@ Result<std::shared_ptr<const CublasLtApi>> load(std::span<const char* const> nam
 
 Result<std::shared_ptr<const CublasLtApi>> load_cublas_lt() {
   constexpr std::array kNames = {"libcublasLt.so.13", "libcublasLt.so.12"};
-  return load(kNames);
+  return load_once<CublasLtApi>([&] { return load(kNames); });
 }
 
 Result<std::shared_ptr<const CublasLtApi>> load_cublas_lt_from(const char* library) {

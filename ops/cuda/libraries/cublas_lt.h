@@ -18,6 +18,7 @@
 #include <string>
 
 #include "graph/base/status.h"
+#include "ops/cuda/libraries/handle_pool.h"
 
 namespace eddy {
 
@@ -98,10 +99,11 @@ struct CublasLtApi {
 #define EDDY_CUBLAS_LT_ENTRY(entry, symbol, ...) std::function<__VA_ARGS__> entry;
   EDDY_CUBLAS_LT_CALLS(EDDY_CUBLAS_LT_ENTRY)
 #undef EDDY_CUBLAS_LT_ENTRY
+  std::shared_ptr<HandlePool<LtHandle>> handles = std::make_shared<HandlePool<LtHandle>>();
 };
 
-// Errors: kNotFound, saying what was looked for, and kUnsupported for a library that lacks a call;
-// products then run on our own kernels.
+// The process's table. Errors: kNotFound, saying what was looked for, and kUnsupported for a
+// library that lacks a call; products then run on our own kernels.
 Result<std::shared_ptr<const CublasLtApi>> load_cublas_lt();
 // The same from another file; for tests.
 Result<std::shared_ptr<const CublasLtApi>> load_cublas_lt_from(const char* library);

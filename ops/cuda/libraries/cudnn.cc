@@ -20,7 +20,7 @@ Result<std::shared_ptr<const CudnnApi>> load(std::span<const char* const> names)
 
 Result<std::shared_ptr<const CudnnApi>> load_cudnn() {
   constexpr std::array kNames = {"libcudnn.so.9"};
-  return load(kNames);
+  return load_once<CudnnApi>([&] { return load(kNames); });
 }
 
 Result<std::shared_ptr<const CudnnApi>> load_cudnn_from(const char* library) {

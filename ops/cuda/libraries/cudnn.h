@@ -16,6 +16,7 @@
 #include <string>
 
 #include "graph/base/status.h"
+#include "ops/cuda/libraries/handle_pool.h"
 
 namespace eddy {
 
@@ -110,10 +111,11 @@ struct CudnnApi {
 #define EDDY_CUDNN_ENTRY(entry, symbol, ...) std::function<__VA_ARGS__> entry;
   EDDY_CUDNN_CALLS(EDDY_CUDNN_ENTRY)
 #undef EDDY_CUDNN_ENTRY
+  std::shared_ptr<HandlePool<DnnHandle>> handles = std::make_shared<HandlePool<DnnHandle>>();
 };
 
-// Errors: kNotFound, saying what was looked for, and kUnsupported for a library that lacks a call;
-// our own kernels then do its work.
+// The process's table. Errors: kNotFound, saying what was looked for, and kUnsupported for a
+// library that lacks a call; our own kernels then do its work.
 Result<std::shared_ptr<const CudnnApi>> load_cudnn();
 // The same from another file; for tests.
 Result<std::shared_ptr<const CudnnApi>> load_cudnn_from(const char* library);

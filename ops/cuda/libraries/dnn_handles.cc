@@ -1,5 +1,7 @@
 #include "ops/cuda/libraries/dnn_handles.h"
 
+#include <utility>
+
 namespace eddy {
 
 Result<std::unique_ptr<DnnHandles>> DnnHandles::create(std::shared_ptr<const CudnnApi> api,
@@ -16,13 +18,21 @@ Result<std::unique_ptr<DnnHandles>> DnnHandles::create(std::shared_ptr<const Cud
 }
 
 DnnHandles::~DnnHandles() {
-  launcher_.forget_stream_ends(this);
+  launcher_.forget_streams(this);
   const Status status = launcher_.in_context([&] {
-    for (const auto& [stream, handle] : handles_) api_->destroy(handle);
-    for (DnnHandle handle : free_handles_) api_->destroy(handle);
+    for (const auto& [stream, handle] : handles_) give_back(handle);
     return Status::ok();
   });
-  static_cast<void>(status);  // of a lost device nothing is left to give back
+  static_cast<void>(status);  // those of a lost device are of no use to anyone
+}
+
+void DnnHandles::prepare_recordings() {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(prepares_recordings_, true)) return;
+  }
+  // Whatever fails here is told by the run that needs it.
+  launcher_.on_recording_stream(this, [this](NativeStream stream) { (void)of(stream); });
 }
 
 Status DnnHandles::check(int status, const char* call) const {
@@ -34,53 +44,45 @@ Status DnnHandles::check(int status, const char* call) const {
 }
 
 Result<DnnHandle> DnnHandles::of(NativeStream stream) {
-  std::lock_guard lock(mutex_);
-  const auto known = handles_.find(stream);
-  if (known != handles_.end()) return known->second;
-  EDDY_ASSIGN_OR_RETURN(const DnnHandle handle, take_handle());
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = handles_.find(stream);
+    if (known != handles_.end()) return known->second;
+  }
+  // Not under the mutex: to make one may wait for a recording, which may ask for its own.
+  EDDY_ASSIGN_OR_RETURN(const DnnHandle handle,
+                        api_->handles->take(launcher_, [&](DnnHandle& made) {
+                          return check(api_->create(&made), "cudnnCreate");
+                        }));
   // Kept only with its stream: the next run would enqueue on another one.
   Status status = check(api_->set_stream(handle, stream), "cudnnSetStream");
   if (!status.is_ok()) {
-    api_->destroy(handle);
+    api_->handles->give_back(launcher_, handle);
     return status;
   }
+  std::lock_guard lock(mutex_);
   handles_.emplace(stream, handle);
   return handle;
 }
 
-// Under the mutex.
-Result<DnnHandle> DnnHandles::take_handle() {
-  if (!free_handles_.empty()) {
-    const DnnHandle handle = free_handles_.back();
-    free_handles_.pop_back();
-    return handle;
-  }
-  DnnHandle handle = nullptr;
-  EDDY_RETURN_IF_ERROR(check(api_->create(&handle), "cudnnCreate"));
-  return handle;
-}
-
-// Under the mutex. The library may look at a handle's stream when it gets another one, so none of
-// these has one that is gone.
-void DnnHandles::free_handle(DnnHandle handle) {
-  if (api_->set_stream(handle, nullptr) == kDnnSuccess) {
-    free_handles_.push_back(handle);
-  } else {
-    api_->destroy(handle);
-  }
+// The library may look at a handle's stream when it gets another one, so one that keeps a stream
+// that is gone is left alone.
+void DnnHandles::give_back(DnnHandle handle) const {
+  if (api_->set_stream(handle, nullptr) != kDnnSuccess) return;
+  api_->handles->give_back(launcher_, handle);
 }
 
 void DnnHandles::end_stream(NativeStream stream) {
   std::lock_guard lock(mutex_);
   const auto known = handles_.find(stream);
   if (known == handles_.end()) return;
-  free_handle(known->second);
+  give_back(known->second);
   handles_.erase(known);
 }
 
 size_t DnnHandles::num_handles() const {
   std::lock_guard lock(mutex_);
-  return handles_.size() + free_handles_.size();
+  return handles_.size() + api_->handles->num_free(launcher_);
 }
 
 }  // namespace eddy

@@ -1,5 +1,8 @@
-// DnnHandles: cuDNN on one GPU: a handle for each stream, whichever operators run there, given to
-// another stream when its own ends (making and destroying them stops the device).
+// DnnHandles: cuDNN on one GPU: a handle for each stream, whichever operators run there, from the
+// process's (handle_pool.h) and back to them when its stream ends.
+//
+// A stream of recordings gets its handle when it is made, where a program has the library's
+// operators (prepare_recordings): made inside a capture, it would spoil that.
 //
 // Ownership: outlives whatever uses it; the launcher outlives it. Threads: any, one at a time a
 // stream. Cost: a lookup; a new handle, some ms.
@@ -9,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "ops/cuda/launch/launcher.h"
 #include "ops/cuda/libraries/cudnn.h"
@@ -29,17 +31,18 @@ class DnnHandles {
   CudaLauncher& launcher() const { return launcher_; }
   // The device's context is current.
   Result<DnnHandle> of(NativeStream stream);
+  // From now on streams of recordings have handles from the beginning.
+  void prepare_recordings();
   // kUnsupported: the call was refused for its parameters (is_dnn_refusal); kRunFailed: any other
   // error.
   Status check(int status, const char* call) const;
-  // Made so far and not destroyed: as many as streams have needed one at once.
+  // Of streams, and left for the next: as many as have been needed at once.
   size_t num_handles() const;
 
  private:
   DnnHandles(std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher)
       : api_(std::move(api)), launcher_(launcher) {}
-  Result<DnnHandle> take_handle();
-  void free_handle(DnnHandle handle);
+  void give_back(DnnHandle handle) const;
   void end_stream(NativeStream stream);
 
   const std::shared_ptr<const CudnnApi> api_;
@@ -47,7 +50,7 @@ class DnnHandles {
   mutable std::mutex mutex_;
   // Under the mutex.
   std::map<NativeStream, DnnHandle> handles_;
-  std::vector<DnnHandle> free_handles_;  // of no stream
+  bool prepares_recordings_ = false;
 };
 
 }  // namespace eddy

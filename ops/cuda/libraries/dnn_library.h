@@ -27,7 +27,9 @@ class DnnLibrary {
   DnnConvolutions& convolutions() { return convolutions_; }
   DnnPools& pools() { return pools_; }
   DnnNorms& norms() { return norms_; }
-  // Made so far and not destroyed: as many as streams have needed one at once.
+  // A program has an operator that runs here.
+  void expect_use() { handles_->prepare_recordings(); }
+  // Of streams, and left for the next: as many as have been needed at once.
   size_t num_handles() const { return handles_->num_handles(); }
 
  private:

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "ops/cuda/libraries/library.h"
@@ -41,6 +42,18 @@ Result<std::shared_ptr<const Api>> load_table(std::span<const char* const> names
   }
   const Api* const api = &loaded->api;
   return std::shared_ptr<const Api>(std::move(loaded), api);
+}
+
+// The process's table: loaded by the first call that can, and never destroyed.
+template <typename Api, typename Load>
+Result<std::shared_ptr<const Api>> load_once(const Load& load) {
+  static std::mutex mutex;
+  static auto& kept = *new std::shared_ptr<const Api>();
+  std::lock_guard lock(mutex);
+  if (kept == nullptr) {
+    EDDY_ASSIGN_OR_RETURN(kept, load());
+  }
+  return kept;
 }
 
 }  // namespace eddy

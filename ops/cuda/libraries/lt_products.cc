@@ -178,19 +178,14 @@ Result<std::unique_ptr<LtProducts>> LtProducts::create(std::shared_ptr<const Cub
                                                        CudaLauncher& launcher,
                                                        const LtOptions& options) {
   std::unique_ptr<LtProducts> made(new LtProducts(std::move(api), launcher, options));
-  EDDY_RETURN_IF_ERROR(launcher.in_context(
-      [&] { return made->check(made->api_->create(&made->handle_), "cublasLtCreate"); }));
+  EDDY_ASSIGN_OR_RETURN(made->handle_, made->api_->handles->take(launcher, [&](LtHandle& handle) {
+    return made->check(made->api_->create(&handle), "cublasLtCreate");
+  }));
   return made;
 }
 
 LtProducts::~LtProducts() {
-  plans_.clear();
-  if (handle_ == nullptr) return;
-  const Status status = launcher_.in_context([&] {
-    api_->destroy(handle_);
-    return Status::ok();
-  });
-  static_cast<void>(status);  // of a lost device nothing is left to give back
+  if (handle_ != nullptr) api_->handles->give_back(launcher_, handle_);
 }
 
 Status LtProducts::check(int status, const char* call) const {

@@ -1,5 +1,5 @@
-// LtProducts: matrix products by cuBLASLt on one GPU: its handle, and for every shape met the
-// descriptors and the algorithm that the library's heuristic names first.
+// LtProducts: matrix products by cuBLASLt on one GPU: a handle of the process's, and for every
+// shape met the descriptors and the algorithm that the library's heuristic names first.
 //
 // A product has ProductParams, as our own kernels have; for what the library does not do (several
 // batch axes, a broadcast column added, transposed results, whatever it refuses at the call) run()

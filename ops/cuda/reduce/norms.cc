@@ -123,6 +123,7 @@ Result<BoundKernel> bind_norm(const KernelInit& init, CudaLauncher& launcher,
   state->axis = init.attributes.get_int("axis", -1);
   state->element = element;
   if (DnnNorms::has_type(element)) state->dnn_or_null = dnn_or_null;
+  if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
   return cuda::bound(run, std::move(state));
 }
 

@@ -172,6 +172,7 @@ Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher,
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, init.op.name));
   state->is_max = init.op.name == "MaxPool";
   if (DnnPools::has_type(state->element)) state->dnn_or_null = dnn_or_null;
+  if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
   return cuda::bound(run_pool, std::move(state));
 }
 Result<BoundKernel> bind_global_average_pool(const KernelInit& init, CudaLauncher& launcher) {
@@ -186,6 +187,7 @@ Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
                               DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
+  if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
   EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
   return cuda::bound(run_conv, std::move(state));
 }

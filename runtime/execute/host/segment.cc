@@ -11,6 +11,7 @@ Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentSha
     : steps_(std::move(steps)), next_(next), shared_(shared) {
   std::map<uint32_t, RecordableWork*> last_works;  // by stream
   for (const SegmentStep& step : steps_) {
+    num_streams_ = std::max(num_streams_, step.stream + 1);
     if (step.kind == SegmentStep::Kind::kBooks) moving_.push_back(step);
     if (step.kind != SegmentStep::Kind::kWork) continue;
     ++num_works_;
@@ -118,7 +119,8 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
 }
 
 Status Segment::record(std::unique_ptr<CapturedGraph>& made) {
-  Status status = shared_.capture->begin();
+  Status status = shared_.capture->make_streams(num_streams_);
+  if (status.is_ok()) status = shared_.capture->begin();
   if (status.is_ok()) status = record_steps();
   if (status.is_ok()) {
     Result<std::unique_ptr<CapturedGraph>> finished = shared_.capture->finish();

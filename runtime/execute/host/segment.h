@@ -113,6 +113,7 @@ class Segment {
   const uint32_t next_;
   const SegmentShared shared_;
   size_t num_works_ = 0;
+  uint32_t num_streams_ = 1;  // of the capture
   size_t num_issued_ = 0;
   // Of the steps: what each run does, books and works that may move; and with which of the others
   // a stream ends, so that its strand is there.

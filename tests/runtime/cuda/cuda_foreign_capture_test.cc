@@ -1,5 +1,5 @@
-// Claim: an application may capture a stream of its own, in any mode, while Eddy makes sessions,
-// runs them and lets them go on the same GPU: neither side fails the other.
+// Claim: an application may capture a stream of its own, in any mode, while Eddy makes sessions and
+// runs them on the same GPU: neither side fails the other. Sessions go when it has ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ Result<Graph> sums(const Library& library) {
 
 class CudaForeignCaptureTest : public CudaSessionFixture {};
 
-TEST_P(CudaForeignCaptureTest, ASessionsWholeLifeFitsIntoIt) {
+TEST_P(CudaForeignCaptureTest, SessionsAreMadeAndRunInIt) {
   for (const CuCaptureMode mode : {CuCaptureMode::kGlobal, CuCaptureMode::kRelaxed}) {
     for (const Loops loops : {Loops::kHost, Loops::kAuto}) {
       for (const bool has_words : {true, false}) {
@@ -73,7 +73,6 @@ TEST_P(CudaForeignCaptureTest, ASessionsWholeLifeFitsIntoIt) {
             ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
             EXPECT_EQ((*outputs)[0].second.values<float>()[7], 7.0f);
           }
-          session.reset();
           EXPECT_EQ(theirs.end(), CuResult::kSuccess) << "Eddy has spoilt it";
         }
         EXPECT_EQ(fake_->cuda().leaks(), "");
@@ -85,8 +84,7 @@ TEST_P(CudaForeignCaptureTest, ASessionsWholeLifeFitsIntoIt) {
 TEST_P(CudaForeignCaptureTest, TheThreadsOwnModeIsPutBack) {
   use_fake({});
   OpenCapture theirs(fake_->cuda().api(), CuCaptureMode::kGlobal);
-  auto session = make_or_null(std::move(*sums(library_)), {});
-  session.reset();
+  const auto session = make_or_null(std::move(*sums(library_)), {});
   EXPECT_EQ(theirs.synchronize(), CuResult::kCaptureUnsupported);
   EXPECT_EQ(theirs.end(), CuResult::kCaptureInvalidated);
 }

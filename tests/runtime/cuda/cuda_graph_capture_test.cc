@@ -291,6 +291,36 @@ TEST_P(CudaGraphCaptureTest, WhatCapturesCannotHoldEndsThem) {
   EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
+// So that a library has what it keeps for a stream before there is a capture, which that would
+// spoil.
+TEST_P(CudaGraphCaptureTest, StreamsOfRecordingsAreToldOfOutsideOfCaptures) {
+  std::vector<CuStream> told;
+  bool is_capturing = false;
+  const Status status = run([&]() -> Status {
+    StreamKeepers& keepers = device_->context().recording_streams();
+    keepers.add(&told, [&](CuStream stream) {
+      told.push_back(stream);
+      is_capturing |= !told.empty() && fake_.is_capturing(told.front());
+    });
+    EDDY_RETURN_IF_ERROR(capture_->make_streams(2));
+    EXPECT_EQ(told.size(), 2u);
+    EDDY_RETURN_IF_ERROR(record_diamond(*this));
+    EXPECT_FALSE(capture_->make_streams(3).is_ok());
+    EDDY_ASSIGN_OR_RETURN(void* const first, capture_->stream(0));
+    EXPECT_EQ(first, told[0]);
+    EDDY_ASSIGN_OR_RETURN(const uint32_t event, capture_->record(0));
+    EDDY_RETURN_IF_ERROR(capture_->wait(2, event));  // one more, inside
+    capture_->abandon();
+    EXPECT_EQ(told.size(), 2u);
+    EDDY_RETURN_IF_ERROR(capture_->make_streams(4));
+    EXPECT_EQ(told.size(), 3u) << "the third was made inside";
+    keepers.remove(&told);
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
+  EXPECT_FALSE(is_capturing);
+}
+
 // The driver frees a body whose capture fails, and its root with it: both are left alone then.
 TEST_P(CudaGraphCaptureTest, ACaptureThatIsSpoiltInABodyIsGivenUp) {
   const auto spoil = [&]() -> Status {

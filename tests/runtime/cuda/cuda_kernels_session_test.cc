@@ -123,7 +123,7 @@ void compare(const fs::path& folder, uint64_t seed, bool has_libraries, Counts& 
   EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
   EXPECT_THAT(gpu.cub().violations(), IsEmpty());
   EXPECT_EQ(gpu.cublas_lt().num_alive() + gpu.cudnn().num_alive(), 0);
-  EXPECT_EQ(gpu.cuda().leaks(), "");
+  EXPECT_EQ(gpu.leaks(), "");
 }
 
 TEST(CudaKernelsSession, OnnxsOwnTestsGiveTheCpusValues) {
@@ -180,8 +180,9 @@ TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
     }
   }
   EXPECT_EQ(gpu.cudnn().num_alive(), 0);
+  EXPECT_EQ(gpu.cudnn().num_destroyed(), 0) << "their sessions would disturb others by it";
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
-  EXPECT_EQ(gpu.cuda().leaks(), "");
+  EXPECT_EQ(gpu.leaks(), "");
 }
 
 // The greatest of neighbours in a row of pixels, three times.
@@ -231,7 +232,7 @@ TEST(CudaKernelsSession, ALoopWithASmallPoolIsUnrolledAndALargePoolIsTheLibrarys
     EXPECT_EQ(gpu.cudnn().num_pools() > 0, is_large);
     EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
     EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
-    EXPECT_EQ(gpu.cuda().leaks(), "");
+    EXPECT_EQ(gpu.leaks(), "");
   }
 }
 
@@ -347,7 +348,7 @@ void expect_index_told(const std::function<Result<Graph>()>& build, Loops loops,
     }
     session->reset();
     EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
-    EXPECT_EQ(gpu.cuda().leaks(), "");
+    EXPECT_EQ(gpu.leaks(), "");
   }
 }
 

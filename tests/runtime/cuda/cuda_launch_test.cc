@@ -154,7 +154,9 @@ int64_t play_chain(Gpu& gpu) {
 TEST(CudaLaunch, CapturedBehindKernelsAKernelSeesAllThatTheyHaveWritten) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Gpu gpu(seed);
-    ASSERT_TRUE(allow_programmatic_launch(gpu.context(), gpu.loop_kernels()).is_ok());
+    ASSERT_TRUE(
+        allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels())
+            .is_ok());
     ASSERT_TRUE(gpu.context().is_programmatic());
     const uint64_t before = gpu.fake().num_programmatic();
     EXPECT_EQ(play_chain(gpu), expected()) << "seed " << seed;
@@ -190,7 +192,8 @@ TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
   for (const char* call : {"launch_kernel_ex", "graph_instantiate", "stream_begin_capture"}) {
     Gpu gpu(4);
     gpu.fake().fail_next(call, CuResult::kNotSupported);
-    const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    const Status status =
+        allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels());
     EXPECT_THAT(status.message(), HasSubstr("answered CUDA_ERROR")) << call;
     EXPECT_EQ(gpu.fake().failed_call(), call);
     EXPECT_FALSE(gpu.context().is_programmatic());
@@ -203,26 +206,28 @@ TEST(CudaLaunch, WhatTheDriverRefusesIsNotAskedForAgain) {
 // No program's graph has such a copy, so neither has the one that asks the driver.
 TEST(CudaLaunch, ADriverWithoutCopiesWithinHostMemoryIsAskedForNone) {
   Gpu gpu(7);
-  const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  const Status status =
+      allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels());
   EXPECT_TRUE(status.is_ok()) << status.to_string();
   EXPECT_TRUE(gpu.context().is_programmatic());
   EXPECT_GE(gpu.num_copies(), 3) << "before a loop, in its body and behind a case";
 }
 
 TEST(CudaLaunch, WithoutMemoryItIsNotTried) {
-  for (const char* call : {"pool_create", "memory_allocate"}) {
-    Gpu gpu(8);
-    gpu.fake().fail_next(call, CuResult::kNotSupported);
-    EXPECT_FALSE(allow_programmatic_launch(gpu.context(), gpu.loop_kernels()).is_ok()) << call;
-    EXPECT_FALSE(gpu.context().is_programmatic());
-    EXPECT_EQ(play_chain(gpu), expected());
-  }
+  Gpu gpu(8);
+  gpu.fake().fail_next("memory_allocate", CuResult::kNotSupported);
+  EXPECT_FALSE(
+      allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels())
+          .is_ok());
+  EXPECT_FALSE(gpu.context().is_programmatic());
+  EXPECT_EQ(play_chain(gpu), expected());
 }
 
 TEST(CudaLaunch, WithoutTheDriversCallItIsNotTried) {
   Gpu gpu(5, false);
   EXPECT_FALSE(gpu.context().facts().has_programmatic);
-  const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+  const Status status =
+      allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels());
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_FALSE(gpu.context().is_programmatic());
   EXPECT_EQ(play_chain(gpu), expected());
@@ -242,7 +247,8 @@ TEST(CudaLaunch, WhatOnlySomePlacesOfAProgramAreRefusedIsNotAskedForAgain) {
       is_refused |= num_last == refused;
       return num_last == refused ? CuResult::kNotSupported : CuResult::kSuccess;
     });
-    const Status status = allow_programmatic_launch(gpu.context(), gpu.loop_kernels());
+    const Status status =
+        allow_programmatic_launch(gpu.context(), gpu.device().allocator(), gpu.loop_kernels());
     EXPECT_TRUE(is_refused) << "there is no such place";
     EXPECT_THAT(status.message(), HasSubstr("cuLaunchKernelEx answered")) << refused;
     EXPECT_FALSE(gpu.context().is_programmatic());

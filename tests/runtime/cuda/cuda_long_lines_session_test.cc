@@ -71,7 +71,7 @@ NamedTensors on_cpu(Graph graph, const NamedTensors& inputs) {
 void expect_clean(FakeLibraryGpu& gpu) {
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
   EXPECT_THAT(gpu.cub().violations(), IsEmpty());
-  EXPECT_EQ(gpu.cuda().leaks(), "");
+  EXPECT_EQ(gpu.leaks(), "");
 }
 
 TEST(CudaLongLinesSession, LongLinesHaveTheCpusValuesWithCubAndWithoutInEveryRun) {

@@ -170,6 +170,7 @@ Result<ExecutionDevice> FakeAccelerator::make(int ordinal) {
   struct Parts {
     ~Parts() {
       if (module == nullptr) return;
+      const CaptureTurns::Alone alone(device->context().capture_turns());
       const CudaContext::Use use(device->context());
       device->context().api().module_unload(module);
     }

@@ -4,10 +4,13 @@
 // outside, and ending it on another stream than it began on or before all streams have been joined.
 // The end of a spoilt capture frees the graph that was captured into, also where that is the
 // caller's, or a body that its conditional node goes on to own; the driver does so.
-// While a capture in global mode is open, every call that is not issued to a stream and comes from
-// a thread without relaxed mode of its own is refused and spoils it.
+// What synchronizes the whole context spoils every capture in it, in any mode: that call itself,
+// the unloading of a module, the end of a memory pool, a library's handles (spoil_captures). While
+// a capture in global mode is open, every call that is not issued to a stream and comes from a
+// thread without relaxed mode of its own is refused and spoils it.
 #include <algorithm>
 
+#include "runtime/coroutine/scheduler.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {
@@ -22,11 +25,21 @@ CuResult FakeCuda::spoil(Capture& capture, CuResult result) {
   return result;
 }
 
-FakeCuda::Capture* FakeCuda::capture_of_device(int device) {
+bool FakeCuda::spoil_captures_of(int device) {
+  bool has_spoilt = false;
   for (auto& [handle, stream] : streams_) {
-    if (stream->device == device && stream->capture != nullptr) return stream->capture.get();
+    if (stream->device != device || stream->capture == nullptr) continue;
+    stream->capture->is_spoilt = true;
+    has_spoilt = true;
   }
-  return nullptr;
+  return has_spoilt;
+}
+
+void FakeCuda::spoil_captures() {
+  std::lock_guard lock(mutex_);
+  if (Scheduler::current_or_null() != nullptr) violation("a library on a scheduler's thread waits");
+  if (current_device() < 0) violation("a library without a current context");
+  spoil_captures_of(current_device());
 }
 
 bool FakeCuda::is_capturing(CuStream stream) const {
@@ -134,6 +147,7 @@ CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
                                              : kOk;
   *graph = result == kOk ? capture->graph : nullptr;
   if (result != kOk) graphs_.free_spoilt(capture->graph);
+  num_spoilt_ += result != kOk ? 1 : 0;
   return result;
 }
 

@@ -35,6 +35,13 @@ void FakeCuda::begin_early(const std::string& name) {
   early_kernels_.insert(name);
 }
 
+CuFunction FakeCuda::library_function(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  const auto function = reinterpret_cast<CuFunction>(next_handle_++);
+  functions_[function] = std::make_unique<Function>(Function{name});
+  return function;
+}
+
 void FakeCuda::trigger_early(const std::string& name) {
   std::lock_guard lock(mutex_);
   triggering_kernels_.insert(name);

@@ -75,6 +75,12 @@ class FakeCuda {
   static constexpr const char* kImage = "fake image";
   static constexpr const void* kImages[] = {kImage};
 
+  // A kernel that a library has loaded by itself, and keeps.
+  CuFunction library_function(const std::string& name);
+  // For a library's stand-in, where that may synchronize the device: captures on the current device
+  // are spoilt, and a thread that may not wait must not come here.
+  void spoil_captures();
+
   // For a kernel's stand-in, while it runs: memory that is neither a device's nor page-locked is a
   // violation.
   void check_visible(const void* memory, size_t size_bytes);
@@ -110,6 +116,8 @@ class FakeCuda {
   // Kernels that have done nothing, because their guard cancelled them.
   uint64_t num_called_off() const { return num_called_off_; }
   bool is_capturing(CuStream stream) const;
+  // Captures whose end has failed.
+  uint64_t num_spoilt() const { return num_spoilt_; }
   std::string failed_call() const;  // the entry that failed last
   // The k-th kernel that runs from now faults: its device is lost.
   void fault_kernel(uint64_t k, CuResult result = CuResult::kIllegalAddress);
@@ -205,8 +213,8 @@ class FakeCuda {
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
   CuResult spoil(Capture& capture, CuResult result);
-  // The capture on the streams of a device; null: none captures.
-  Capture* capture_of_device(int device);
+  // Spoils all captures on a device's streams. False: none was open.
+  bool spoil_captures_of(int device);
   // Whether an open capture forbids the calling thread the call; then it is spoilt.
   bool spoils_global_capture(const std::string& call);
   // Whether a call needs a current context, and whether it gives something back or waits, which
@@ -281,6 +289,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};
+  std::atomic<uint64_t> num_spoilt_{0};
   std::atomic<bool> is_held_{false};
   std::atomic<uint64_t> num_copies_{0};
   std::atomic<size_t> largest_copy_of_schedulers_{0};

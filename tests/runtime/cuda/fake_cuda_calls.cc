@@ -210,9 +210,7 @@ void FakeCuda::fill_streams(CudaApi& api) {
   };
   define(api.context_synchronize, "context_synchronize", CallKind::kContextRelease, [this] {
     const int device = current_device();
-    if (Capture* open = capture_of_device(device)) {
-      return spoil(*open, CuResult::kCaptureUnsupported);
-    }
+    if (spoil_captures_of(device)) return CuResult::kCaptureUnsupported;
     const auto is_busy = [&](const auto& entry) {
       return entry.second->device == device && !entry.second->is_empty();
     };
@@ -372,7 +370,11 @@ void FakeCuda::fill_memory(CudaApi& api) {
            return kOk;
          });
   define(api.pool_destroy, "pool_destroy", CallKind::kRelease, [this](CuMemoryPool pool) {
-    return pools_.erase(pool) == 1 ? kOk : CuResult::kInvalidValue;
+    const auto found = pools_.find(pool);
+    if (found == pools_.end()) return CuResult::kInvalidValue;
+    spoil_captures_of(found->second);
+    pools_.erase(found);
+    return kOk;
   });
   define(api.pool_set_attribute, "pool_set_attribute", CallKind::kFree,
          [this](CuMemoryPool pool, int attribute, void*) {
@@ -444,7 +446,11 @@ void FakeCuda::fill_kernels(CudaApi& api) {
            return kOk;
          });
   define(api.module_unload, "module_unload", CallKind::kContextRelease, [this](CuModule module) {
-    return modules_.erase(module) == 1 ? kOk : CuResult::kInvalidHandle;
+    const auto found = modules_.find(module);
+    if (found == modules_.end()) return CuResult::kInvalidHandle;
+    spoil_captures_of(found->second);
+    modules_.erase(found);
+    return kOk;
   });
   define(api.module_function, "module_function", CallKind::kContext,
          [this](CuFunction* function, CuModule module, const char* name) {

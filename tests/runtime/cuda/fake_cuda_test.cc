@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace eddy::testing {
 namespace {
 
@@ -330,6 +332,79 @@ TEST_F(FakeGraphTest, AnEndlessLoopIsNoticed) {
   api_->graph_launch(instantiate(), stream());
   fake_.run_all();
   EXPECT_THAT(fake_.violations(), ElementsAre(HasSubstr("does not end")));
+}
+
+class FakeCaptureTest : public FakeGraphTest {
+ protected:
+  void begin(CuStream stream, CuGraph graph) {
+    ASSERT_EQ(
+        api_->stream_begin_capture(stream, graph, nullptr, nullptr, 0, CuCaptureMode::kRelaxed),
+        kOk);
+  }
+};
+
+TEST_F(FakeCaptureTest, WhatSynchronizesTheContextSpoilsEveryCaptureInIt) {
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"synchronizing", [&] { api_->context_synchronize(); }},
+      {"unloading a module", [&] { EXPECT_EQ(api_->module_unload(module_), kOk); }},
+      {"the end of a pool", [&] { EXPECT_EQ(api_->pool_destroy(pool_), kOk); }},
+      {"a library's handle", [&] { fake_.spoil_captures(); }},
+  };
+  const CuStream streams[] = {stream(), stream()};
+  for (const auto& [what, call] : calls) {
+    for (CuStream each : streams) {
+      CuGraph graph = nullptr;
+      api_->graph_create(&graph, 0);
+      begin(each, graph);
+    }
+    call();
+    for (CuStream each : streams) {
+      CuGraph ended = graph_;
+      EXPECT_EQ(api_->stream_end_capture(each, &ended), CuResult::kCaptureInvalidated) << what;
+      EXPECT_EQ(ended, nullptr);
+    }
+  }
+  EXPECT_EQ(fake_.num_spoilt(), 2 * calls.size());
+}
+
+TEST_F(FakeCaptureTest, TheEndOfASpoiltCaptureFreesItsGraphWhoeverHasIt) {
+  const CuGraph body = conditional(graph_, CuConditionalType::kIf, handle(0));
+  const CuStream s = stream();
+  begin(s, body);
+  api_->context_synchronize();
+  CuGraph ended = nullptr;
+  EXPECT_EQ(api_->stream_end_capture(s, &ended), CuResult::kCaptureInvalidated);
+  EXPECT_THAT(fake_.violations(), IsEmpty());
+  api_->graph_destroy(graph_);
+  EXPECT_THAT(fake_.violations(), ElementsAre(HasSubstr("the process crashes")));
+  CuGraph root = nullptr;
+  api_->graph_create(&root, 0);
+  begin(s, root);
+  EXPECT_EQ(api_->stream_query(s), CuResult::kCaptureUnsupported);
+  EXPECT_EQ(api_->stream_end_capture(s, &ended), CuResult::kCaptureInvalidated);
+  EXPECT_EQ(api_->graph_destroy(root), CuResult::kInvalidValue);
+  EXPECT_EQ(fake_.violations().size(), 2u);
+}
+
+TEST_F(FakeCaptureTest, ThatAnEdgeHasDataIsToldToWhoAsksForItAlone) {
+  fake_.trigger_early("log");
+  const CuStream s = stream();
+  begin(s, graph_);
+  launch("log", s, 1);
+  CuCaptureStatus status = CuCaptureStatus::kNone;
+  uint64_t id = 0;
+  CuGraph graph = nullptr;
+  const CuGraphNode* last = nullptr;
+  const CuGraphEdgeData* edges = nullptr;
+  size_t num_last = 0;
+  EXPECT_EQ(api_->stream_capture_info(s, &status, &id, &graph, &last, &num_last),
+            CuResult::kLossyQuery);
+  EXPECT_EQ(api_->stream_capture_info_edges(s, &status, &id, &graph, &last, &edges, &num_last),
+            kOk);
+  ASSERT_EQ(num_last, 1u);
+  ASSERT_NE(edges, nullptr);
+  EXPECT_NE(edges[0].from_port, 0);
+  EXPECT_EQ(api_->stream_end_capture(s, &graph), kOk);
 }
 
 TEST_F(FakeCudaTest, LeaksAreCounted) {

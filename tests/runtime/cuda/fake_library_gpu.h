@@ -27,6 +27,8 @@ class FakeLibraryGpu {
         has_libraries_(has_libraries) {
     define_host_kernels(cuda_, random_);
     define_loop_kernels(cuda_);
+    cublas_lt_.when_handles_change([this] { cuda_.spoil_captures(); });
+    cudnn_.when_handles_change([this] { cuda_.spoil_captures(); });
     engine_ = std::make_unique<FakeEngine>(cuda_);
   }
 
@@ -48,6 +50,11 @@ class FakeLibraryGpu {
   const FakeCublasLt& cublas_lt() const { return cublas_lt_; }
   const FakeCudnn& cudnn() const { return cudnn_; }
   FakeCub& cub() { return cub_; }
+  // What sessions have left behind; not the contexts that the libraries' handles keep, one each.
+  std::string leaks() const {
+    const std::string left = cuda_.leaks();
+    return left == (has_libraries_ ? "2 retained contexts" : "") ? "" : left;
+  }
 
  private:
   FakeCuda cuda_;

@@ -54,16 +54,10 @@ class FakeLibraryWork {
     for (size_t i = 0; i < addresses.size(); ++i) {
       params.addresses[i] = reinterpret_cast<uint64_t>(addresses[i]);
     }
-    const auto api = cuda_.api();
-    CuModule module = nullptr;
-    CuFunction function = nullptr;
-    ASSERT_EQ(api->module_load(&module, FakeCuda::kImage), CuResult::kSuccess);
-    ASSERT_EQ(api->module_function(&function, module, kWork), CuResult::kSuccess);
     void* values[] = {&params};
-    ASSERT_EQ(api->launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, static_cast<CuStream>(stream),
-                                 values, nullptr),
+    ASSERT_EQ(cuda_.api()->launch_kernel(cuda_.library_function(kWork), 1, 1, 1, 1, 1, 1, 0,
+                                         static_cast<CuStream>(stream), values, nullptr),
               CuResult::kSuccess);
-    ASSERT_EQ(api->module_unload(module), CuResult::kSuccess);
   }
 
   FakeCuda& cuda_;

@@ -220,12 +220,14 @@ void FakeCublasLt::multiply(const Matmul& matmul, double by, double add, const v
 
 void FakeCublasLt::fill(CublasLtApi& api) {
   api.create = [this](LtHandle* handle) {
-    ++num_alive_;
+    ++num_created_;
+    synchronize_();
     *handle = reinterpret_cast<LtHandle>(this);
     return kLtSuccess;
   };
   api.destroy = [this](LtHandle) {
-    --num_alive_;
+    ++num_destroyed_;
+    synchronize_();
     return kLtSuccess;
   };
   api.version = [] { return size_t{130000}; };

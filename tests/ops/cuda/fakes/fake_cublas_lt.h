@@ -30,8 +30,14 @@ class FakeCublasLt {
   int num_products() const { return num_products_; }
   int num_heuristics() const { return num_heuristics_; }
   int num_tf32() const { return num_tf32_; }
-  // Handles, descriptors, layouts and preferences that are not yet destroyed.
+  // Descriptors, layouts and preferences that are not yet destroyed.
   int num_alive() const { return num_alive_; }
+  int num_created() const { return num_created_; }      // handles
+  int num_destroyed() const { return num_destroyed_; }  // handles
+  // Called where the library may synchronize the device: it makes a handle or destroys one.
+  void when_handles_change(std::function<void()> synchronize) {
+    synchronize_ = std::move(synchronize);
+  }
   std::vector<std::string> violations() const { return violations_; }
   // The heuristic returns no algorithm for these many calls.
   void know_nothing(int calls) { unknown_ = calls; }
@@ -63,8 +69,10 @@ class FakeCublasLt {
 
   const Enqueue enqueue_;
   int num_products_ = 0, num_heuristics_ = 0, num_tf32_ = 0, num_alive_ = 0;
+  int num_created_ = 0, num_destroyed_ = 0;
   int unknown_ = 0, fail_with_ = 0;
   int product_refusal_ = 0, heuristic_refusal_ = 0, description_refusal_ = 0;
+  std::function<void()> synchronize_ = [] {};
   std::vector<std::string> violations_;
   std::shared_ptr<const CublasLtApi> api_;
 };

@@ -42,12 +42,13 @@ void FakeCudnn::enqueue(void* stream, std::vector<const void*> addresses,
 void FakeCudnn::fill_handles(CudnnApi& api) {
   api.create = [this](DnnHandle* handle) {
     ++num_created_;
-    ++num_alive_;
+    synchronize_();
     *handle = reinterpret_cast<DnnHandle>(handles_.emplace_back(std::make_shared<Handle>()).get());
     return kDnnSuccess;
   };
   api.destroy = [this](DnnHandle handle) {
-    --num_alive_;
+    ++num_destroyed_;
+    synchronize_();
     std::erase_if(handles_, [&](const auto& made) {
       return reinterpret_cast<DnnHandle>(made.get()) == handle;
     });

@@ -5,7 +5,7 @@
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
 // offers is not deterministic, the second needs more workspace than any device has, the third is
-// good. The fake owns its handles: those of a lost device are never destroyed. Threads: one.
+// good. The fake owns its handles, which a process keeps. Threads: one.
 // Outlives its table.
 #pragma once
 
@@ -29,9 +29,14 @@ class FakeCudnn {
   int num_pools() const { return num_pools_; }
   int num_norms() const { return num_norms_; }
   int num_choices() const { return num_choices_; }
-  int num_exact() const { return num_exact_; }  // convolutions that may not round to TF32
-  int num_alive() const { return num_alive_; }
-  int num_created() const { return num_created_; }  // handles
+  int num_exact() const { return num_exact_; }          // convolutions that may not round to TF32
+  int num_alive() const { return num_alive_; }          // descriptors
+  int num_created() const { return num_created_; }      // handles
+  int num_destroyed() const { return num_destroyed_; }  // handles
+  // Called where the library may synchronize the device: it makes a handle or destroys one.
+  void when_handles_change(std::function<void()> synchronize) {
+    synchronize_ = std::move(synchronize);
+  }
   std::vector<std::string> violations() const { return violations_; }
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
@@ -64,7 +69,8 @@ class FakeCudnn {
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
-  int num_created_ = 0, num_pools_ = 0, num_norms_ = 0;
+  int num_created_ = 0, num_destroyed_ = 0, num_pools_ = 0, num_norms_ = 0;
+  std::function<void()> synchronize_ = [] {};
   // The status that the call of that name shall answer with; 0: it may go on.
   int failure_of(const char* call);
 

@@ -100,9 +100,17 @@ Result<CudaFunction> HostLauncher::compile(const cuda::KernelSource& source) {
   return CudaFunction(&(kernels_[source.name] = std::move(kernel)));
 }
 
+std::string HostLauncher::last_launched() const {
+  for (const auto& [name, kernel] : kernels_) {
+    if (last_launched_ == &kernel) return name;
+  }
+  return "";
+}
+
 Status HostLauncher::launch(CudaFunction function, uint32_t num_blocks, const void* params,
                             NativeStream) {
   ++num_launches_;
+  last_launched_ = function;
   run_host_kernel(*static_cast<const HostKernel*>(function), num_blocks, params, random_);
   return Status::ok();
 }

@@ -55,19 +55,31 @@ class HostLauncher : public CudaLauncher {
   void on_stream_end(const void* key, std::function<void(NativeStream)> keeper) override {
     keepers_[key] = std::move(keeper);
   }
-  void forget_stream_ends(const void* key) override { keepers_.erase(key); }
+  void on_recording_stream(const void* key, std::function<void(NativeStream)> keeper) override {
+    makers_[key] = std::move(keeper);
+  }
+  void forget_streams(const void* key) override {
+    keepers_.erase(key);
+    makers_.erase(key);
+  }
+  void make_recording_stream(NativeStream stream) const {
+    for (const auto& [key, maker] : makers_) maker(stream);
+  }
   void end_stream(NativeStream stream) const {
     for (const auto& [key, keeper] : keepers_) keeper(stream);
   }
   // Few, so that threads have several items.
   uint32_t num_resident_blocks() const override { return 1; }
   uint64_t num_launches() const { return num_launches_; }
+  // The name of the kernel that was launched last.
+  std::string last_launched() const;
 
  private:
   HostKernels kernels_ = host_kernels();
   Random random_;
   uint64_t num_launches_ = 0;
-  std::map<const void*, std::function<void(NativeStream)>> keepers_;
+  CudaFunction last_launched_ = nullptr;
+  std::map<const void*, std::function<void(NativeStream)>> keepers_, makers_;
 };
 
 }  // namespace eddy::testing

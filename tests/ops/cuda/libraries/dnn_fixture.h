@@ -2,12 +2,14 @@
 // fixture checks that the fake has no leaks and no violations.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
 #include "ops/cuda/libraries/dnn_library.h"
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
 #include "tests/ops/cuda/host/kernel_fixture.h"
+#include "tests/ops/cuda/libraries/watched_calls.h"
 
 namespace eddy::testing {
 
@@ -28,6 +30,8 @@ class DnnFixture : public CudaKernelFixture {
     dnn_ = std::move(*DnnLibrary::create(std::move(api), launcher_, options));
     add_cuda_kernels(registry_, launcher_, {.dnn = dnn_.get()});
   }
+  // For a table of watch_calls: it outlives the library, which calls until it goes.
+  WatchedCalls& watched() { return watched_.emplace_back(); }
   OpCall make_conv(ElementType element, const Dims& x, const Dims& w, std::vector<int64_t> pads) {
     OpCall call = make_call("Conv", {random(element, x, -1, 1), random(element, w, -1, 1),
                                      random(element, {w[0]}, -1, 1)});
@@ -55,6 +59,7 @@ class DnnFixture : public CudaKernelFixture {
   }
 
   FakeCudnn fake_;
+  std::deque<WatchedCalls> watched_;
   std::unique_ptr<DnnLibrary> dnn_;
 };
 

@@ -6,7 +6,6 @@
 
 #include "tests/ops/cuda/libraries/dnn_fixture.h"
 #include "tests/ops/cuda/libraries/shadowed_cudnn.h"
-#include "tests/ops/cuda/libraries/watched_calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -39,17 +38,40 @@ TEST_F(DnnLibraryTest, FamiliesShareTheHandlesOfTheirStreams) {
   EXPECT_EQ(fake_.num_created(), num_created);
 }
 
+TEST_F(DnnLibraryTest, ItsHandlesAreLeftForTheNextOneAndNeverDestroyed) {
+  const OpCall call = make_calls()[0];
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  const int num_created = fake_.num_created();
+  for (int round = 0; round < 3; ++round) {
+    use({.least_elements = 0});
+    ASSERT_TRUE(run_op(call, registry_).is_ok());
+  }
+  EXPECT_EQ(fake_.num_created(), num_created);
+  EXPECT_EQ(fake_.num_destroyed(), 0);
+}
+
+TEST_F(DnnLibraryTest, AStreamOfRecordingsHasItsHandleFromTheBeginningWhereAnOperatorUsesIt) {
+  int first = 0, second = 0;  // whose addresses stand for streams
+  launcher_.make_recording_stream(&first);
+  EXPECT_EQ(dnn_->num_handles(), 1u) << "the one that showed that the library works";
+  ASSERT_TRUE(run_op(make_calls()[0], registry_).is_ok());
+  launcher_.make_recording_stream(&first);
+  launcher_.make_recording_stream(&second);
+  EXPECT_EQ(dnn_->num_handles(), 3u);
+  EXPECT_EQ(fake_.num_created(), 3);
+}
+
 TEST_F(DnnLibraryTest, WhicheverCallFailsIsNamedAndTheNextRunIsRight) {
   constexpr int kExecutionFailed = 5000;
   for (const OpCall& call : make_calls()) {
-    WatchedCalls counted;
+    WatchedCalls& counted = watched();
     use({.least_elements = 0}, watch_calls(*fake_.api(), counted));
     const size_t first = counted.names.size();
     ASSERT_TRUE(run_op(call, registry_).is_ok());
     const size_t num_calls = counted.names.size() - first;
     ASSERT_GE(num_calls, 5u);
     for (size_t k = 0; k < num_calls; ++k) {
-      WatchedCalls calls;
+      WatchedCalls& calls = watched();
       use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
       calls.fail_at = calls.names.size() + k;
       calls.answer = kExecutionFailed;
@@ -66,14 +88,15 @@ TEST_F(DnnLibraryTest, WhicheverCallFailsIsNamedAndTheNextRunIsRight) {
 TEST_F(DnnLibraryTest, WhicheverCallIsRefusedOurOwnKernelDoesTheShapeInEveryRun) {
   constexpr int kNotSupported = 3000;
   for (const OpCall& call : make_calls()) {
-    WatchedCalls counted;
+    WatchedCalls& counted = watched();
     use({.least_elements = 0}, watch_calls(*fake_.api(), counted));
     const size_t first = counted.names.size();
     ASSERT_TRUE(run_op(call, registry_).is_ok());
+    const size_t num_calls = counted.names.size() - first;
     // The first is the handle's stream, which is no matter of shapes.
-    for (size_t k = 1; k < counted.names.size() - first; ++k) {
+    for (size_t k = 1; k < num_calls; ++k) {
       SCOPED_TRACE(call.op + ", " + counted.names[first + k]);
-      WatchedCalls calls;
+      WatchedCalls& calls = watched();
       use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
       calls.fail_at = calls.names.size() + k;
       calls.answer = kNotSupported;

@@ -3,7 +3,6 @@
 #include "ops/cuda/libraries/dnn_norms.h"
 
 #include "tests/ops/cuda/libraries/dnn_fixture.h"
-#include "tests/ops/cuda/libraries/watched_calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -53,7 +52,7 @@ TEST_F(DnnNormsTest, MoreThanAGridsSecondAxisHoldsIsOurs) {
 }
 
 TEST_F(DnnNormsTest, AShapeIsDescribedOnce) {
-  WatchedCalls calls;
+  WatchedCalls& calls = watched();
   use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
   for (int i = 0; i < 3; ++i) compare_ranked(make_norm(kFloat, {2, 4, 3, 4}), 1e-6, 1e-6);
   EXPECT_EQ(calls.count("cudnnCreateTensorDescriptor"), 2u);

@@ -1,12 +1,14 @@
-// StreamEnds: keepers of things by native stream are called when a stream ends, so that nothing
-// is kept for streams that are gone, or found by a new stream at the same address.
+// StreamKeepers: those who keep things by native stream, told of a stream: that it ends, so that
+// nothing is kept for streams that are gone or found by a new stream at the same address; or that
+// it has been made for recordings, so that nothing has to be made inside one. A context has a list
+// for each.
 //
 //   keeper   add(key, …) … remove(key)
-//   the owner of a stream that kernels have been issued to   tell(stream), then destroys it
+//   the owner of a stream that kernels are issued to   tell(stream), before it destroys it
 //
-// Contract: the stream is idle or its device lost, and the context current. A keeper neither ends
-// streams nor adds or removes keepers. Threads: any; after remove() the keeper is not called and
-// never will be.
+// Contract: the stream is idle or its device lost, captures nothing, and the context is current. A
+// keeper neither ends streams nor adds or removes keepers. Threads: any; after remove() the keeper
+// is not called and never will be.
 #pragma once
 
 #include <functional>
@@ -19,13 +21,13 @@
 
 namespace eddy {
 
-class StreamEnds {
+class StreamKeepers {
  public:
   using Keeper = std::function<void(CuStream)>;
 
   void add(const void* key, Keeper keeper) {
     std::lock_guard lock(mutex_);
-    EDDY_DCHECK(keeper != nullptr) << "nobody is told of streams that end";
+    EDDY_DCHECK(keeper != nullptr) << "nobody is told of streams";
     keepers_.emplace_back(key, std::move(keeper));
   }
   void remove(const void* key) {
