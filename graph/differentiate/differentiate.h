@@ -14,7 +14,7 @@
 // seed, one that does not depend on a parameter that was named, a seed of another shape, an output
 // that has a gradient's name; kUnsupported for an operator without a rule on an active path (with
 // the parameter that needs it, and how to stop there). Cost: O(nodes × nodes of a rule). Source:
-// Griewank & Walther, Evaluating Derivatives, 2008; for loops ../shared/design/training.md.
+// Griewank and Walther, "Evaluating Derivatives" (2008), chapters 3 and 12.
 #pragma once
 
 #include <string>
