@@ -31,6 +31,12 @@ WireWriter to_proto(const Attributes::Entry& entry) {
   } else if (const auto* floats = std::get_if<std::vector<float>>(&entry.value)) {
     for (const float value : *floats) proto.float32(7, value);
     proto.integer(20, 6);
+  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&entry.value)) {
+    for (const std::string& value : *texts) proto.bytes(9, value);
+    proto.integer(20, 8);
+  } else if (const auto* tensor = std::get_if<Constant>(&entry.value)) {
+    proto.message(5, tensor_proto(tensor->view(), ""));
+    proto.integer(20, 4);
   } else {
     ADD_FAILURE() << "attribute " << entry.name;
   }
