@@ -104,10 +104,7 @@ Result<BoundKernel> bind(const KernelInit& init) {
 // Turns the one score of two classes into both.
 void split_score(const ForestState& state, std::span<double> scores) {
   const double score = scores[state.binary_score];
-  const PostTransform transform = state.forest.transform;
-  const bool is_probability =
-      transform == PostTransform::kNone || transform == PostTransform::kProbit;
-  scores[0] = is_probability ? 1 - score : -score;
+  scores[0] = state.is_probability ? 1 - score : -score;
   scores[1] = score;
 }
 
@@ -154,6 +151,12 @@ Result<std::unique_ptr<ForestState>> make_forest_state(const KernelInit& init) {
       !ids.empty() && std::all_of(ids.begin(), ids.end(), [&](int64_t id) { return id == ids[0]; });
   state->is_binary = labels.count() == 2 && is_one;
   if (state->is_binary) state->binary_score = static_cast<size_t>(ids[0]);
+  const Forest& forest = state->forest;
+  const bool takes_reals =
+      forest.transform != PostTransform::kNone && forest.transform != PostTransform::kProbit;
+  state->is_probability =
+      !takes_reals && std::all_of(forest.votes.begin(), forest.votes.end(),
+                                  [](const Forest::Vote& vote) { return vote.weight >= 0; });
   return state;
 }
 

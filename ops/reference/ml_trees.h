@@ -19,8 +19,10 @@ struct ForestState : KernelState {
   Forest forest;
   LabelSet labels;  // of a classifier
   // A classifier of two classes all of whose votes are for one: that score speaks for the second
-  // class, and what is left of 1, or its negative before a transform of all reals, for the first.
+  // class. It is a probability, what is left of 1 being the first's, unless votes are negative or a
+  // transform takes all reals: then the first has its negative.
   bool is_binary = false;
+  bool is_probability = false;
   size_t binary_score = 0;
 
   bool is_classifier() const { return labels.count() > 0; }

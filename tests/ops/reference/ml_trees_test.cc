@@ -185,6 +185,11 @@ TEST(TreeEnsembleClassifierTest, VotesForOneOfTwoClassesSpeakForTheSecond) {
     ASSERT_EQ(y.size(), 2u);
     EXPECT_EQ(y[0].values<int64_t>(), (Ints{10, 20}));
     EXPECT_EQ(y[1].values<float>(), (Floats{0.75f, 0.25f, 0.25f, 0.75f}));
+    // Where votes are negative the score is no probability, and its sign decides.
+    trees.set("class_weights", Floats{-2, 0.25f});
+    y = run_both(make("TreeEnsembleClassifier", 1, x, trees));
+    EXPECT_EQ(y[0].values<int64_t>(), (Ints{10, 20}));
+    EXPECT_EQ(y[1].values<float>(), (Floats{2, -2, -0.25f, 0.25f}));
     trees.set("class_weights", Floats{-2, 1});
     trees.set("post_transform", "LOGISTIC");
     y = run_both(make("TreeEnsembleClassifier", 1, x, trees));

@@ -231,10 +231,12 @@ TEST_F(RivalMlTest, TreeClassifiers) {
   boosted.set("classlabels_int64s", Ints{0, 1});
   boosted.set("post_transform", "LOGISTIC");
   compare("TreeEnsembleClassifier", 1, {rows(40, true)}, boosted, 2);
+  boosted.set("post_transform", "NONE");
+  compare("TreeEnsembleClassifier", 1, {rows(40, true)}, boosted, 2);
   Attributes forest = trees("class", 1, "BRANCH_LEQ", 0, false);
   forest.set("classlabels_int64s", Ints{0, 1});
   compare("TreeEnsembleClassifier", 1, {rows(40, false)}, forest, 2);
-  EXPECT_GE(num_compared_, 10);
+  EXPECT_GE(num_compared_, 11);
 }
 
 TEST_F(RivalMlTest, TreeEnsembles) {
