@@ -1,7 +1,6 @@
 #include "ops/cpu/bits_matrix.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "graph/base/check.h"
 
@@ -12,25 +11,12 @@ namespace {
 // from the first-level cache, many would pay for it with as many passes over C.
 constexpr int64_t kShortStrip = 48;
 constexpr int64_t kLongStrip = 1024;
-constexpr int64_t kAlignment = 64;
-
-// The `bits` of eight bytes that stand `shift` above their lowest.
-void unpack_row(const uint8_t* from, int64_t width, int bits, int shift, uint8_t* to) {
-  EDDY_DCHECK(width % 8 == 0) << "panels of " << width;
-  const uint64_t mask = 0x0101010101010101u * ((1u << bits) - 1);
-  for (int64_t i = 0; i < width; i += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, from + i, 8);
-    eight = (eight >> shift) & mask;
-    std::memcpy(to + i, &eight, 8);
-  }
-}
 
 }  // namespace
 
-BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles, const LoopSet& loops)
+BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles)
     : tiles_(tiles),
-      dequantize_(loops.uint8.dequantize),
+      unpack_(unpack_loops(tiles.isa).of(source.bits)),
       k_(source.k),
       n_(source.n),
       block_(source.block),
@@ -69,26 +55,21 @@ int64_t BitsMatrix::strip_rows(int64_t m) const {
 }
 
 size_t BitsMatrix::scratch_bytes(int64_t m) const {
-  const int64_t row_bytes = panel_width() * static_cast<int64_t>(sizeof(float));
-  const int64_t bytes = strip_rows(m) * row_bytes + panel_width();
-  return static_cast<size_t>((bytes + kAlignment - 1) / kAlignment * kAlignment);
+  return static_cast<size_t>(strip_rows(m) * panel_width()) * sizeof(float);
 }
 
-// `first` begins a byte.
-void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, uint8_t* bytes,
-                            float* to) const {
+// `first` begins a byte. Where k ends within one, its other rows become floats that nobody reads.
+void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const {
   EDDY_DCHECK(first % rows_each() == 0 && first + rows <= k_) << first << " and " << rows;
-  const int64_t width = panel_width();
+  const int64_t width = panel_width(), end = first + rows;
   const uint8_t* packed = packed_.data() + panel * packed_rows() * width;
-  for (int64_t i = first; i < first + rows; ++i) {
+  for (int64_t i = first; i < end;) {
     const int64_t block = panel * num_blocks() + i / block_;
-    const uint8_t* row = packed + i / rows_each() * width;
-    if (bits_ < 8) {
-      unpack_row(row, width, bits_, static_cast<int>(i % rows_each()) * bits_, bytes);
-      row = bytes;
-    }
-    dequantize_(row, to + (i - first) * width, width, scales_.data() + block * width,
-                zeros_.data() + block * width, true);
+    const int64_t last = std::min(end, (i / block_ + 1) * block_);
+    const int64_t num_bytes = (last - i + rows_each() - 1) / rows_each();
+    unpack_(packed + i / rows_each() * width, num_bytes, width, scales_.data() + block * width,
+            zeros_.data() + block * width, to + (i - first) * width);
+    i = last;
   }
 }
 
@@ -118,11 +99,10 @@ void BitsMatrix::multiply(int64_t m, const float* a, int64_t panel, const float*
                           float* c, int64_t c_row, void* scratch) const {
   const int64_t width = panel_width(), columns = columns_of(panel), most = strip_rows(m);
   auto* strip = static_cast<float*>(scratch);
-  auto* bytes = reinterpret_cast<uint8_t*>(strip + most * width);
   const float* bias = bias_or_null == nullptr ? nullptr : bias_or_null + panel * width;
   for (int64_t first = 0; first < k_; first += most) {
     const int64_t rows = std::min(most, k_ - first);
-    dequantize(panel, first, rows, bytes, strip);
+    dequantize(panel, first, rows, strip);
     multiply_strip(m, a, c, c_row, first, rows, columns, strip, bias);
   }
 }

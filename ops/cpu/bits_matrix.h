@@ -5,8 +5,8 @@
 //   block][j])
 //
 // B stays as small as it is: a byte holds 8 / bits rows of a column, the first in its lowest bits.
-// A few rows of a panel become bytes, then floats, just before the register tiles read them from
-// the cache. With few rows of A memory is the limit, so this is faster than floats.
+// A few rows of a panel become floats just before the register tiles read them from the cache. With
+// few rows of A memory is the limit, so this is faster than floats.
 //
 // Determinism: the order of every sum depends on m, k, the panel and the instruction set, so panels
 // may be multiplied in any order by any thread.
@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
+#include "ops/cpu/unpack/unpack.h"
 
 namespace eddy::cpu {
 
@@ -35,8 +35,7 @@ class BitsMatrix {
     std::vector<float> scales = {};
     std::vector<uint8_t> zeros = {};
   };
-  explicit BitsMatrix(const Source& source, const TileKernels& tiles = tile_kernels(),
-                      const LoopSet& loops = loop_set());
+  explicit BitsMatrix(const Source& source, const TileKernels& tiles = tile_kernels());
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }
@@ -56,13 +55,13 @@ class BitsMatrix {
   int64_t num_blocks() const { return (k_ + block_ - 1) / block_; }
   int64_t strip_rows(int64_t m) const;
   void pack_column(const Source& source, int64_t column);
-  void dequantize(int64_t panel, int64_t first, int64_t rows, uint8_t* bytes, float* to) const;
+  void dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const;
   void multiply_strip(int64_t m, const float* a, float* c, int64_t c_row, int64_t first,
                       int64_t rows, int64_t columns, const float* strip,
                       const float* bias_or_null) const;
 
   const TileKernels& tiles_;
-  const DequantizeLoop dequantize_;
+  const UnpackLoop unpack_;
   const int64_t k_, n_, block_;
   const int bits_;
   std::vector<uint8_t> packed_;  // panels: [num_panels][packed_rows][panel width]

@@ -1,0 +1,8 @@
+#include "ops/cpu/unpack/unpack_inl.h"
+#include "ops/cpu/unpack/unpack_sets.h"
+
+namespace eddy::cpu {
+
+const UnpackLoops& unpack_loops_baseline() { return kUnpackLoops<8>; }
+
+}  // namespace eddy::cpu
