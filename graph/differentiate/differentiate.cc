@@ -6,6 +6,7 @@
 #include "graph/differentiate/forward.h"
 #include "graph/differentiate/kept_values.h"
 #include "graph/differentiate/reverse.h"
+#include "graph/ir/control_view.h"
 #include "graph/ir/expansion.h"
 
 namespace eddy {
@@ -165,6 +166,9 @@ GradientReport make_report(const Graph& graph, const KeptValues& kept,
         line.type = to_string(info.type);
         line.how = item.what == Kept::What::kValue ? "value" : "shape";
       }
+      const bool is_loop = role(graph, RegionId(r)) != RegionRole::kBranch;
+      line.is_row = is_loop && kept.uses_rows(region.owner);
+      line.is_of_inner_loop = item.form != Kept::Form::kItself;
       report.kept.push_back(std::move(line));
     }
   }

@@ -47,15 +47,17 @@ struct GradientOutput {
 };
 
 struct KeptReport {
-  std::string path;   // of the region
-  std::string value;  // its name, or its producer's
-  std::string type;   // "float[16]"; of an iteration
-  const char* how;    // "value", "shape", "trips"
+  std::string path;               // of the region
+  std::string value;              // its name, or its producer's
+  std::string type;               // "float[16]"; of an iteration
+  const char* how;                // "value", "shape", "trips"
+  bool is_row = false;            // of the loop; else pushed on a tape
+  bool is_of_inner_loop = false;  // what a loop in the region stacked of it
 };
 
 struct GradientReport {
   std::vector<GradientOutput> gradients;  // in the order of outputs
-  std::vector<KeptReport> kept;           // on tapes, by region
+  std::vector<KeptReport> kept;           // by region; none of the root's
   size_t num_forward_nodes = 0;
   size_t num_backward_nodes = 0;
 };

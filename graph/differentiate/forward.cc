@@ -6,6 +6,13 @@
 #include "graph/ir/control_view.h"
 
 namespace eddy {
+namespace {
+
+void append(std::vector<Value>& values, const std::vector<Value>& more) {
+  values.insert(values.end(), more.begin(), more.end());
+}
+
+}  // namespace
 
 std::vector<Value> in_order(const Tapes& tapes, const std::set<ElementType>& types) {
   std::vector<Value> values;
@@ -80,28 +87,38 @@ void ForwardCopy::push(ElementType element, Value value) {
   tape = builder_.op("SequenceInsert", {tape, value}, {}, {.name = "push"});
 }
 
-void ForwardCopy::push_kept(RegionId region) {
-  for (const Kept& item : kept_.of(region)) {
-    switch (item.what) {
-      case Kept::What::kValue:
-        push(kept_.element(item), value(ValueId(item.index)));
-        break;
-      case Kept::What::kShape:
-        push(ElementType::kInt64, builder_.op("Shape", {value(ValueId(item.index))}));
-        break;
-      case Kept::What::kTrips:
-        push(ElementType::kInt64, trips(NodeId(item.index)));
-        break;
-    }
-  }
+Value ForwardCopy::kept_value(const Kept& item) {
+  if (item.form != Kept::Form::kItself || item.what == Kept::What::kTrips) return handed_on(item);
+  const Value of = value(ValueId(item.index));
+  return item.what == Kept::What::kValue ? of : builder_.op("Shape", {of});
 }
+
+std::vector<Value> ForwardCopy::kept_values(RegionId region) {
+  std::vector<Value> values;
+  for (const Kept& item : kept_.of(region)) values.push_back(kept_value(item));
+  return values;
+}
+
+void ForwardCopy::push_kept(RegionId region) {
+  for (const Kept& item : kept_.of(region)) push(kept_.element(item), kept_value(item));
+}
+
+// What a loop has beside its own: tapes, or rows. With rows, values of `before` are forwarded.
+struct ForwardCopy::Extras {
+  std::set<ElementType> tapes;
+  std::vector<Kept> before, after;  // as rows
+};
 
 void ForwardCopy::record_loop(NodeId id) {
   const LoopView loop(source_, id);
-  const std::set<ElementType> types = kept_.tapes(loop.node());
-  const auto append = [](std::vector<Value>& values, const std::vector<Value>& more) {
-    values.insert(values.end(), more.begin(), more.end());
-  };
+  Extras extras;
+  if (kept_.uses_rows(id)) {
+    extras.before = kept_.of(loop.before_id());
+    extras.after = kept_.of(loop.after_id());
+  } else {
+    extras.tapes = kept_.tapes(loop.node());
+  }
+  const std::set<ElementType>& types = extras.tapes;
   WhileOptions options;
   options.name = loop.node().name;
   options.trip_limit = value(loop.trip_limit());
@@ -109,7 +126,8 @@ void ForwardCopy::record_loop(NodeId id) {
   options.carried_types = carried_types(id);
   for (const ElementType type : types) options.carried_types.push_back(tape_type(type));
   append(options.initial, in_order(tapes_, types));
-  options.num_scan_outputs = loop.node().num_scan_outputs;
+  options.num_scan_outputs = loop.node().num_scan_outputs +
+                             static_cast<uint32_t>(extras.before.size() + extras.after.size());
   options.rebuild_on_widening = true;
   Tapes outer = tapes_;
   const auto made = builder_.while_loop(
@@ -119,32 +137,54 @@ void ForwardCopy::record_loop(NodeId id) {
         define_all(loop.carried(), carried);
         tapes_ = tapes_of(types, carried.subspan(loop.num_carried()));
         nodes(loop.before_id());
-        push_kept(loop.before_id());
+        if (!kept_.uses_rows(id)) push_kept(loop.before_id());
         WhileTest test{value(loop.predicate()), values(loop.forwarded())};
         append(test.forwarded, in_order(tapes_, types));
+        if (kept_.uses_rows(id)) append(test.forwarded, kept_values(loop.before_id()));
         test.forwarded.push_back(iteration);
         return test;
       },
       [&](Value iteration, ValueSpan forwarded) {
         define(loop.after_iteration(), iteration);
         define_all(loop.received(), forwarded);
-        tapes_ = tapes_of(types, forwarded.subspan(loop.num_forwarded()));
+        const ValueSpan rest = forwarded.subspan(loop.num_forwarded());
+        tapes_ = tapes_of(types, rest);
         nodes(loop.after_id());
-        push_kept(loop.after_id());
+        if (!kept_.uses_rows(id)) push_kept(loop.after_id());
         std::vector<Value> results = values(loop.next());
         append(results, in_order(tapes_, types));
         append(results, values(loop.rows()));
+        if (!kept_.uses_rows(id)) return results;
+        results.insert(results.end(), rest.begin(), rest.end() - 1);  // of `before`
+        append(results, kept_values(loop.after_id()));
         return results;
       });
   tapes_ = std::move(outer);
-  if (!builder_.status().is_ok()) return;
-  const ValueSpan all(made);
-  define_all(loop.outputs(), all);
-  for (const auto& [type, tape] : tapes_of(types, all.subspan(loop.num_forwarded()))) {
+  if (builder_.status().is_ok()) take_outputs(id, extras, made);
+}
+
+// Forwarded, tapes, last ones of `before`, trips; then rows: the loop's, of `before`, of `after`.
+void ForwardCopy::take_outputs(NodeId id, const Extras& extras, const std::vector<Value>& made) {
+  const LoopView loop(source_, id);
+  ValueSpan rest(made);
+  const auto take = [&](size_t count) {
+    const ValueSpan first = rest.first(count);
+    rest = rest.subspan(count);
+    return first;
+  };
+  const auto hand_on = [&](const std::vector<Kept>& items, Kept::Form form) {
+    const ValueSpan values = take(items.size());
+    for (size_t i = 0; i < items.size(); ++i) handed_on_[items[i].as(form)] = values[i];
+  };
+  define_all(loop.outputs(), take(loop.num_forwarded()));
+  for (const auto& [type, tape] : tapes_of(extras.tapes, take(extras.tapes.size()))) {
     tapes_[type] = tape;
   }
-  trips_[id] = all[loop.num_forwarded() + types.size()];
-  define_all(loop.stacked(), all.subspan(loop.num_forwarded() + types.size() + 1));
+  hand_on(extras.before, Kept::Form::kLast);
+  handed_on_[{Kept::What::kTrips, id.index()}] = take(1)[0];
+  define_all(loop.stacked(), take(loop.stacked().size()));
+  hand_on(extras.before, Kept::Form::kRows);
+  hand_on(extras.after, Kept::Form::kRows);
 }
 
 void ForwardCopy::record_case(NodeId id) {

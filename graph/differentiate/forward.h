@@ -1,8 +1,9 @@
 // ForwardCopy: the source's own nodes in the new graph, with what the way back needs of loops and
 // branches beside them.
 //
-//   while     carries the tapes in addition; each region pushes what is kept of it at its end; the
-//             last iteration number is forwarded, so it is a result
+//   while     what is kept of it becomes rows (kept_values.h); or it carries the tapes in addition,
+//             and each region pushes at its end. The last iteration number is forwarded, so it is a
+//             result
 //   case-of   each branch pushes on the tapes and returns them; passing through returns them too
 //
 // Loops and branches that hand nothing back are copied as they are. Initializers that are to be
@@ -35,8 +36,8 @@ class ForwardCopy : public GraphCopier {
   // What stands for a value of the source in the region that is open.
   Value of(ValueId id) { return value(id); }
   ValueType type_of(ValueId id) { return with_builder_symbols(source_.value(id).type); }
-  // The last iteration number of a loop that hands something back.
-  Value trips(NodeId loop) const { return trips_.at(loop); }
+  // What loops of the open region hand on beside their own results: trips, rows, last ones.
+  Value handed_on(const Kept& item) const { return handed_on_.at(item); }
   Tapes& tapes() { return tapes_; }
 
  protected:
@@ -48,6 +49,10 @@ class ForwardCopy : public GraphCopier {
   ValueType with_builder_symbols(ValueType type);
   void record_loop(NodeId id);
   void record_case(NodeId id);
+  struct Extras;
+  void take_outputs(NodeId id, const Extras& extras, const std::vector<Value>& made);
+  Value kept_value(const Kept& item);
+  std::vector<Value> kept_values(RegionId region);
   void push_kept(RegionId region);
   void push(ElementType element, Value value);
 
@@ -55,7 +60,7 @@ class ForwardCopy : public GraphCopier {
   const KeptValues& kept_;
   const std::vector<ValueId>& parameters_;
   std::unordered_map<ValueId, Value> inputs_;  // by constant
-  std::unordered_map<NodeId, Value> trips_;
+  std::map<Kept, Value> handed_on_;
   Tapes tapes_;
 };
 

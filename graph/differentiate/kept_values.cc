@@ -43,7 +43,8 @@ KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Act
       activity_(activity),
       needed_(graph.num_regions()),
       kept_(graph.num_regions()),
-      tapes_(graph.num_regions()) {
+      tapes_(graph.num_regions()),
+      uses_rows_(graph.num_nodes(), false) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (!activity.is_active(node)) continue;
@@ -51,25 +52,70 @@ KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Act
     if (node.kind == NodeKind::kWhile) add_loop(NodeId(n));
     if (node.kind == NodeKind::kCaseOf) add_case(node);
   }
-  // Inner regions have larger ids, so what they push is known before the regions around them.
+  // Inner regions have larger ids, so what they hand on is known before the regions around them.
   for (uint32_t r = static_cast<uint32_t>(graph.num_regions()); r-- > 0;) {
-    for (const Kept& item : needed_[r]) {
-      if (item.what == Kept::What::kShape &&
-          needed_[r].contains({Kept::What::kValue, item.index})) {
-        continue;
-      }
-      kept_[r].push_back(item);
-      tapes_[r].insert(element(item));
-    }
-    const NodeId owner = graph.region(RegionId(r)).owner;
-    if (owner.is_none()) continue;
-    auto& outer = tapes_[graph.node(owner).region.index()];
-    outer.insert(tapes_[r].begin(), tapes_[r].end());
+    const RegionId region(r);
+    collect(region);
+    const NodeId owner = graph.region(region).owner;
+    const RegionRole role_of = role(graph, region);
+    if (role_of == RegionRole::kBefore) choose_form(owner);
+    if (role_of == RegionRole::kBranch || role_of == RegionRole::kRoot) push_all(region);
   }
 }
 
-bool KeptValues::keeps(RegionId region, Kept item) const {
-  return std::ranges::binary_search(kept_[region.index()], item);
+void KeptValues::collect(RegionId region) {
+  const std::set<Kept>& needed = needed_[region.index()];
+  for (const Kept& item : needed) {
+    const bool has_value = needed.contains({Kept::What::kValue, item.index});
+    if (item.what == Kept::What::kShape && item.form == Kept::Form::kItself && has_value) continue;
+    kept_[region.index()].push_back(item);
+  }
+}
+
+void KeptValues::push_all(RegionId region) {
+  auto& tapes = tapes_[region.index()];
+  for (const Kept& item : of(region)) tapes.insert(element(item));
+  const NodeId owner = graph_.region(region).owner;
+  if (owner.is_none()) return;
+  auto& outer = tapes_[graph_.node(owner).region.index()];
+  outer.insert(tapes.begin(), tapes.end());
+}
+
+bool KeptValues::may_be_row(const Kept& item) const {
+  if (item.what == Kept::What::kTrips || item.form != Kept::Form::kItself) return false;
+  const ValueType& type = graph_.value(ValueId(item.index)).type;
+  if (!type.is_tensor() || !type.tensor.is_ranked || type.tensor.dims.rank() >= kMaxRank) {
+    return false;
+  }
+  if (item.what == Kept::What::kShape) return true;
+  const auto is_fixed = [](int64_t dim) { return dim != kUnknownDim; };
+  return type.tensor.element != ElementType::kString &&
+         std::ranges::all_of(type.tensor.dims.span(), is_fixed);
+}
+
+// Both regions of the loop are collected.
+void KeptValues::choose_form(NodeId id) {
+  const LoopView loop(graph_, id);
+  const auto is_plain = [&](const Region& region) {
+    return std::ranges::all_of(
+        region.nodes, [&](NodeId node) { return graph_.node(node).kind == NodeKind::kExec; });
+  };
+  const auto fits = [&](RegionId region) {
+    return is_plain(graph_.region(region)) &&
+           std::ranges::all_of(of(region), [&](const Kept& item) { return may_be_row(item); });
+  };
+  uses_rows_[id.index()] = fits(loop.before_id()) && fits(loop.after_id());
+  if (!uses_rows(id)) {
+    push_all(loop.before_id());
+    push_all(loop.after_id());
+    return;
+  }
+  const RegionId outer = loop.node().region;
+  for (const Kept& item : of(loop.before_id())) {
+    need(item.as(Kept::Form::kRows), outer);
+    need(item.as(Kept::Form::kLast), outer);
+  }
+  for (const Kept& item : of(loop.after_id())) need(item.as(Kept::Form::kRows), outer);
 }
 
 ElementType KeptValues::element(const Kept& item) const {

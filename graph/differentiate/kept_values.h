@@ -5,10 +5,15 @@
 // type describes. Constants, inputs and values of the root are read where they are: only values
 // made in loops and branches are kept.
 //
-//   what         how it comes back
-//   value        pushed at the end of its region, popped at the start of the reversed region
-//   shape        the same, as int64s; made from the value where that is kept anyway
-//   trips        the last iteration number of a loop inside another region
+//   rows     in loops without control flow inside, where shapes are fixed by types: values of
+//   `after`
+//            are rows of the loop; those of `before` travel through `after`, the last ones are
+//            results
+//   pushed   elsewhere: at the end of their region on a tape, popped at the start of the reversed
+//   one
+//
+// What a loop inside another region stacks is kept of that region in turn. A shape is not kept
+// where its value is.
 //
 // Each element type that is kept has one sequence (the tape), threaded through all regions.
 //
@@ -28,9 +33,13 @@
 namespace eddy {
 
 struct Kept {
-  enum class What : uint8_t { kValue, kShape, kTrips };
+  enum class What : uint8_t { kValue, kShape, kTrips };  // trips: a loop's last iteration number
+  enum class Form : uint8_t { kItself, kRows, kLast };   // all of a loop's iterations, the last one
   What what = What::kValue;
   uint32_t index = 0;  // ValueId, or for trips NodeId
+  Form form = Form::kItself;
+
+  Kept as(Form of) const { return {what, index, of}; }
 
   auto operator<=>(const Kept&) const = default;
 };
@@ -41,7 +50,8 @@ class KeptValues {
 
   // In the order of pushing.
   const std::vector<Kept>& of(RegionId region) const { return kept_[region.index()]; }
-  bool keeps(RegionId region, Kept item) const;
+  // Whether the loop keeps rows, so that its regions push nothing.
+  bool uses_rows(NodeId loop) const { return uses_rows_[loop.index()]; }
   ElementType element(const Kept& item) const;
   // The tapes that a control node's regions push to, or those inside them; all for the root.
   const std::set<ElementType>& tapes(RegionId region) const { return tapes_[region.index()]; }
@@ -52,6 +62,10 @@ class KeptValues {
   void add_loop(NodeId id);
   void add_case(const Node& node);
   void need(Kept item, RegionId region);
+  void collect(RegionId region);
+  void choose_form(NodeId loop);
+  bool may_be_row(const Kept& item) const;
+  void push_all(RegionId region);
   void need_value(ValueId value);
   void need_shape(ValueId value);
 
@@ -60,6 +74,7 @@ class KeptValues {
   std::vector<std::set<Kept>> needed_;        // by region
   std::vector<std::vector<Kept>> kept_;       // by region
   std::vector<std::set<ElementType>> tapes_;  // by region
+  std::vector<bool> uses_rows_;               // by node
 };
 
 // The active values of outer regions, constants among them, that a control node's regions use.

@@ -70,9 +70,12 @@ Value Reverse::shape(ValueId id) {
   return at != popped_.end() ? at->second : op("Shape", {value(id)});
 }
 
-Value Reverse::trips(NodeId loop) {
-  if (source_.node(loop).region == Graph::kRoot) return forward_.trips(loop);
-  return popped_.at({Kept::What::kTrips, loop.index()});
+Value Reverse::handed_on(const Kept& item, RegionId region) {
+  return region == Graph::kRoot ? forward_.handed_on(item) : popped_.at(item);
+}
+
+Value Reverse::row(Value rows, Value place) {
+  return op("Gather", {rows, place}, {{"axis", int64_t{0}}});
 }
 
 void Reverse::add(ValueId id, Value gradient) {
@@ -84,6 +87,14 @@ void Reverse::add(ValueId id, Value gradient) {
 Value Reverse::take_sum(ValueId id) {
   const Value sum = sum_or_zeros(id);
   sums_.erase(id);
+  return sum;
+}
+
+Value Reverse::take_or_none(ValueId id) {
+  const auto at = sums_.find(id);
+  if (at == sums_.end()) return {};
+  const Value sum = at->second;
+  sums_.erase(at);
   return sum;
 }
 
@@ -110,10 +121,8 @@ void Reverse::exec(NodeId id) {
   GradientContext::Call call{id, rule, activity_.wanted_inputs(node, *rule), {}, opset_};
   bool has_any = false;
   for (const ValueId output : node.outputs) {
-    const auto at = sums_.find(output);
-    call.gradients.push_back(at == sums_.end() ? Value{} : at->second);
-    has_any |= at != sums_.end();
-    sums_.erase(output);
+    call.gradients.push_back(take_or_none(output));
+    has_any |= !call.gradients.back().is_none();
   }
   if (!has_any || std::ranges::count(call.wants, true) == 0) return;
   GradientContext context(source_, builder_, *this, std::move(call));
@@ -121,13 +130,17 @@ void Reverse::exec(NodeId id) {
 }
 
 // Sequences of tensors of any rank give tensors of any; their rank is that of the source's value.
-Value Reverse::with_rank(Value value, ValueId of) {
-  const TensorType& type = source_.value(of).type.tensor;
-  if (!type.is_ranked || builder_.type(value).tensor.is_ranked) return value;
+Value Reverse::with_rank(Value value, const Kept& item) {
   std::vector<int64_t> dims;  // 0: as it is
-  for (const int64_t dim : type.dims) dims.push_back(std::max<int64_t>(dim, 0));
-  const bool has_empty = std::ranges::count(type.dims.span(), 0) > 0;
-  if (has_empty) return value;
+  if (item.form == Kept::Form::kRows) dims.push_back(0);
+  if (item.what == Kept::What::kShape) {
+    dims.push_back(0);
+  } else if (item.what == Kept::What::kValue) {
+    const TensorType& type = source_.value(ValueId(item.index)).type.tensor;
+    const bool has_empty = std::ranges::count(type.dims.span(), 0) > 0;
+    if (!type.is_ranked || has_empty) return value;
+    for (const int64_t dim : type.dims) dims.push_back(std::max<int64_t>(dim, 0));
+  }
   return op("Reshape", {value, builder_.vector(std::span<const int64_t>(dims))});
 }
 
@@ -137,24 +150,8 @@ void Reverse::pop_kept(RegionId region) {
     const Value last = builder_.scalar(int64_t{-1});
     Value value = op("SequenceAt", {tape, last});
     tape = op("SequenceErase", {tape, last});
-    if (item.what == Kept::What::kValue) value = with_rank(value, ValueId(item.index));
-    if (item.what == Kept::What::kShape) value = op("Reshape", {value, builder_.int64s({-1})});
-    if (item.what == Kept::What::kTrips) {
-      value = op("Reshape", {value, builder_.vector(std::span<const int64_t>())});
-    }
+    value = with_rank(value, item);
     popped_[item] = value;
-  }
-}
-
-void Reverse::add_rows(const LoopView& loop, const std::vector<Value>& stacked, Value trips,
-                       Value iteration) {
-  const bool has_any = std::ranges::any_of(stacked, [](Value v) { return !v.is_none(); });
-  if (!has_any) return;
-  const Value last = op("Sub", {trips, builder_.scalar(int64_t{1})});
-  const Value place = op("Sub", {last, iteration});
-  for (size_t s = 0; s < stacked.size(); ++s) {
-    if (stacked[s].is_none()) continue;
-    add(loop.rows()[s], op("Gather", {stacked[s], place}, {{"axis", int64_t{0}}}));
   }
 }
 
@@ -164,6 +161,7 @@ struct Reverse::LoopParts {
   std::vector<ValueId> carried, next, initial;        // active ones, place by place
   std::vector<ValueId> captures;
   std::set<ElementType> tapes;
+  bool uses_rows = false;
   std::vector<Value> stacked;  // adjoints of stacked rows; none: nothing came back
 
   LoopParts(const LoopView& loop, const Activity& activity) {
@@ -182,66 +180,89 @@ struct Reverse::LoopParts {
   }
 };
 
+// Adjoints of `handed` are the region's first parameters; then sums, then tapes.
+void Reverse::open_region(RegionId id, const LoopParts& parts, const std::vector<ValueId>& handed,
+                          ValueSpan given) {
+  sums_.clear();
+  const size_t num_captures = parts.captures.size();
+  for (size_t k = 0; k < num_captures; ++k) sums_[parts.captures[k]] = given[handed.size() + k];
+  tapes_ = tapes_of(parts.tapes, given.subspan(handed.size() + num_captures));
+  if (!parts.uses_rows) pop_kept(id);
+  for (size_t k = 0; k < handed.size(); ++k) add(handed[k], given[k]);
+}
+
+std::vector<Value> Reverse::close_region(const LoopParts& parts,
+                                         const std::vector<ValueId>& handed) {
+  std::vector<Value> results = sums_or_zeros(handed);
+  append(results, sums_or_zeros(parts.captures));
+  append(results, in_order(tapes_, parts.tapes));
+  return results;
+}
+
 void Reverse::loop(NodeId id) {
   const LoopView loop(source_, id);
+  const RegionId outer = loop.node().region;
   LoopParts parts(loop, activity_);
   parts.captures = active_captures(source_, activity_, id);
-  parts.tapes = kept_.tapes(loop.node());
-  for (const ValueId stacked : loop.stacked()) {
-    const auto at = sums_.find(stacked);
-    parts.stacked.push_back(at == sums_.end() ? Value{} : at->second);
-    sums_.erase(stacked);
+  parts.uses_rows = kept_.uses_rows(id);
+  if (!parts.uses_rows) parts.tapes = kept_.tapes(loop.node());
+  for (const ValueId stacked : loop.stacked()) parts.stacked.push_back(take_or_none(stacked));
+  const Value trips = handed_on({Kept::What::kTrips, id.index()}, outer);
+  const auto rows_of = [&](RegionId region, Kept::Form form) {
+    std::vector<Value> rows;
+    for (const Kept& item : kept_.of(region)) rows.push_back(handed_on(item.as(form), outer));
+    return rows;
+  };
+  std::vector<Value> before_rows, after_rows, last;
+  if (parts.uses_rows) {
+    before_rows = rows_of(loop.before_id(), Kept::Form::kRows);
+    after_rows = rows_of(loop.after_id(), Kept::Form::kRows);
+    last = rows_of(loop.before_id(), Kept::Form::kLast);
   }
-  WhileOptions options;
-  options.name = loop.node().name + "/grad";
-  options.trip_limit = trips(id);
+  WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = trips};
   options.rebuild_on_widening = true;
-  for (const ValueId output : parts.outputs) {
-    options.initial.push_back(take_sum(output));
-    options.carried_types.push_back(forward_.type_of(output));
-  }
-  for (const ValueId capture : parts.captures) {
-    options.initial.push_back(sum_or_zeros(capture));
-    options.carried_types.push_back(forward_.type_of(capture));
-  }
+  const auto start = [&](ValueId value, Value initial) {
+    options.initial.push_back(initial);
+    options.carried_types.push_back(forward_.type_of(value));
+  };
+  for (const ValueId output : parts.outputs) start(output, take_sum(output));
+  for (const ValueId capture : parts.captures) start(capture, sum_or_zeros(capture));
   append(options.initial, in_order(tapes_, parts.tapes));
   for (const ElementType type : parts.tapes) options.carried_types.push_back(tape_type(type));
+  append(options.initial, last);
   Sums outer_sums = std::move(sums_);
   Tapes outer_tapes = tapes_;
-
-  // Opens a reversed region: adjoints of `handed` are its first parameters, then sums and tapes.
-  const auto open = [&](ValueSpan given, const std::vector<ValueId>& handed, RegionId region) {
-    sums_.clear();
-    const size_t num_captures = parts.captures.size();
-    for (size_t k = 0; k < num_captures; ++k) {
-      sums_[parts.captures[k]] = given[handed.size() + k];
-    }
-    tapes_ = tapes_of(parts.tapes, given.subspan(handed.size() + num_captures));
-    pop_kept(region);
-    for (size_t k = 0; k < handed.size(); ++k) add(handed[k], given[k]);
-  };
-  const auto close = [&](const std::vector<ValueId>& handed) {
-    std::vector<Value> results = sums_or_zeros(handed);
-    append(results, sums_or_zeros(parts.captures));
-    append(results, in_order(tapes_, parts.tapes));
-    return results;
-  };
   const auto made = builder_.while_loop(
       options,
       [&](Value, ValueSpan given) {
-        open(given, parts.forwarded, loop.before_id());
+        const ValueSpan residuals = given.last(last.size());
+        for (size_t i = 0; i < last.size(); ++i) {
+          popped_[kept_.of(loop.before_id())[i]] = residuals[i];
+        }
+        open_region(loop.before_id(), parts, parts.forwarded, given);
         region(loop.before_id());
-        return WhileTest{builder_.scalar(true), close(parts.carried)};
+        return WhileTest{builder_.scalar(true), close_region(parts, parts.carried)};
       },
       [&](Value iteration, ValueSpan given) {
-        open(given, parts.next, loop.after_id());
-        add_rows(loop, parts.stacked, options.trip_limit, iteration);
+        const Value place = op("Sub", {op("Sub", {trips, builder_.scalar(int64_t{1})}), iteration});
+        for (size_t i = 0; i < after_rows.size(); ++i) {
+          popped_[kept_.of(loop.after_id())[i]] = row(after_rows[i], place);
+        }
+        open_region(loop.after_id(), parts, parts.next, given);
+        for (size_t s = 0; s < parts.stacked.size(); ++s) {
+          if (!parts.stacked[s].is_none()) add(loop.rows()[s], row(parts.stacked[s], place));
+        }
         region(loop.after_id());
-        return close(parts.received);
+        std::vector<Value> results = close_region(parts, parts.received);
+        for (const Value rows : before_rows) results.push_back(row(rows, place));
+        return results;
       });
   sums_ = std::move(outer_sums);
   tapes_ = std::move(outer_tapes);
-  if (!builder_.status().is_ok()) return;
+  if (builder_.status().is_ok()) finish_loop(parts, made);
+}
+
+void Reverse::finish_loop(const LoopParts& parts, const std::vector<Value>& made) {
   const size_t num_carried = parts.carried.size();
   for (size_t k = 0; k < parts.captures.size(); ++k) {
     sums_[parts.captures[k]] = made[num_carried + k];
@@ -276,11 +297,7 @@ void Reverse::branch(NodeId id) {
     }
   }
   std::vector<Value> adjoints;
-  for (const ValueId output : choice.outputs()) {
-    const auto at = sums_.find(output);
-    adjoints.push_back(at == sums_.end() ? Value{} : at->second);
-    sums_.erase(output);
-  }
+  for (const ValueId output : choice.outputs()) adjoints.push_back(take_or_none(output));
   const std::vector<Value> sums = sums_or_zeros(captures);
   Sums outer_sums = std::move(sums_);
   const Tapes outer_tapes = tapes_;

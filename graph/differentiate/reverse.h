@@ -8,8 +8,9 @@
 //   case-of   a case-of on the same selector, and one region more where values pass through
 //
 // Adjoints of captured values are carried, or returned by branches, and added to there. What is
-// kept of a region is popped off the tapes first, in the order opposite to that of pushing. Zeros
-// are made only where a region must return an adjoint to which nothing was added.
+// kept of a region is read from the loop's rows (after': row n - 1 - i; before' gets its own as
+// carried values, from the last one on) or popped off the tapes, in the order opposite to that of
+// pushing. Zeros are made only where a region must return an adjoint to which nothing was added.
 //
 // Internal to graph/differentiate. Errors: the builder's. Cost: O(nodes x rules' nodes).
 #pragma once
@@ -53,12 +54,16 @@ class Reverse : public ForwardValues {
                                     const std::vector<Value>& adjoints,
                                     const std::vector<ValueId>& captures,
                                     const std::vector<Value>& sums, const Tapes& tapes);
-  void add_rows(const LoopView& loop, const std::vector<Value>& stacked, Value trips,
-                Value iteration);
+  void open_region(RegionId id, const LoopParts& parts, const std::vector<ValueId>& handed,
+                   ValueSpan given);
+  std::vector<Value> close_region(const LoopParts& parts, const std::vector<ValueId>& handed);
+  void finish_loop(const LoopParts& parts, const std::vector<Value>& made);
 
-  Value trips(NodeId loop);
+  Value handed_on(const Kept& item, RegionId region);
+  Value row(Value rows, Value place);
   void pop_kept(RegionId region);
-  Value with_rank(Value value, ValueId of);
+  Value with_rank(Value value, const Kept& item);
+  Value take_or_none(ValueId id);
   Value sum_or_zeros(ValueId id);
   Value zeros(ValueId id);
   std::vector<Value> sums_or_zeros(const std::vector<ValueId>& ids);
