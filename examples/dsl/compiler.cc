@@ -62,15 +62,16 @@ class Pass {
   void set(const Names& names, const Values& values) {
     for (size_t k = 0; const Name name : names) variables_[name] = values[k++];
   }
-  // Inside of a region, where the names have these values: those at its end.
-  template <typename Body>
-  Values within(const Names& names, const Values& values, Body body) {
+  // Inside of a region, where the names have these values: those at its end, and the body's, if
+  // any.
+  Values within(const Names& names, const Values& values, const std::function<ValueId()>& body) {
     const auto outside = variables_;
     set(names, values);
     ++num_regions_;
-    body();
+    const ValueId result = body();
     --num_regions_;
     Values made = current(names);
+    if (result != 0) made.push_back(result);
     variables_ = outside;
     return made;
   }
@@ -115,23 +116,21 @@ class Pass {
       before = o_.as(o_.type(before).element, made, node.parts[0].at);
     } else if (node.kind == Kind::kWhile) {
       loop(node);
-    } else if (node.kind == Kind::kCase) {
+    } else if (node.kind == Kind::kValue && node.parts[0].kind == Kind::kCase) {
       Names names;
       find_assigned(node, names);
       const Values before = current(names);
-      set(names, choose(node, names.size(), [&](const Node* block) {
-            return within(names, before, [&] {
-              if (block != nullptr) run_block(*block, Kind::kBlock);
-            });
+      set(names, choose(node.parts[0], names.size(), [&](const Node* block) {
+            return within(names, before,
+                          [&] { return block == nullptr ? 0 : run_block(*block, Kind::kBlock); });
           }));
     } else if (node.kind == Kind::kYield || node.kind == Kind::kReturn) {
       throw Failure(node.at, "yield ends the block of a while, return that of a function");
     } else {
       if (num_regions_ > 0) throw Failure(node.at, "this stands outside of loops and functions");
-      const bool is_stream = node.kind == Kind::kStream;
-      outputs_.push_back(value(is_stream || node.kind == Kind::kPrint ? node.parts[0] : node));
+      outputs_.push_back(value(node.parts[0]));
       shown_.push_back(&node);
-      if (is_stream && (num_streams_++ > 0 || !rows_.contains(outputs_.back()))) {
+      if (node.kind == Kind::kStream && (num_streams_++ > 0 || !rows_.contains(outputs_.back()))) {
         throw Failure(node.at, "only rows of a loop can be streamed, and those of one alone");
       }
     }
@@ -146,7 +145,8 @@ class Pass {
     if (names.empty()) throw Failure(node.at, "this loop sets no variable, so it would never end");
     const Values initial = current(names);
     const size_t number = num_loops_++;
-    widen(number, initial);
+    if (number == carried_.types.size()) carried_.types.emplace_back();
+    widen(carried_.types[number], initial, names.size());
     const std::vector<eddy_type> types = carried_.types[number];
     const eddy_location place = o_.location(node.at, node.text.c_str());
     eddy_while of = {};
@@ -156,15 +156,13 @@ class Pass {
     const Values made = o_.graph().while_loop(
         initial,
         [&](ValueId, const Values& carried) {
-          ValueId goes_on = 0;
-          within(names, carried, [&] { goes_on = o_.as(kBool, value(test), test.at); });
-          return eddy::Graph::Test{goes_on, carried};
+          const auto goes_on = [&] { return o_.as(kBool, value(test), test.at); };
+          return eddy::Graph::Test{within(names, carried, goes_on).back(), carried};
         },
         [&](ValueId, const Values& forwarded) {
-          ValueId row = 0;
-          Values next = within(names, forwarded, [&] { row = run_block(block, Kind::kYield); });
-          widen(number, next);
-          if (of.num_rows > 0) next.push_back(row);
+          const auto body = [&] { return run_block(block, Kind::kYield); };
+          const Values next = within(names, forwarded, body);
+          widen(carried_.types[number], next, names.size());
           return next;
         },
         of);
@@ -175,10 +173,8 @@ class Pass {
     declare(node, made.back());
   }
 
-  void widen(size_t number, const Values& values) {
-    if (number == carried_.types.size()) carried_.types.emplace_back();
-    std::vector<eddy_type>& types = carried_.types[number];
-    for (size_t k = 0; k < values.size(); ++k) {
+  void widen(std::vector<eddy_type>& types, const Values& values, size_t count) {
+    for (size_t k = 0; k < count; ++k) {
       const eddy_type type = o_.type(values[k]);
       if (k == types.size()) types.push_back(type);
       if (fits(type, types[k])) continue;
@@ -199,13 +195,11 @@ class Pass {
     for (size_t i = 1; i < node.parts.size(); ++i) {
       const Node& arm = node.parts[i];
       if (otherwise != nullptr) throw Failure(arm.at, "nothing comes behind else");
-      if (arm.type.element == EDDY_UNDEFINED) {
-        otherwise = &arm;
-      } else if (arm.type.element == element) {
-        taken.push_back(&arm);
-      } else {
+      if (arm.type.element != EDDY_UNDEFINED && arm.type.element != element) {
         throw Failure(arm.at, std::string("labels must be those of ") + name_of(element));
       }
+      if (arm.type.element == element) taken.push_back(&arm);
+      if (arm.type.element != element) otherwise = &arm;
     }
     if (element == kBool) {
       std::vector<const Node*> both(2, otherwise);
@@ -237,35 +231,29 @@ class Pass {
     --depth_;
     return made;
   }
-  Values values(const Node& node) {
-    Values made;
-    for (const Node& part : node.parts) made.push_back(value(part));
-    return made;
-  }
-
   ValueId evaluate(const Node& node) {
     if (node.kind == Kind::kNumbers) return o_.numbers(node);
     if (node.kind == Kind::kName) return variable(node.name, node.at);
-    if (node.kind == Kind::kList) return o_.apply("list", values(node), node.at);
     if (node.kind == Kind::kRows) return rows(node);
     if (node.kind == Kind::kCase) {
       return choose(node, 1, [&](const Node* block) {
         if (block == nullptr) throw Failure(node.at, "this case has no value without an else");
-        if (block->parts.size() != 1) throw Failure(block->at, "here an arm is one value");
-        Values made(1);
-        within({}, {}, [&] { made[0] = value(block->parts[0]); });
-        return made;
+        if (block->parts.size() != 1 || block->parts[0].kind != Kind::kValue) {
+          throw Failure(block->at, "here an arm is one value");
+        }
+        return within({}, {}, [&] { return run_block(*block, Kind::kValue); });
       })[0];
     }
-    if (node.kind != Kind::kCall) throw Failure(node.at, "here an arm is one value");
     const auto function = functions_.find(node.name);
     if (function != functions_.end()) return call(function->second, node);
-    return o_.apply(node.name, values(node), node.at);
+    Values arguments;
+    for (const Node& part : node.parts) arguments.push_back(value(part));
+    return o_.apply(node.name, arguments, node.at);
   }
 
-  ValueId call(const Function& function, const Node& node) {
-    const std::vector<Node>& parameters = function.parameters;
-    if (parameters.size() != node.parts.size()) {
+  ValueId call(const Node& function, const Node& node) {
+    const Node& block = function.parts.back();
+    if (function.parts.size() != node.parts.size() + 1) {
       const std::string count = std::to_string(node.parts.size());
       throw Failure(node.at, quote(node.name) + " does not take " + count + " arguments");
     }
@@ -273,18 +261,17 @@ class Pass {
       throw Failure(node.at, quote(node.name) + " calls itself; use while");
     }
     std::map<Name, ValueId> inside;
-    for (size_t i = 0; i < parameters.size(); ++i) {
+    for (size_t i = 0; i < node.parts.size(); ++i) {
       const Node& given = node.parts[i];
-      inside[parameters[i].name] = promise(parameters[i].type, value(given), given.at);
+      inside[function.parts[i].name] = promise(function.parts[i].type, value(given), given.at);
     }
-    ValueId made = 0;
     calls_.push_back(&function);
-    within({}, {}, [&] {
+    const Values made = within({}, {}, [&] {
       variables_ = std::move(inside);
-      made = run_block(function.block, Kind::kReturn);
+      return run_block(block, Kind::kReturn);
     });
     calls_.pop_back();
-    return promise(function.block.type, made, function.block.parts.back().at);
+    return promise(block.type, made[0], block.parts.back().at);
   }
 
   // A value for each row: a loop that ends after so many iterations.
@@ -301,10 +288,8 @@ class Pass {
       return eddy::Graph::Test{o_.graph().constant(true), {}};
     };
     const auto body = [&](ValueId iteration, const Values&) {
-      Values row(1);
-      const ValueId given = o_.apply("index", {source, iteration}, at);
-      within({node.name}, {given}, [&] { row[0] = value(node.parts[0]); });
-      return row;
+      const ValueId row = o_.apply("index", {source, iteration}, at);
+      return Values{within({node.name}, {row}, [&] { return value(node.parts[0]); }).back()};
     };
     return *rows_.insert(o_.graph().while_loop({}, test, body, of)[0]).first;
   }
@@ -313,8 +298,8 @@ class Pass {
   Operations o_;
   Carried& carried_;
   std::map<Name, ValueId> variables_;
-  std::vector<const Function*> calls_;
-  size_t num_regions_ = 0;  // around here, calls included
+  std::vector<const Node*> calls_;  // functions that are written out here
+  size_t num_regions_ = 0;          // around here, calls included
   size_t num_loops_ = 0;
   size_t depth_ = 0;
   std::set<ValueId> rows_;  // of loops

@@ -144,11 +144,9 @@ int main(std::vector<std::string> arguments) {
 }  // namespace
 }  // namespace dsl
 
-int main(int argc, char** argv) {
-  try {
-    return dsl::main({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::cerr << "eddy_dsl: " << error.what() << "\n";
-    return 4;
-  }
+int main(int argc, char** argv) try {
+  return dsl::main({argv + 1, argv + argc});
+} catch (const std::exception& error) {
+  std::cerr << "eddy_dsl: " << error.what() << "\n";
+  return 4;
 }

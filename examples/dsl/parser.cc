@@ -25,7 +25,7 @@ class Parser {
     Functions found;
     Node made{Kind::kBlock, now().at};
     while (now().kind != Token::Kind::kEnd) {
-      if (now().is("fn")) {
+      if (accept("fn")) {
         function(found);
       } else {
         made.parts.push_back(statement());
@@ -69,19 +69,19 @@ class Parser {
 
   // ---- Functions and types ----
   void function(Functions& functions) {
-    take();
     const Token token = name();
-    Function made{{}, {Kind::kBlock, token.at}};
+    Node made{Kind::kBlock, token.at};
     expect("(");
     while (!accept(")")) {
-      made.parameters.push_back({Kind::kName, now().at, name().text});
-      if (accept(":")) made.parameters.back().type = type();
+      made.parts.push_back({Kind::kName, now().at, name().text});
+      if (accept(":")) made.parts.back().type = type();
       if (!now().is(")")) expect(",");
     }
     const eddy_type result = accept("->") ? type() : eddy_type{};
-    made.block = block();
-    made.block.type = result;
-    if (made.block.parts.empty() || made.block.parts.back().kind != Kind::kReturn) {
+    made.parts.push_back(block());
+    Node& body = made.parts.back();
+    body.type = result;
+    if (body.parts.empty() || body.parts.back().kind != Kind::kReturn) {
       throw Failure(token.at, "the last statement of " + quote(token.text) + " must be a return");
     }
     if (functions.emplace(token.text, std::move(made)).second) return;
@@ -97,8 +97,8 @@ class Parser {
     take();
     if (!accept("[")) return made;
     do {
-      if (made.rank == EDDY_MAX_RANK) throw Failure(now().at, "a type has at most 8 dimensions");
-      if (!now().is("?") && now().kind != Token::Kind::kInt) expected("a size or '?'");
+      const bool is_size = now().is("?") || now().kind == Token::Kind::kInt;
+      if (!is_size || made.rank == EDDY_MAX_RANK) expected("a size or '?', at most 8 of them");
       made.dims[made.rank++] = accept("?") ? EDDY_UNKNOWN_DIM : numbers().ints[0];
     } while (accept(","));
     expect("]");
@@ -109,14 +109,10 @@ class Parser {
   Node block() {
     Node made{Kind::kBlock, now().at};
     expect("{");
-    while (!accept("}")) {
-      if (now().kind == Token::Kind::kEnd) expected("'}'");
-      made.parts.push_back(statement());
-    }
+    while (!accept("}")) made.parts.push_back(statement());
     return made;
   }
 
-  // An expression is one, too: the value of an arm; outside of blocks it prints itself.
   Node statement() {
     descend();
     Node made{Kind::kSet, now().at};
@@ -134,20 +130,14 @@ class Parser {
       made.kind = word->second;
       take();
     } else {
-      made.kind = Kind::kName;
+      made.kind = Kind::kValue;
     }
     const char* const first = tokens_[next_ - (made.kind == Kind::kWhile)].text.data();
-    Node value = expression();
+    made.parts.push_back(expression());
     const Name last = tokens_[next_ - 1].text;
-    made.text.assign(first, last.data() + last.size());
+    made.text = std::string(first, last.data() + last.size());
     std::ranges::replace(made.text, '\n', ' ');
     if (made.text.size() > 60) made.text.replace(57, std::string::npos, "...");
-    if (made.kind == Kind::kName) {
-      value.text = std::move(made.text);
-      made = std::move(value);
-    } else {
-      made.parts.push_back(std::move(value));
-    }
     if (made.kind == Kind::kWhile) made.parts.push_back(block());
     --depth_;
     return made;
@@ -279,7 +269,7 @@ class Parser {
 
   // After its bracket: elements, or a value for each row. Numbers become one constant.
   Node list(Position at) {
-    Node made{Kind::kList, at};
+    Node made{Kind::kCall, at, "list"};
     made.parts.push_back(expression());
     if (accept("for")) {
       made.kind = Kind::kRows;

@@ -19,15 +19,15 @@ enum class Kind {
   // Values.
   kNumbers,  // as they stand there: type, ints, reals
   kName,
-  kCall,  // of an operator or function: the arguments
-  kList,  // the elements
+  kCall,  // of an operator or function: the arguments; of a list: the elements
   kRows,  // the value of each row, which is called `name`; what the rows are of
-  kCase,  // also a statement: the selector, then a block for each arm
+  kCase,  // the selector, then a block for each arm
   // Statements; blocks and loops have others in them, all others one value.
   kBlock,  // of a case: `type` and `ints` are the label's, or of no elements for else
   kWhile,  // the test, the block; `name`: of its rows, if they are wanted
   kLet,
   kSet,
+  kValue,  // an expression alone: the value of an arm; outside of blocks it is printed
   kPrint,
   kStream,
   kYield,
@@ -46,12 +46,8 @@ struct Node {
   size_t depth = 1;
 };
 
-// By their names: blocks that end with a return; `type` is the result's.
-struct Function {
-  std::vector<Node> parameters;
-  Node block;
-};
-using Functions = std::map<std::string, Function, std::less<>>;
+// By their names: parameters, then the block, which ends with a return; `type` is the result's.
+using Functions = std::map<std::string, Node, std::less<>>;
 
 // `functions`: to which those of the program are added; the other statements as a block.
 Node parse(std::string_view text, Position at, Functions& functions);
