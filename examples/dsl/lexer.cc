@@ -64,6 +64,11 @@ std::vector<Token> split(std::string_view text, Position at) {
   return tokens;
 }
 
-std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quote(std::string_view text) {
+  std::string made(text.substr(0, 40));
+  std::ranges::replace_if(
+      made, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return "'" + made + (text.size() > made.size() ? "...'" : "'");
+}
 
 }  // namespace dsl

@@ -34,6 +34,7 @@ struct Token {
 
 // `at`: where the text begins. The last token is the end.
 std::vector<Token> split(std::string_view text, Position at);
+// For a message: short, and without what a terminal would act on.
 std::string quote(std::string_view text);
 
 }  // namespace dsl

@@ -114,6 +114,9 @@ TEST(HostilePrograms, LongTextsAreCompiled) {
   EXPECT_EQ(compiled("let x = 1 " + repeat("x = x + 1\n", 5'000) + "print x"), "ok");
   EXPECT_TRUE(has_place(compiled("print " + repeat("9", 100'000))));
   EXPECT_EQ(compiled("# " + repeat("no end", 100'000)), "ok");
+  EXPECT_LT(compiled("print " + repeat("name", 100'000)).size(), 120u);
+  EXPECT_EQ(compiled("print \x1b[2J"), "test:1:7: expected a value, found '?'");
+  EXPECT_EQ(compiled(std::string("print \0", 7)), "test:1:7: expected a value, found '?'");
 }
 
 }  // namespace
