@@ -1,7 +1,7 @@
 // Locations: where in a caller's program the nodes of a graph come from, and how errors say it.
 //
-//   decode[17]/MatMul  +  {decode: prog.calc:11 "while err > tol", decode/MatMul: prog.calc:12}
-//     = "prog.calc:12: in iteration 17 of 'while err > tol': MatMul: …"
+//   decode[17]/MatMul  +  {decode: prog.edy:11 "while err > tol", decode/MatMul: prog.edy:12}
+//     = "prog.edy:12: in iteration 17 of 'while err > tol': MatMul: …"
 //
 // By the path of the node's name (Graph::path), which passes keep: a node that a pass has made is
 // placed by the nearest loop or branch around it that has a location.
@@ -24,7 +24,7 @@ struct Location {
   uint32_t line = 0;
   uint32_t column = 0;
   std::string text;
-  std::string start_of_line() const;  // "prog.calc:12:5: "
+  std::string start_of_line() const;  // "prog.edy:12:5: "
 };
 
 // A part of a path: "decode[17]" is {decode, 17}.

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 class CGraphs : public CApi {
  protected:
   static eddy_location at(uint32_t line, const char* text = nullptr, uint32_t column = 0) {
-    return {sizeof(eddy_location), "prog.calc", line, column, text};
+    return {sizeof(eddy_location), "prog.edy", line, column, text};
   }
 };
 
@@ -31,7 +31,7 @@ TEST_F(CGraphs, AnErrorOfBuildingStandsWhereTheCallerSays) {
   node.location = &here;
   eddy_value_id y = 0;
   EXPECT_THAT(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }),
-              AllOf(HasSubstr("invalid argument: prog.calc:7: "), HasSubstr("Add"),
+              AllOf(HasSubstr("invalid argument: prog.edy:7: "), HasSubstr("Add"),
                     HasSubstr("broadcast")));
   EXPECT_THAT(said([&](auto e) { return api().graph_finish(graph.get(), e); }),
               HasSubstr("broadcast"))
@@ -65,8 +65,8 @@ TEST_F(CGraphs, AnErrorOfBuildingInALoopStandsAtItsNode) {
     return said([&](auto e) { return api().graph_node(g, &node, &made, e); });
   };
   EXPECT_THAT(add("Neg", {77}, at(11, nullptr, 9)),
-              HasSubstr("invalid argument: prog.calc:11:9: input 0 is value 77"));
-  const std::string wanted = "invalid argument: prog.calc:12:5: Add";
+              HasSubstr("invalid argument: prog.edy:11:9: input 0 is value 77"));
+  const std::string wanted = "invalid argument: prog.edy:12:5: Add";
   EXPECT_THAT(add("Add", {before[1], w}, at(12, nullptr, 5)), HasSubstr(wanted));
   EXPECT_THAT(add("Neg", {x}, at(13, nullptr, 7)), HasSubstr(wanted));
   EXPECT_THAT(said([&](auto e) { return api().graph_finish(g, e); }), HasSubstr(wanted));
@@ -108,7 +108,7 @@ TEST_F(CGraphs, AnErrorOfARunNamesTheIterationTheLoopsTextAndThePlace) {
   Owned<eddy_error> error;
   ASSERT_EQ(api().run_execute(run.get(), nullptr, error.out()), EDDY_INVALID_ARGUMENT);
   EXPECT_THAT(api().error_message(error.get()),
-              HasSubstr("prog.calc:12:5: in iteration 3 of 'while err > tol': Gather"));
+              HasSubstr("prog.edy:12:5: in iteration 3 of 'while err > tol': Gather"));
   EXPECT_THAT(api().error_reason(error.get()), HasSubstr("index 3"));
   ASSERT_EQ(api().error_num_parts(error.get()), 2u);
   eddy_path_part part = {};
@@ -120,7 +120,7 @@ TEST_F(CGraphs, AnErrorOfARunNamesTheIterationTheLoopsTextAndThePlace) {
   eddy_location location = {};
   location.struct_size = sizeof(location);
   ASSERT_EQ(api().error_location(error.get(), &location), EDDY_OK);
-  EXPECT_STREQ(location.file, "prog.calc");
+  EXPECT_STREQ(location.file, "prog.edy");
   EXPECT_EQ(location.line, 12u);
   EXPECT_EQ(location.column, 5u);
 }
