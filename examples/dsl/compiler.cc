@@ -32,7 +32,6 @@ class Pass {
     const auto inputs = variables_;
     for (const Node& statement : program.parts) run(statement);
     Compiled made{o_.graph(), std::move(shown_), {}};
-    for (size_t i = 0; i < outputs_.size(); ++i) made.graph.output(std::to_string(i), outputs_[i]);
     for (const auto& [name, value] : variables_) {
       const auto before = inputs.find(name);
       if (before != inputs.end() && before->second == value) continue;
@@ -128,9 +127,10 @@ class Pass {
       throw Failure(node.at, "yield ends the block of a while, return that of a function");
     } else {
       if (num_regions_ > 0) throw Failure(node.at, "this stands outside of loops and functions");
-      outputs_.push_back(value(node.parts[0]));
+      const ValueId made = value(node.parts[0]);
+      o_.graph().output(std::to_string(shown_.size()), made);
       shown_.push_back(&node);
-      if (node.kind == Kind::kStream && (num_streams_++ > 0 || !rows_.contains(outputs_.back()))) {
+      if (node.kind == Kind::kStream && (num_streams_++ > 0 || !rows_.contains(made))) {
         throw Failure(node.at, "only rows of a loop can be streamed, and those of one alone");
       }
     }
@@ -197,6 +197,9 @@ class Pass {
       if (otherwise != nullptr) throw Failure(arm.at, "nothing comes behind else");
       if (arm.type.element != EDDY_UNDEFINED && arm.type.element != element) {
         throw Failure(arm.at, std::string("labels must be those of ") + name_of(element));
+      }
+      for (const Node* const other : taken) {
+        if (arm.ints == other->ints) throw Failure(arm.at, "this case has that label already");
       }
       if (arm.type.element == element) taken.push_back(&arm);
       if (arm.type.element != element) otherwise = &arm;
@@ -304,7 +307,6 @@ class Pass {
   size_t depth_ = 0;
   std::set<ValueId> rows_;  // of loops
   size_t num_streams_ = 0;
-  Values outputs_;
   std::vector<const Node*> shown_;
 };
 

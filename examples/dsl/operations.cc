@@ -28,7 +28,7 @@ constexpr Operation kOperations[] = {
     {"sin", "Sin", 1, 1, 'r'}, {"cos", "Cos", 1, 1, 'r'}, {"tanh", "Tanh", 1, 1, 'r'},
     {"floor", "Floor", 1, 1, 'r'}, {"min", "Min", 1, 99, 'n'}, {"max", "Max", 1, 99, 'n'},
     {"sum", "ReduceSum", 1, 1, 'n', "keepdims"}, {"mean", "ReduceMean", 1, 1, 'r', "keepdims"},
-    {"argmax", nullptr, 1, 1, 'n'}, {"range", nullptr, 1, 2, 'n'}, {"list", nullptr, 1, SIZE_MAX, 's'},
+    {"argmax", "ArgMax", 1, 1, 'n', "keepdims"}, {"range", nullptr, 1, 2, 'n'}, {"list", nullptr, 1, SIZE_MAX, 's'},
     {"concat", "Concat", 1, 99, 's', "axis"}, {"transpose", "Transpose", 1, 1, 'a'},
     {"column", nullptr, 1, 1, 'a'}, {"fill", "Expand", 2, 2, 'a'}, {"reshape", "Reshape", 2, 2, 'a'},
     {"shape", "Shape", 1, 1, 'a'}, {"size", "Size", 1, 1, 'a'}, {"rows", nullptr, 1, 1, 'a'},
@@ -102,9 +102,6 @@ ValueId Operations::compose(Name name, const Values& of, Position at) {
   if (name == "!=") return node("Not", {node("Equal", of, at)}, at);
   if (name == "column") return node("Unsqueeze", {of[0], vector(-1)}, at);
   if (name == "rows") return node("Gather", {node("Shape", of, at), constant(0)}, at);
-  if (name == "argmax") {
-    return node("ArgMax", {node("Reshape", {of[0], vector(-1)}, at)}, at, "keepdims");
-  }
   if (name == "range") {
     const auto number = [&](int64_t value) { return as(type(of[0]).element, constant(value), at); };
     return node("Range", {of.size() == 1 ? number(0) : of[0], of.back(), number(1)}, at);

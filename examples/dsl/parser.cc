@@ -144,22 +144,17 @@ class Parser {
   }
 
   Node arm() {
-    Node label{Kind::kBlock, now().at};
+    Node made{Kind::kBlock, now().at};
     if (!accept("else")) {
       const bool is_label = is_number() && now().kind != Token::Kind::kReal;
       if (!is_label) expected("a label (0, 1, false, true or else) or '}'");
-      label = numbers();
+      made = numbers();
+      made.kind = Kind::kBlock;
     }
     expect(":");
-    Node made{Kind::kBlock, label.at};
-    if (now().is("{")) {
-      made = block();
-    } else {
-      made.parts.push_back(statement());
-    }
-    made.at = label.at;
-    made.type = label.type;
-    made.ints = label.ints;
+    const bool is_block = now().is("{");
+    if (is_block) made.parts = block().parts;
+    if (!is_block) made.parts.push_back(statement());
     return made;
   }
 
