@@ -6,6 +6,7 @@
 #include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/images/loop_control.h"
+#include "runtime/cuda/cuda_captured_graph.h"
 #include "runtime/cuda/cuda_launch.h"
 
 namespace eddy {
@@ -17,28 +18,6 @@ static_assert(static_cast<int>(CaseChoice::Type::kBool) == 0 &&
                   static_cast<int>(CaseChoice::Type::kInt64) == 2,
               "CaseChoiceParams::type names them so");
 static_assert(CaseChoice::kFail < 0, "case_choice fails the run for what is below 0");
-class CudaCapturedGraph : public CapturedGraph {
- public:
-  CudaCapturedGraph(CudaContext& context, CuGraph graph, CuGraphExec executable)
-      : context_(context), graph_(graph), executable_(executable) {}
-  ~CudaCapturedGraph() override {
-    const CudaContext::Use use(context_);
-    context_.api().graph_exec_destroy(executable_);
-    context_.api().graph_destroy(graph_);
-  }
-  Status launch(void* native_stream) override {
-    EDDY_RETURN_IF_ERROR(context_.health());
-    const CudaContext::Use use(context_);
-    return context_.check(
-        context_.api().graph_launch(executable_, static_cast<CuStream>(native_stream)),
-        "cuGraphLaunch");
-  }
-
- private:
-  CudaContext& context_;
-  const CuGraph graph_;  // owns the bodies of its conditional nodes
-  const CuGraphExec executable_;
-};
 
 // Whether the first thread alone copies the piece.
 bool is_of_first_thread(const cuda::LoopCopyParams::Piece& piece) {

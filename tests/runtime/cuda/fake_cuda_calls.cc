@@ -472,6 +472,7 @@ void FakeCuda::fill_kernels(CudaApi& api) {
          });
 }
 
+// long: one entry of the table after the other.
 void FakeCuda::fill_graphs(CudaApi& api) {
   define(api.graph_create, "graph_create", CallKind::kFree, [this](CuGraph* graph, unsigned) {
     *graph = graphs_.create();
