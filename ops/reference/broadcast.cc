@@ -22,6 +22,7 @@ BroadcastIndex::BroadcastIndex(const Dims& input, std::span<const int64_t> outpu
 
 LegacyAlignment LegacyAlignment::of(const KernelInit& init) {
   if (init.op.since_version >= 7 || !init.attributes.has("axis")) return {};
+  if (init.attributes.get_int("broadcast", 0) == 0) return {};  // then it means nothing
   return {true, init.attributes.get_int("axis", 0)};
 }
 

@@ -43,14 +43,19 @@ Status check_options(const SessionOptions& options) {
       std::to_string(options.threads->num_workers()) + " workers; leave num_threads 0");
 }
 
+bool has_node_that_waits(const Graph& graph) {
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind == NodeKind::kExec && node.op->may_wait) return true;
+  }
+  return false;
+}
+
 // A stream more than there are workers waits for one; where nodes wait for something else, it is
 // what goes on meanwhile.
 uint32_t most_streams(const SessionCore& core) {
   if (core.options.max_streams > 0 || !core.starts_on_workers()) return core.options.max_streams;
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    const Node& node = core.graph.node(NodeId(n));
-    if (node.kind == NodeKind::kExec && node.op->may_wait) return 0;
-  }
+  if (has_node_that_waits(core.graph)) return 0;
   return static_cast<uint32_t>(core.host().num_workers());
 }
 
@@ -58,8 +63,10 @@ uint32_t most_streams(const SessionCore& core) {
 constexpr double kSharedNs = 40'000;
 
 // By NodeId: whether the idle workers share the node's calls, by its operator and estimated cost.
+// None where nodes wait for something else: what goes on meanwhile needs a stream.
 std::vector<bool> shared_nodes(const SessionCore& core) {
   if (!core.has_one_device() || core.host().num_workers() < 2) return {};
+  if (has_node_that_waits(core.graph)) return {};
   const std::vector<double> costs = estimate_costs_ns(core.graph, core.options.costs.get());
   std::vector<bool> shared(core.graph.num_nodes(), false);
   for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {

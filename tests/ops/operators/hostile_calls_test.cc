@@ -94,7 +94,8 @@ class Caller {
       return made;
     }
     auto* bytes = view.mutable_as<uint8_t>();
-    const bool is_wild = below(8) == 0;
+    // Not integers: some are sizes of results, which a session limits, but not this test.
+    const bool is_wild = below(8) == 0 && kFloatTypes.contains(type);
     if (is_wild || (!kNumericTypes.contains(type) && type != ElementType::kBool)) {
       const bool is_packed = kPackedTypes.contains(type);
       const uint64_t range = type == ElementType::kBool ? 2 : is_packed ? 2 : 256;

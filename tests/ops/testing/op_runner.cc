@@ -1,5 +1,6 @@
 #include "tests/ops/testing/op_runner.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -288,7 +289,11 @@ Result<Graph> build_call(const OpCall& call) {
 TestTensor copy_of(const Constant& constant) {
   TestTensor tensor(constant.element, constant.dims);
   const TensorView to = tensor.view();
-  if (to.size_bytes() > 0) std::memcpy(to.data, constant.data, to.size_bytes());
+  if (constant.element == ElementType::kString) {
+    std::copy_n(constant.view().as<std::string>(), to.count(), to.mutable_as<std::string>());
+  } else if (to.size_bytes() > 0) {
+    std::memcpy(to.data, constant.data, to.size_bytes());
+  }
   return tensor;
 }
 

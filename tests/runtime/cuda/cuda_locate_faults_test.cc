@@ -73,7 +73,8 @@ void straight(GraphBuilder& b) {
   std::vector<Value> ends;
   for (const std::string side : {"left", "right"}) {
     Value at = x;
-    for (int i = 0; i < 4; ++i) at = named(b, "Tanh", {at}, side + std::to_string(i));
+    const char* const op = side == "left" ? "Tanh" : "Sin";
+    for (int i = 0; i < 4; ++i) at = named(b, op, {at}, side + std::to_string(i));
     ends.push_back(at);
   }
   b.output("y", named(b, "Add", {ends[0], ends[1]}, "join"));

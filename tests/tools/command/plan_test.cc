@@ -357,10 +357,12 @@ TEST(Plan, MemorySaysOfEachValueWhereItIsMadeAndWhereItStands) {
 }
 
 TEST(Plan, ValuesThatDoNotFitIntoALineStandOneALine) {
-  GraphParts parts{.inputs = {info("x", floats({8}))}};
+  GraphParts parts;
   for (int i = 0; i < 12; ++i) {
     const std::string name = "a_rather_long_name_" + std::to_string(i);
-    parts.nodes.push_back(node("Abs", {"x"}, {name}));
+    const std::string input = "x" + std::to_string(i);
+    parts.inputs.push_back(info(input, floats({8})));
+    parts.nodes.push_back(node("Abs", {input}, {name}));
     parts.outputs.push_back(info(name, floats({8})));
   }
   const Finished plan = run_eddy({"plan", write_test_file("names.onnx", model(graph(parts)))});
