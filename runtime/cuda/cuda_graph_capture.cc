@@ -135,8 +135,7 @@ Status CudaGraphCapture::close_capture() {
   return context_.check(ended, "cuStreamEndCapture");
 }
 
-// A kernel that was launched programmatically may be waited for by its trigger alone. A conditional
-// node waits for its end, so that edges are plain whatever the capture says of them.
+// A conditional node waits for a kernel's end where the capture would wait for its trigger alone.
 Status CudaGraphCapture::find_last() {
   EDDY_RETURN_IF_ERROR(flush());
   if (!is_capturing_) return Status::ok();
@@ -155,8 +154,7 @@ Status CudaGraphCapture::find_last() {
           : api.stream_capture_info(streams_[0], &status, &id, &graph, &last, &num_last);
   EDDY_RETURN_IF_ERROR(context_.check(asked, "cuStreamGetCaptureInfo"));
   std::vector<CuGraphNode>& nodes = levels_.back().last;
-  nodes.clear();
-  if (last != nullptr) nodes.assign(last, last + num_last);
+  nodes.assign(last, last + (last != nullptr ? num_last : 0));
   return Status::ok();
 }
 
@@ -286,9 +284,8 @@ Status CudaGraphCapture::launch_one(CuFunction function, const void* params, uin
 
 Status CudaGraphCapture::count(const LoopWords& words, uint32_t flags) {
   if (levels_.empty()) return internal_error("a loop is counted outside a capture");
-  uint32_t* const go_on = levels_.back().test.go_on;
-  return keep({0, words.counter, words.limit, nullptr, words.stop, words.progress, go_on,
-               flags | guard_flag(), 0});
+  return keep({0, words.counter, words.limit, nullptr, words.stop, words.progress,
+               levels_.back().test.go_on, flags | guard_flag(), 0});
 }
 
 Status CudaGraphCapture::test(const LoopTest& test, CuConditionalHandle handle,

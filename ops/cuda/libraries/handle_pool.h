@@ -12,6 +12,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "ops/cuda/launch/launcher.h"
@@ -25,15 +26,7 @@ class HandlePool {
   Result<Handle> take(CudaLauncher& launcher, const Make& make) {
     {
       std::lock_guard lock(mutex_);
-      const auto [at, is_new] = free_.try_emplace(launcher.device());
-      if (is_new) {
-        Status status = launcher.keep_device();
-        if (!status.is_ok()) {
-          free_.erase(at);
-          return status;
-        }
-      }
-      std::vector<Handle>& free = at->second;
+      std::vector<Handle>& free = free_[launcher.device()];
       if (!free.empty()) {
         const Handle handle = free.back();
         free.pop_back();
@@ -42,6 +35,11 @@ class HandlePool {
     }
     Handle handle = nullptr;
     EDDY_RETURN_IF_ERROR(launcher.alone_in_context([&] { return make(handle); }));
+    std::lock_guard lock(mutex_);
+    if (kept_.count(launcher.device()) == 0) {
+      EDDY_RETURN_IF_ERROR(launcher.keep_device());
+      kept_.insert(launcher.device());
+    }
     return handle;
   }
   void give_back(const CudaLauncher& launcher, Handle handle) {
@@ -58,6 +56,7 @@ class HandlePool {
  private:
   mutable std::mutex mutex_;
   std::map<const void*, std::vector<Handle>> free_;  // under the mutex; by device
+  std::set<const void*> kept_;                       // under the mutex; devices
 };
 
 }  // namespace eddy

@@ -151,6 +151,13 @@ CuResult FakeCuda::end_capture(CuStream handle, CuGraph* graph) {
   return result;
 }
 
+CuResult FakeCuda::destroy_graph(CuGraph graph) {
+  std::string problem;
+  const CuResult result = graphs_.destroy(graph, problem);
+  if (!problem.empty()) violation(problem);
+  return result;
+}
+
 CuResult FakeCuda::capture(Stream& stream, Op op) {
   Capture& into = *stream.capture;
   if (into.is_spoilt) return CuResult::kCaptureInvalidated;

@@ -210,6 +210,7 @@ class FakeCuda {
                                           CuGraph* graph, const CuGraphNode** last,
                                           const CuGraphEdgeData*& edges, size_t* num_last);
   CuResult end_capture(CuStream stream, CuGraph* graph);
+  CuResult destroy_graph(CuGraph graph);
   CuResult capture(Stream& stream, Op op);
   CuResult join_capture(Stream& stream, const Event& event);
   CuResult spoil(Capture& capture, CuResult result);

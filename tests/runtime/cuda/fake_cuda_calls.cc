@@ -478,12 +478,8 @@ void FakeCuda::fill_graphs(CudaApi& api) {
     *graph = graphs_.create();
     return kOk;
   });
-  define(api.graph_destroy, "graph_destroy", CallKind::kRelease, [this](CuGraph graph) {
-    std::string problem;
-    const CuResult result = graphs_.destroy(graph, problem);
-    if (!problem.empty()) violation(problem);
-    return result;
-  });
+  define(api.graph_destroy, "graph_destroy", CallKind::kRelease,
+         [this](CuGraph graph) { return destroy_graph(graph); });
   define(api.graph_add_node, "graph_add_node", CallKind::kFree,
          [this](CuGraphNode* node, CuGraph graph, const CuGraphNode* after, const void* edges,
                 size_t num_after, CuGraphNodeParams* params) {
