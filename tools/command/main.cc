@@ -31,6 +31,7 @@ constexpr Subcommand kSubcommands[] = {
     {"run", "run an ONNX model", add_run},
     {"plan", "plan a model or a bare graph without running it", add_plan},
     {"simulate", "simulate a task graph, or an operator graph under a strategy", add_simulate},
+    {"gradient", "write a model with its gradient", add_gradient},
     {"measure", "measure what a model's operators cost", add_measure},
     {"conformance", "run ONNX's backend tests", add_conformance},
     {"check", "let this installation find its own defects", add_check},

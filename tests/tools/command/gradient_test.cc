@@ -1,0 +1,98 @@
+// eddy gradient writes a model that eddy run runs: the gradient through a loop whose trips the data
+// decide, worked out by hand; and what it cannot do ends in one line and the right exit code.
+#include <gtest/gtest.h>
+
+#include "tests/graph/io/model_writer.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+
+// y = x * w^n, n the trips until it is no longer below `limit`; w = 2.
+std::string power_model() {
+  const WireWriter body = graph({
+      .nodes = {node("Mul", {"z_in", "w"}, {"z_out"}, {}, "times"),
+                node("Less", {"z_out", "limit"}, {"go_on"}, {}, "less")},
+      .inputs = {info("i", int64s({})), info("cond_in", bools({})), info("z_in", floats({}))},
+      .outputs = {info("go_on", bools({})), info("z_out", floats({}))},
+      .name = "body",
+  });
+  return model(graph({
+      .nodes = {node("Less", {"x", "limit"}, {"first"}, {}, "first_less"),
+                node("Loop", {"", "first", "x"}, {"y"}, {graph_attribute("body", body)}, "power")},
+      .inputs = {info("x", floats({})), info("limit", floats({}))},
+      .outputs = {info("y", floats({}))},
+      .initializers = {tensor<float>("w", {}, {2.0f})},
+  }));
+}
+
+json run_at(const std::string& path, const char* x) {
+  const Finished run = run_eddy({"run", path, "--set", x, "--set", "limit=20", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return run.exit_code == 0 ? run.json()["outputs"] : json();
+}
+
+TEST(Gradient, ALoopIsDifferentiatedAndRuns) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string made = fresh_folder("made") + "/gradient.onnx";
+  const Finished gradient = run_eddy({"gradient", path, "--loss", "y", "-o", made, "--json"});
+  ASSERT_EQ(gradient.exit_code, 0) << gradient.err;
+  const json report = gradient.json();
+  ASSERT_EQ(report["gradients"].size(), 2u);
+  EXPECT_EQ(report["gradients"][0]["output"], "x.grad");
+  EXPECT_EQ(report["gradients"][1]["output"], "w.grad");
+  EXPECT_EQ(report["gradients"][1]["initializer"], true);
+  EXPECT_EQ(report["kept"].size(), 1u) << report;  // z: w stands outside of the loop
+
+  const json three = run_at(made, "x=3");  // 3, 6, 12, 24
+  EXPECT_EQ(three["y"]["data"], json::array({24.0}));
+  EXPECT_EQ(three["x.grad"]["data"], json::array({8.0}));
+  EXPECT_EQ(three["w.grad"]["data"], json::array({36.0}));
+  const json none = run_at(made, "x=30");  // no trip
+  EXPECT_EQ(none["x.grad"]["data"], json::array({1.0}));
+  EXPECT_EQ(none["w.grad"]["data"], json::array({0.0}));
+}
+
+TEST(Gradient, NamesChooseWhatIsDifferentiated) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string made = fresh_folder("made") + "/gradient.onnx";
+  const Finished one = run_eddy({"gradient", path, "--loss", "y", "--wrt", "w", "-o", made});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_NE(one.out.find("w.grad: of initializer w"), std::string::npos) << one.out;
+  EXPECT_FALSE(run_at(made, "x=3").contains("x.grad"));
+  const Finished seeded =
+      run_eddy({"gradient", path, "--loss", "y", "--wrt", "all", "--seed", "s", "-o", made});
+  ASSERT_EQ(seeded.exit_code, 0) << seeded.err;
+  const Finished run =
+      run_eddy({"run", made, "--set", "x=3", "--set", "limit=20", "--set", "s=10", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.json()["outputs"]["w.grad"]["data"], json::array({360.0}));
+}
+
+void expect_refused(const std::vector<std::string>& arguments, int exit_code,
+                    const std::string& words) {
+  const Finished refused = run_eddy(arguments);
+  EXPECT_EQ(refused.exit_code, exit_code) << refused.err;
+  EXPECT_TRUE(is_one_line(refused.err)) << refused.err;
+  EXPECT_NE(refused.err.find(words), std::string::npos) << refused.err;
+}
+
+TEST(Gradient, BadInputEndsInOneLine) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string made = fresh_folder("made") + "/gradient.onnx";
+  expect_refused({"gradient", path, "--loss", "z", "-o", made}, 3,
+                 "there is no value 'z' to take as the loss");
+  expect_refused({"gradient", path, "--loss", "y", "--wrt", "limit", "-o", made}, 3,
+                 "the loss 'y' does not depend on 'limit'; leave it out of wrt");
+  expect_refused({"gradient", path, "--loss", "y", "--stop", "v", "-o", made}, 3,
+                 "there is no value 'v' to stop at");
+  expect_refused({"gradient", path, "-o", made}, 2, "--loss");
+  expect_refused({"gradient", path, "--loss", "y"}, 2, "-o");
+  expect_refused({"gradient", path, "--loss", "y", "-o", path}, 2, "power.onnx");
+  expect_refused({"gradient", "missing.onnx", "--loss", "y", "-o", made}, 3, "missing.onnx");
+}
+
+}  // namespace
+}  // namespace eddy::test
