@@ -14,7 +14,7 @@ namespace eddy::testing {
 namespace {
 
 constexpr uint64_t kSeed = 11;
-constexpr int64_t kSide = 8, kBatch = 20, kSteps = 160, kUnseen = 500;
+constexpr int64_t kSide = 8, kBatch = 20, kSteps = 240, kUnseen = 500;
 
 // 4 x 6 pixels each, row by row.
 constexpr const char* kGlyphs[10] = {".##.#..##..##..##..#.##.", "..#..##...#...#...#..###",
