@@ -1,6 +1,8 @@
 #include "graph/differentiate/differentiate.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "graph/differentiate/activity.h"
 #include "graph/differentiate/forward.h"
@@ -99,6 +101,22 @@ int newest_opset(const Graph& graph) {
     }
   }
   return newest == 0 ? kDefaultOpset : std::max(newest, Expansion::kOldestInner);
+}
+
+// A gradient for one of several would be a part of what was meant.
+Status check_parameters(const Graph& graph, const std::vector<ValueId>& wrt) {
+  std::unordered_map<std::string_view, size_t> times;
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const ValueInfo& info = graph.value(ValueId(v));
+    if (is_parameter(graph, ValueId(v)) && is_float_tensor(info)) ++times[info.name];
+  }
+  for (const ValueId id : wrt) {
+    if (times[graph.value(id).name] == 1) continue;
+    return invalid_argument("several initializers or inputs are named " + quoted_name(graph, id) +
+                            "; give each a name of its own, or differentiate the model as it was "
+                            "read");
+  }
+  return Status::ok();
 }
 
 // Leaves out what the loss does not depend on; an error where it was named.
@@ -215,6 +233,7 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   EDDY_ASSIGN_OR_RETURN(const Activity activity, find_activity(graph, rules, request));
   EDDY_ASSIGN_OR_RETURN(const std::vector<ValueId> wrt,
                         keep_active(graph, activity, request.wrt, options));
+  EDDY_RETURN_IF_ERROR(check_parameters(graph, wrt));
   const KeptValues kept(graph, rules, activity);
   std::vector<ValueId> become_inputs;
   for (const ValueId id : wrt) {

@@ -41,6 +41,12 @@ void ForwardCopy::run() {
   for (const ValueId id : parameters_) {
     inputs_[id] = builder_.input(source_.value(id).name, source_.value(id).type);
   }
+  // One constant for each that has a name, so that the result's parameters are whole, too.
+  for (uint32_t v = 0; v < source_.num_values(); ++v) {
+    const ValueInfo& info = source_.value(ValueId(v));
+    const bool is_named = info.origin == ValueOrigin::kConstant && !info.name.empty();
+    if (is_named && !inputs_.contains(ValueId(v))) inputs_[ValueId(v)] = value(ValueId(v));
+  }
   for (const ElementType element : kept_.tapes(Graph::kRoot)) {
     tapes_[element] = builder_.op("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(element)}},
                                   {.name = "tape"});

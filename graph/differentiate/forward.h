@@ -59,7 +59,7 @@ class ForwardCopy : public GraphCopier {
   const Activity& activity_;
   const KeptValues& kept_;
   const std::vector<ValueId>& parameters_;
-  std::unordered_map<ValueId, Value> inputs_;  // by constant
+  std::unordered_map<ValueId, Value> inputs_;  // or constants, by the source's named ones
   std::map<Kept, Value> handed_on_;
   Tapes tapes_;
 };

@@ -94,6 +94,34 @@ TEST(MessagesTest, AnOperatorWithoutARuleNamesWhoNeedsIt) {
             "gradient of 'w' needs it; stop at 'd', or add a rule");
 }
 
+// loss = w x w: two uses, of one initializer or of two with one name.
+Graph make_twice(bool is_one) {
+  GraphBuilder b(gradient_ops());
+  const Value x = b.input("x", floats({}));
+  const Value first = b.scalar(3.0f), second = is_one ? first : b.scalar(3.0f);
+  b.set_name(first, "w");
+  b.set_name(second, "w");
+  b.output("loss", b.op("Mul", {b.op("Mul", {first, x}), second}));
+  return std::move(*b.finish());
+}
+
+TEST(MessagesTest, AnInitializerIsOneParameterAlsoInTheResult) {
+  EXPECT_EQ(refusal({.loss = "loss", .wrt = {"w"}}, make_twice(false)),
+            "invalid argument: several initializers or inputs are named 'w'; give each a name of "
+            "its own, or differentiate the model as it was read");
+  const auto first =
+      differentiate(make_twice(true), gradient_ops(), gradient_rules(), {.loss = "loss"});
+  ASSERT_TRUE(first.is_ok()) << first.status().to_string();
+  // x.grad = w w: of w, 2 w.
+  const auto second = differentiate(first->graph.copy(), gradient_ops(), gradient_rules(),
+                                    {.loss = "x.grad", .wrt = {"w"}, .suffix = ".grad2"});
+  ASSERT_TRUE(second.is_ok()) << second.status().to_string();
+  const auto run = run_graph(second->graph, {{"x", TestTensor::scalar(5.0f)}});
+  ASSERT_TRUE(run.is_ok()) << run.status().to_string();
+  EXPECT_EQ(number_at(run->outputs.at("w.grad").tensor().view(), 0), 30);
+  EXPECT_EQ(number_at(run->outputs.at("w.grad2").tensor().view(), 0), 6);
+}
+
 TEST(MessagesTest, AStopMakesAGraphPossible) {
   GraphBuilder b(gradient_ops());
   const Value x = b.input("x", floats({2, 2}));
