@@ -103,6 +103,9 @@ Action add_gradient(CLI::App& app) {
   app.add_option("--stop", options.stop, "values that count as constants, with commas between")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_option("--suffix", options.suffix,
+                 "of the gradients' names; another one for a second derivative")
+      ->capture_default_str();
   app.add_option("-o,--output", arguments->output, "the ONNX file to write")
       ->required()
       ->check(check_file_name);

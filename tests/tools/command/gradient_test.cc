@@ -55,6 +55,18 @@ TEST(Gradient, ALoopIsDifferentiatedAndRuns) {
   EXPECT_EQ(none["w.grad"]["data"], json::array({0.0}));
 }
 
+TEST(Gradient, AGradientIsDifferentiatedAgain) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string folder = fresh_folder("made");
+  const std::string first = folder + "/first.onnx", second = folder + "/second.onnx";
+  ASSERT_EQ(run_eddy({"gradient", path, "--loss", "y", "-o", first}).exit_code, 0);
+  const Finished again = run_eddy(
+      {"gradient", first, "--loss", "x.grad", "--wrt", "w", "--suffix", ".2", "-o", second});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  // x.grad = w^3: of w, 3 w^2.
+  EXPECT_EQ(run_at(second, "x=3")["w.2"]["data"], json::array({12.0}));
+}
+
 TEST(Gradient, NamesChooseWhatIsDifferentiated) {
   const std::string path = write_test_file("power.onnx", power_model());
   const std::string made = fresh_folder("made") + "/gradient.onnx";
