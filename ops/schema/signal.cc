@@ -24,6 +24,9 @@ Result<int64_t> read_scalar(const InferContext& context, size_t i, std::string_v
   if (view == nullptr || view->is_omitted()) return kNotKnown;
   int64_t value = 0;
   EDDY_RETURN_IF_ERROR(read_int(*view, name, value));
+  if (value == kNotKnown) {
+    return invalid_argument(std::string(name) + " must not be " + std::to_string(value));
+  }
   return value;
 }
 
@@ -56,7 +59,7 @@ Status infer_dft(InferContext& context) {
   Dims y = x->dims;
   const bool gives_real = is_onesided && is_inverse;
   y[rank - 1] = gives_real ? 1 : 2;
-  if (given_axis == kNotKnown) {
+  if (!is_early && given_axis == kNotKnown) {
     for (int i = 0; i < rank - 1; ++i) y[i] = kUnknownDim;
     context.set_output(0, TensorType(x->element, y));
     return Status::ok();
@@ -67,6 +70,9 @@ Status infer_dft(InferContext& context) {
     y[axis] = kUnknownDim;
   } else if (context.has_input(1)) {
     y[axis] = length;
+  } else if (gives_real && x->dims[axis] == 0) {
+    return invalid_argument("half a spectrum has at least one value, but the input is " +
+                            to_string(x->dims));
   } else if (gives_real) {
     y[axis] = x->dims[axis] < 0 ? kUnknownDim : 2 * (x->dims[axis] - 1);
   }
