@@ -37,7 +37,7 @@ class ForwardCopy : public GraphCopier {
   Value of(ValueId id) { return value(id); }
   ValueType type_of(ValueId id) { return with_builder_symbols(source_.value(id).type); }
   // What loops of the open region hand on beside their own results: trips, rows, last ones.
-  Value handed_on(const Kept& item) const { return handed_on_.at(item); }
+  Value handed_out(const Kept& item) const { return handed_on_.at(item); }
   Tapes& tapes() { return tapes_; }
 
  protected:

@@ -1,7 +1,6 @@
 #include "graph/differentiate/reverse.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "graph/base/check.h"
 
@@ -31,7 +30,9 @@ void Reverse::run(ValueId loss, Value seed) {
 }
 
 void Reverse::region(RegionId id) {
-  for (const NodeId node : source_.region(id).nodes | std::views::reverse) {
+  const std::vector<NodeId>& nodes = source_.region(id).nodes;
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+    const NodeId node = *at;
     if (!builder_.status().is_ok()) return;
     if (!activity_.is_active(source_.node(node))) continue;
     switch (source_.node(node).kind) {
@@ -71,7 +72,7 @@ Value Reverse::shape(ValueId id) {
 }
 
 Value Reverse::handed_on(const Kept& item, RegionId region) {
-  return region == Graph::kRoot ? forward_.handed_on(item) : popped_.at(item);
+  return region == Graph::kRoot ? forward_.handed_out(item) : popped_.at(item);
 }
 
 Value Reverse::row(Value rows, Value place) {
@@ -145,7 +146,9 @@ Value Reverse::with_rank(Value value, const Kept& item) {
 }
 
 void Reverse::pop_kept(RegionId region) {
-  for (const Kept& item : kept_.of(region) | std::views::reverse) {
+  const auto& kept = kept_.of(region);
+  for (auto at = kept.rbegin(); at != kept.rend(); ++at) {
+    const Kept& item = *at;
     Value& tape = tapes_.at(kept_.element(item));
     const Value last = builder_.scalar(int64_t{-1});
     Value value = op("SequenceAt", {tape, last});
