@@ -33,8 +33,8 @@ std::vector<ValueId> active_captures(const Graph& graph, const Activity& activit
     if (!activity.is_active(value)) return;
     if (!tree.is_inside(graph.value(value).region, node)) found.push_back(value);
   });
-  std::ranges::sort(found);
-  found.erase(std::ranges::unique(found).begin(), found.end());
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 

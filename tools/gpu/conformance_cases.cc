@@ -199,6 +199,8 @@ void add_lines(std::vector<ConformanceCase>& cases) {
     for (const int64_t axis : {0, 1}) {
       cases.push_back({op, {{{257, 129}}}, attributes({{"axis", axis}}), 1, 8});
     }
+    // Rows that one thread walks; those above have 32 threads and a block.
+    cases.push_back({op, {{{257, 31}}}, attributes({{"axis", int64_t{1}}}), 1, 8});
   }
   cases.push_back({"TopK", {{{33, 300}}, given({5})}, {}, 2});
   for (const int64_t largest : {0, 1}) {
