@@ -113,7 +113,8 @@ class DynamicBench {
     if (rival_or_null != nullptr) {
       contenders.push_back({"ONNX Runtime", [rival_or_null] { return rival_or_null->run(); }});
     }
-    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure(contenders, 1));
+    EDDY_ASSIGN_OR_RETURN(auto samples, row.threads == 1 ? suite_.measure(contenders, 1)
+                                                         : suite_.measure_with_threads(contenders));
     row.eddy = samples[0];
     if (rival_or_null != nullptr) row.rival = samples[1];
     return Status::ok();

@@ -23,9 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The rival's threads spin some 20 ms after a run, and hold a processor meanwhile.
-constexpr double kMinSampleNs = 50e6, kPauseNs = 60e6;
-
 // The *.onnx files of a folder, sorted.
 Result<std::vector<fs::path>> find_nets(const std::string& folder) {
   std::error_code error;
@@ -218,7 +215,7 @@ class NetsBench {
                      run.outputs(), expected);
       contenders.push_back({"ONNX Runtime", [&rival] { return rival->run(); }});
     }
-    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure(contenders, 1, kMinSampleNs, kPauseNs));
+    EDDY_ASSIGN_OR_RETURN(auto samples, suite_.measure_with_threads(contenders));
     EDDY_CHECK(samples.size() == contenders.size()) << samples.size() << " sets of samples";
     row.eddy = std::move(samples[0]);
     if (rival != nullptr) row.rival = std::move(samples[1]);

@@ -46,7 +46,9 @@ class OperatorsBench {
     if (rival != nullptr) {
       contenders.push_back({"ONNX Runtime", [&rival] { return rival->run(); }});
     }
-    EDDY_ASSIGN_OR_RETURN(const auto samples, suite_.measure(contenders, 1));
+    EDDY_ASSIGN_OR_RETURN(const auto samples, threads == 1
+                                                  ? suite_.measure(contenders, 1)
+                                                  : suite_.measure_with_threads(contenders));
     if (rival != nullptr) {
       EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> expected, rival->outputs());
       suite_.compare(fmt::format("{}, {}", each.op, each.size), "ONNX Runtime", run->outputs(),

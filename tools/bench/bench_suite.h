@@ -64,6 +64,13 @@ class BenchSuite {
                                        double min_sample_ns = MeasureOptions().min_sample_ns,
                                        double pause_ns = 0);
 
+  // The same with several threads: the rival's spin some 20 ms after a run and hold a processor
+  // meanwhile, so that whoever comes next would have one less.
+  Result<std::vector<Samples>> measure_with_threads(const std::vector<Contender>& contenders) {
+    constexpr double kSampleNs = 50e6, kPauseNs = 60e6;
+    return measure(contenders, 1, kSampleNs, kPauseNs);
+  }
+
   // Outputs within rtol 1e-3, atol 1e-4: another order of summation, thousands of steps on.
   void compare(const std::string& name, const std::string& other,
                const std::vector<HostValue>& found, const std::vector<HostValue>& expected);
