@@ -54,11 +54,15 @@ std::vector<int64_t> select(const std::vector<Box>& boxes, const float* scores, 
   for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
     if (scores[i] > least_score) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  // The best on top; only as many are put in order as are looked at.
+  const auto is_worse = [&](int64_t a, int64_t b) {
+    return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
+  };
+  std::make_heap(order.begin(), order.end(), is_worse);
   std::vector<int64_t> kept;
-  for (const int64_t i : order) {
-    if (static_cast<int64_t>(kept.size()) >= most) break;
+  for (; !order.empty() && static_cast<int64_t>(kept.size()) < most; order.pop_back()) {
+    const int64_t i = order.front();
+    std::pop_heap(order.begin(), order.end(), is_worse);
     const bool stays = std::none_of(kept.begin(), kept.end(), [&](int64_t other) {
       return boxes[static_cast<size_t>(i)].overlap(boxes[static_cast<size_t>(other)]) >
              most_overlap;

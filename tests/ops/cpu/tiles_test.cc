@@ -248,5 +248,22 @@ TEST_F(TilesOfKernelsTest, GatheredSlices) {
   check(call("Gather", {floats({300, 4, 100}), places}, {{"axis", int64_t{1}}}), 0, 0);
 }
 
+TEST_F(TilesOfKernelsTest, SampledImages) {
+  for (const char* mode : {"linear", "nearest"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (const int64_t aligned : {0, 1}) {
+        const TestTensor grid =
+            TestTensor::random(ElementType::kFloat, {2, 30, 300, 2}, random_, -1.4, 1.4);
+        OpCall sample = call("GridSample", {floats({2, 5, 40, 37}), grid},
+                             {{"mode", std::string(mode)},
+                              {"padding_mode", std::string(padding)},
+                              {"align_corners", aligned}});
+        sample.opset = 20;
+        check(sample, 1e-4, 1e-5);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace eddy::testing
