@@ -21,11 +21,11 @@ struct PadState : KernelState {
 
 constexpr int64_t kFill = -1;
 
-// Which element of an axis of `size` > 0 a position shows, or kFill.
+// Which element of an axis a position shows, or kFill. Only constants surround an empty axis.
 int64_t source_position(int64_t position, int64_t size, PadMode mode) {
-  EDDY_DCHECK(size > 0) << "an empty axis shows nothing";
   if (position >= 0 && position < size) return position;
   if (mode == PadMode::kConstant) return kFill;
+  EDDY_DCHECK(size > 0) << "an empty axis shows nothing";
   if (mode == PadMode::kEdge || size == 1) return position < 0 ? 0 : size - 1;
   const int64_t period = mode == PadMode::kWrap ? size : 2 * (size - 1);
   int64_t phase = position % period;
