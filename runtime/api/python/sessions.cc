@@ -1,0 +1,217 @@
+#include "runtime/api/python/sessions.h"
+
+#include <pybind11/stl.h>
+
+#include "runtime/api/python/operators.h"
+#include "runtime/api/python/runs.h"
+
+namespace eddy::python {
+namespace {
+
+using Describe = eddy_code (*)(eddy_session, size_t, const char**, eddy_type*, eddy_error*);
+using Count = eddy_code (*)(eddy_session, size_t*, eddy_error*);
+
+std::vector<Description> describe(eddy_session session, Count count, Describe each) {
+  size_t size = 0;
+  check([&](auto e) { return count(session, &size, e); });
+  std::vector<Description> made(size);
+  for (size_t i = 0; i < size; ++i) {
+    const char* name = nullptr;
+    made[i].type.struct_size = sizeof(eddy_type);
+    check([&](auto e) { return each(session, i, &name, &made[i].type, e); });
+    made[i].name = name;
+  }
+  return made;
+}
+
+py::dict places_of(const std::vector<Description>& all) {
+  py::dict made;
+  for (size_t i = 0; i < all.size(); ++i) made[py::str(all[i].name)] = i;
+  return made;
+}
+
+py::list as_python(const std::vector<Description>& all) {
+  py::list made;
+  for (const Description& each : all) {
+    py::object dims = py::none();
+    if (each.type.rank >= 0) {
+      dims = py::cast(std::vector<int64_t>(each.type.dims, each.type.dims + each.type.rank));
+    }
+    made.append(py::make_tuple(each.name, each.type.element,
+                               py::make_tuple(each.type.wrappers[0], each.type.wrappers[1]), dims));
+  }
+  return made;
+}
+
+py::object output_of(eddy_run run, size_t index, bool as_value) {
+  if (!as_value) {
+    eddy_tensor view = {};
+    if (api().run_output_memory(run, index, &view, nullptr) == EDDY_OK) return copy_of(view);
+  }
+  eddy_value made = nullptr;
+  check([&](auto e) { return api().run_output(run, index, &made, e); });
+  const py::object value = py::cast(PyValue(made));
+  return as_value ? value : PyValue::to_python(value, true);
+}
+
+}  // namespace
+
+// A run that is prepared, and what the call binds to it: read until the call ends, and bound anew
+// before the next one.
+struct PySession::Slot {
+  explicit Slot(const PySession& session) : kept(session.inputs_.size()) {
+    check([&](auto e) { return api().run_create(session.get(), &run, e); });
+  }
+  ~Slot() { release_unlocked(run); }
+  eddy_run run = nullptr;
+  std::vector<py::object> kept;
+};
+
+struct PySession::Borrowed {
+  explicit Borrowed(PySession& of) : session(of) {
+    if (session.slots_.empty()) {
+      slot = std::make_unique<Slot>(session);
+    } else {
+      slot = std::move(session.slots_.back());
+      session.slots_.pop_back();
+    }
+  }
+  ~Borrowed() {
+    for (py::object& each : slot->kept) each = py::object();
+    if (session.handle_ != nullptr) session.slots_.push_back(std::move(slot));
+  }
+  PySession& session;
+  std::unique_ptr<Slot> slot;
+};
+
+PySession::PySession(eddy_session handle, bool has_calls) : handle_(handle), has_calls_(has_calls) {
+  inputs_ = describe(handle_, api().session_num_inputs, api().session_input);
+  outputs_ = describe(handle_, api().session_num_outputs, api().session_output);
+  input_places_ = places_of(inputs_);
+  output_places_ = places_of(outputs_);
+  for (size_t i = 0; i < outputs_.size(); ++i) all_outputs_.push_back(i);
+}
+
+PySession::~PySession() {
+  slots_.clear();
+  release_unlocked(handle_);
+}
+
+eddy_session PySession::get() const {
+  if (handle_ == nullptr) raise(EDDY_INVALID_STATE, "the session is closed; make another one");
+  return handle_;
+}
+
+size_t PySession::find_input(const py::handle& name) const {
+  if (PyObject* const place = PyDict_GetItem(input_places_.ptr(), name.ptr())) {
+    return PyLong_AsSize_t(place);
+  }
+  size_t index = 0;
+  const std::string text = py::str(name);
+  check([&](auto e) { return api().session_find_input(get(), text.c_str(), &index, e); });
+  return index;
+}
+
+size_t PySession::find_output(const py::handle& name) const {
+  if (PyObject* const place = PyDict_GetItem(output_places_.ptr(), name.ptr())) {
+    return PyLong_AsSize_t(place);
+  }
+  size_t index = 0;
+  const std::string text = py::str(name);
+  check([&](auto e) { return api().session_find_output(get(), text.c_str(), &index, e); });
+  return index;
+}
+
+void PySession::check_may_wait() const {
+  if (!has_calls_ || !is_inside_call()) return;
+  raise(EDDY_WOULD_DEADLOCK,
+        "an operator in Python waits for a run that needs operators in Python, too; "
+        "run it outside, or as a part of the graph");
+}
+
+void PySession::bind(Slot& slot, const py::dict& feeds) const {
+  size_t count = 0;
+  for (const auto& [name, object] : feeds) {
+    const size_t index = find_input(name);
+    count += slot.kept[index] ? 0 : 1;
+    slot.kept[index] =
+        bind_input(slot.run, index, inputs_[index], py::reinterpret_borrow<py::object>(object));
+  }
+  if (count == inputs_.size()) return;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (slot.kept[i]) continue;
+    raise(EDDY_INVALID_ARGUMENT, "input '" + inputs_[i].name + "' is not given");
+  }
+}
+
+py::list PySession::run(const py::object& names, const py::dict& feeds, double timeout,
+                        int priority, bool as_values) {
+  get();
+  check_may_wait();
+  std::vector<size_t> chosen;
+  const bool takes_all = names.is_none();
+  if (!takes_all) {
+    if (py::isinstance<py::str>(names)) {
+      throw py::type_error("output_names is a list of names, or None for all");
+    }
+    for (const py::handle& name : names) chosen.push_back(find_output(name));
+  }
+  const eddy_run_options options = run_options(timeout, priority);
+  const Borrowed borrowed(*this);
+  bind(*borrowed.slot, feeds);
+  execute(borrowed.slot->run, options);
+  const std::vector<size_t>& places = takes_all ? all_outputs_ : chosen;
+  py::list made(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    PyList_SET_ITEM(made.ptr(), static_cast<py::ssize_t>(i),
+                    output_of(borrowed.slot->run, places[i], as_values).release().ptr());
+  }
+  return made;
+}
+
+void PySession::close() {
+  if (handle_ == nullptr) return;
+  check_may_wait();
+  const eddy_session session = handle_;
+  check_unlocked([&](auto e) { return api().session_close(session, e); });
+  slots_.clear();
+  release_unlocked(handle_);
+}
+
+std::string PySession::text(eddy_code (*call)(eddy_session, eddy_value*, eddy_error*)) const {
+  eddy_value made = nullptr;
+  check([&](auto e) { return call(get(), &made, e); });
+  return Value(made).text();
+}
+
+void add_sessions(py::module_& m) {
+  py::class_<PySession, std::shared_ptr<PySession>>(m, "Session")
+      .def_property_readonly("inputs", [](const PySession& s) { return as_python(s.inputs()); })
+      .def_property_readonly("outputs", [](const PySession& s) { return as_python(s.outputs()); })
+      .def("find_input", &PySession::find_input, py::arg("name"))
+      .def("find_output", &PySession::find_output, py::arg("name"))
+      .def("run", &PySession::run, py::arg("names"), py::arg("feeds"), py::arg("timeout") = 0.0,
+           py::arg("priority") = 0, py::arg("as_values") = false)
+      .def("plan_text", [](const PySession& s) { return s.text(api().session_plan_text); })
+      .def("metrics_text",
+           [](const PySession& s, const std::string& name) {
+             eddy_value made = nullptr;
+             check([&](auto e) {
+               return api().session_metrics_text(s.get(), name.c_str(), &made, e);
+             });
+             return Value(made).text();
+           })
+      .def("cancel_all",
+           [](const PySession& s) {
+             const eddy_session session = s.get();
+             check_unlocked([&](auto e) { return api().session_cancel_all(session, e); });
+           })
+      .def("trim",
+           [](const PySession& s) {
+             const eddy_session session = s.get();
+             check_unlocked([&](auto e) { return api().session_trim(session, e); });
+           })
+      .def("close", &PySession::close);
+}
+
+}  // namespace eddy::python
