@@ -49,7 +49,7 @@ Refusal read_type(const eddy_type* given, const char* what, size_t num_symbols, 
     tensor.is_ranked = true;
     for (int32_t axis = 0; axis < read.rank; ++axis) {
       const int64_t dim = read.dims[axis];
-      if (dim < kUnknownDim && -2 - dim >= static_cast<int64_t>(num_symbols)) {
+      if (dim < kUnknownDim && static_cast<uint64_t>(-2 - dim) >= num_symbols) {
         return bad("has the dimension " + std::to_string(dim) +
                    ", which graph_symbol did not give");
       }

@@ -1,4 +1,5 @@
 // Custom operators and host functions of the caller's: C functions behind Eddy's contracts.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -187,6 +188,18 @@ eddy_shapes make_shapes(Asking& asking, const std::vector<eddy_type>& inputs,
           fail_shapes};
 }
 
+// How many of the graph's symbols the types make known: outputs may use those, and no others.
+size_t known_symbols(const std::vector<eddy_type>& types) {
+  size_t known = 0;
+  for (const eddy_type& type : types) {
+    for (int32_t axis = 0; axis < type.rank; ++axis) {
+      const int64_t dim = type.dims[axis];
+      if (dim < EDDY_UNKNOWN_DIM) known = std::max(known, static_cast<size_t>(-1 - dim));
+    }
+  }
+  return known;
+}
+
 Status infer(const UserOperator& op, InferContext& context) {
   Asking asking{context.attributes(), {}, {}};
   std::vector<eddy_type> inputs(context.num_inputs());
@@ -204,10 +217,11 @@ Status infer(const UserOperator& op, InferContext& context) {
     const Status status = as_status(code, asking.said);
     return invalid_argument(status.message());
   }
+  const size_t known = known_symbols(inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     ValueType type;
     const std::string what = "the type of output " + std::to_string(i);
-    const Refusal bad = read_type(&outputs[i], what.c_str(), SIZE_MAX, type);
+    const Refusal bad = read_type(&outputs[i], what.c_str(), known, type);
     if (!bad.is_ok()) return invalid_argument("the shape function: " + bad.reason());
     context.set_output(i, type);
   }

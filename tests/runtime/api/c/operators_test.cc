@@ -66,6 +66,38 @@ class COperators : public CApi {
   }
 };
 
+TEST_F(COperators, PassSymbolsOfTheirInputsOnAndMakeUpNone) {
+  eddy_operator op = scaling(nullptr);
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  op.name = "Invent";
+  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = shapes->inputs[0];
+    shapes->outputs[0].dims[0] -= 1;
+    return EDDY_OK;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  Owned<eddy_graph> graph = new_graph();
+  int64_t n = 0;
+  ASSERT_EQ(api().graph_symbol(graph.get(), "n", &n, nullptr), EDDY_OK);
+  const eddy_value_id x = input(graph.get(), "x", {n, 3});
+  const eddy_value_id y = add(graph.get(), x);
+  eddy_type type = {};
+  type.struct_size = sizeof(type);
+  ASSERT_EQ(said([&](auto e) { return api().graph_type(graph.get(), y, &type, e); }), "ok");
+  EXPECT_EQ(type.dims[0], n);
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Invent";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  eddy_value_id made = 0;
+  EXPECT_THAT(said([&](auto e) { return api().graph_node(graph.get(), &node, &made, e); }),
+              HasSubstr("which graph_symbol did not give"));
+}
+
 struct Counts {
   std::atomic<int> bound{0}, unbound{0}, destroyed{0}, tiles{0};
 };
