@@ -188,6 +188,7 @@ void add_sessions(py::module_& m) {
   py::class_<PySession, std::shared_ptr<PySession>>(m, "Session")
       .def_property_readonly("inputs", [](const PySession& s) { return as_python(s.inputs()); })
       .def_property_readonly("outputs", [](const PySession& s) { return as_python(s.outputs()); })
+      .def_property_readonly("is_closed", &PySession::is_closed)
       .def("find_input", &PySession::find_input, py::arg("name"))
       .def("find_output", &PySession::find_output, py::arg("name"))
       .def("run", &PySession::run, py::arg("names"), py::arg("feeds"), py::arg("timeout") = 0.0,

@@ -31,6 +31,7 @@ class PySession {
   PySession& operator=(const PySession&) = delete;
 
   eddy_session get() const;  // throws where it has been closed
+  bool is_closed() const { return handle_ == nullptr; }
   const std::vector<Description>& inputs() const { return inputs_; }
   const std::vector<Description>& outputs() const { return outputs_; }
   size_t find_input(const py::handle& name) const;

@@ -7,6 +7,10 @@
 namespace eddy::python {
 namespace {
 
+// Types of devices whose memory the host reads.
+constexpr int kDLCPU = 1;
+constexpr int kDLPinned = 3;
+
 // Keeps an object until any thread lets go of it.
 void let_go(void* object) {
   if (!Py_IsInitialized()) return;  // the memory goes with the process
@@ -120,16 +124,20 @@ py::object to_dlpack(const PyValue& value, const py::object&, const py::object& 
       PyCapsule_New(made, "dltensor", forget<DLManagedTensor>));
 }
 
-py::buffer_info buffer_of(const PyValue& value) {
-  const eddy_tensor view = value.view();
-  const py::array shape = shown(view, py::none());
-  return {view.data,
-          shape.itemsize(),
-          py::cast<std::string>(py::memoryview(shape).attr("format")),
-          view.rank,
-          {view.dims, view.dims + view.rank},
-          {shape.strides(), shape.strides() + view.rank},
-          true};
+// By an array that shows the memory. Not by pybind11's def_buffer, which nothing may be thrown
+// from.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    const py::object object = py::reinterpret_borrow<py::object>(self);
+    const py::array array = shown(object.cast<const PyValue&>().view(), object);
+    return PyObject_GetBuffer(array.ptr(), view, flags);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_BufferError, error.what());
+  }
+  view->obj = nullptr;
+  return -1;
 }
 
 }  // namespace
@@ -157,6 +165,13 @@ PyValue PyValue::of(const py::object& object, eddy_element hint) {
 }
 
 PyValue PyValue::from_dlpack(const py::object& object) {
+  if (py::hasattr(object, "__dlpack_device__")) {
+    const int device = object.attr("__dlpack_device__")().cast<py::tuple>()[0].cast<int>();
+    if (device != kDLCPU && device != kDLPinned) {
+      raise(EDDY_UNSUPPORTED, "a tensor on a device of DLPack's type " + std::to_string(device) +
+                                  "; this module takes those of the host: copy it there");
+    }
+  }
   const py::object capsule = object.attr("__dlpack__")();
   eddy_value made = nullptr;
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
@@ -202,9 +217,11 @@ py::object PyValue::to_python(const py::object& self, bool is_copy) {
 }
 
 void add_values(py::module_& m) {
-  py::class_<PyValue>(m, "Value", py::buffer_protocol(),
+  py::class_<PyValue>(m, "Value", py::custom_type_setup([](PyHeapTypeObject* type) {
+                        type->as_buffer.bf_getbuffer = get_buffer;
+                        type->ht_type.tp_as_buffer = &type->as_buffer;
+                      }),
                       "An immutable value of Eddy's: a tensor, a sequence of them, or nothing.")
-      .def_buffer(buffer_of)
       .def_property_readonly("kind", &PyValue::kind)
       .def_property_readonly("element", [](const PyValue& v) { return v.view().element; })
       .def_property_readonly("dtype", [](const PyValue& v) { return dtype_of(v.view().element); })

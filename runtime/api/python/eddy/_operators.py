@@ -88,7 +88,7 @@ class Operator:
 
 
 class HostFunction:
-    """A predicate or selector that is a Python function; see host_function()."""
+    """A predicate that is a Python function; see host_function()."""
 
     def __init__(self, function: Callable, name: Optional[str]) -> None:
         self.function = function
@@ -141,7 +141,8 @@ def operator(
 def host_function(function: Optional[Callable] = None, *, name: Optional[str] = None) -> Any:
     """Makes a host function (operator HostPredicate of domain eddy) of a function of arrays.
 
-    It gives a bool for a loop's test or the number of a branch, as int64. As operator() otherwise.
+    It gives a bool: a loop's test, or cond's. (The number of a case's branch: an operator() whose
+    shapes give TensorType(np.int64, ()).) As operator() otherwise.
     """
 
     def make(of: Callable) -> HostFunction:

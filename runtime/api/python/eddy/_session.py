@@ -234,6 +234,10 @@ class InferenceSession:
         """Gives back memory that is kept for later runs."""
         self._core.trim()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._core.is_closed
+
     def close(self) -> None:
         """Cancels what runs, waits for it, and refuses new runs."""
         self._idle.clear()

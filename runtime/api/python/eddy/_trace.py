@@ -18,7 +18,8 @@ from ._types import TensorType, element_of
 
 Place = Tuple[str, int, int, str]
 
-_OURS = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(np.__file__))
+# Frames that are not the user's: ours, numpy's, and those that numpy makes up.
+_OURS = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(np.__file__), "<__array")
 _current: "contextvars.ContextVar[Optional[Tracer]]" = contextvars.ContextVar(
     "eddy_tracer", default=None
 )
@@ -197,8 +198,8 @@ class Traced:
 
     @property
     def session(self) -> InferenceSession:
-        """Made when it is first asked for."""
-        if self._session is None:
+        """Made when it is first asked for, and anew where it has been closed."""
+        if self._session is None or self._session.is_closed:
             self._session = InferenceSession(self.graph, self._options)
         return self._session
 

@@ -1,0 +1,226 @@
+"""Claim: operators and host functions in Python work in loops and branches; what they raise or give
+wrongly is the error of their node; they cannot deadlock, and nothing of them is left over."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import eddy
+import numpy as np
+import pytest
+
+
+@eddy.operator(shapes=lambda x, factor, label: eddy.TensorType(x.dtype, x.shape))
+def scale(x, *, factor: float, label: str):
+    if label == "raise":
+        raise ValueError("too large")
+    return x * np.float32(factor)
+
+
+def run_with(operator, body, *arguments):
+    return eddy.function(body, operators=[operator], name="f")(*arguments)
+
+
+def test_an_operator_has_inputs_attributes_and_shapes():
+    y = run_with(scale, lambda x: scale(x, factor=2.5, label="a") + 1, np.float32([1, 2]))
+    assert y.dtype == np.float32 and y.tolist() == [3.5, 6]
+    assert scale(np.float32([2]), factor=2.0, label="").tolist() == [4]  # outside: the function
+
+
+def test_an_operator_gives_several_outputs_of_other_shapes():
+    def shapes(x):
+        return [eddy.TensorType(x.dtype, x.shape[:1]), eddy.TensorType(np.int64, ())]
+
+    @eddy.operator(outputs=2, shapes=shapes)
+    def stats(x):
+        return x.sum(axis=1), np.int64(x.size)
+
+    sums, size = run_with(stats, lambda x: stats(x), np.ones((4, 3)))
+    assert sums.tolist() == [3] * 4 and size == 12
+
+
+def test_an_operator_runs_in_a_loop_and_may_keep_its_inputs():
+    kept = []
+
+    @eddy.operator
+    def note(x):
+        kept.append(x)
+        return x + 1
+
+    loop = lambda x: eddy.while_loop(lambda x: x < 100, note, x)
+    assert run_with(note, loop, 0.0) == 100
+    assert [each.item() for each in kept] == list(range(100))
+
+
+def test_a_host_function_decides():
+    @eddy.host_function
+    def more(x):
+        return x.sum() < 50
+
+    @eddy.operator(shapes=lambda x: eddy.TensorType(np.int64, ()))
+    def which(x):
+        return np.int64(x) % 3
+
+    assert run_with(more, lambda x: eddy.while_loop(more, lambda x: x * 2, x), 1.0) == 64
+    choose = lambda x: eddy.case(which(x), [lambda: x, lambda: -x, lambda: x * 10])
+    assert [run_with(which, choose, each).item() for each in (3.0, 4.0, 5.0)] == [3, -4, 50]
+
+
+def test_what_an_operator_raises_is_the_error_of_its_node():
+    body = lambda x: eddy.while_loop(
+        lambda x, i: i < 9,
+        lambda x, i: (eddy.cond(i < 5, lambda: x, lambda: scale(x, factor=1.0, label="raise")), i + 1),
+        (x, 0),
+        name="nine",
+    )
+    with pytest.raises(eddy.Error, match="ValueError: too large") as caught:
+        run_with(scale, body, np.float32([1]))
+    assert caught.value.code == eddy.Code.RUN_FAILED
+    assert "in iteration 5 of 'nine'" in str(caught.value) and "operators_test.py" in str(caught.value)
+    assert caught.value.location.file.endswith("operators_test.py")
+
+
+def test_what_a_host_function_raises_is_the_error_of_its_node():
+    @eddy.host_function
+    def fails(x):
+        raise KeyError("gone")
+
+    @eddy.host_function
+    def text(x):
+        return "no number"
+
+    for each, said in ((fails, "KeyError: 'gone'"), (text, "ValueError")):
+        with pytest.raises(eddy.Error, match=said):
+            run_with(each, lambda x: eddy.while_loop(each, lambda x: x, x), 1.0)
+
+
+@pytest.mark.parametrize(
+    "result, said",
+    [
+        (lambda x: x[:1], r"output 0 has shape \(1\), not \(2\)"),
+        (lambda x: x[None], r"shape \(1, 2\)"),
+        (lambda x: x + 1j, "complex"),
+        (lambda x: None, "object"),
+        (lambda x: "text", "dtype"),
+        (lambda x: (x, x), "gives 2 outputs, not 1"),
+        (lambda x: (), "gives 0 outputs"),
+    ],
+)
+def test_wrong_results_are_refused(result, said):
+    @eddy.operator
+    def wrong(x):
+        return result(x)
+
+    with pytest.raises(eddy.Error, match=said):
+        run_with(wrong, lambda x: wrong(x), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    "shapes, said",
+    [
+        (lambda x: 1 / 0, "ZeroDivisionError"),
+        (lambda x: [], "gives 0 types, not 1"),
+        (lambda x: [x, x], "gives 2 types"),
+        (lambda x: eddy.TensorType(np.float64, (1,) * 9), "8 axes"),
+        (lambda x: eddy.TensorType("M8", ()), "no elements"),
+        (lambda x: 3, "TypeError"),
+    ],
+)
+def test_wrong_shape_functions_are_refused(shapes, said):
+    @eddy.operator(shapes=shapes)
+    def wrong(x):
+        return x
+
+    with pytest.raises(eddy.Error, match=said) as caught:
+        run_with(wrong, lambda x: wrong(x), np.ones(2))
+    assert caught.value.location.file.endswith("operators_test.py")
+
+
+def test_wrong_definitions_are_refused():
+    with pytest.raises(TypeError, match="annotated as int, float or str"):
+        eddy.operator(lambda x, *, factor: x)
+    with pytest.raises(TypeError, match="name each input"):
+        eddy.operator(lambda *x: x)
+    with pytest.raises(ValueError, match="domain of your own"):
+        eddy.operator(lambda x: x, domain="")
+    with pytest.raises(eddy.Error, match="eddy.operator"):
+        eddy.function(lambda x: x, operators=[abs])(1.0)
+    with pytest.raises(eddy.Error):
+        eddy.function(lambda x: x, operators=[scale, scale])(1.0)
+    with pytest.raises(eddy.Error, match="scale"):  # not given to the function
+        eddy.function(lambda x: scale(x, factor=1.0, label=""))(1.0)
+
+
+def test_an_operator_may_run_another_session_but_not_wait_for_its_own_kind():
+    plain = eddy.function(lambda x: x * 3).trace(1.0).session
+
+    @eddy.operator
+    def outside(x):
+        return plain.run(None, {"x": x})[0]
+
+    assert run_with(outside, lambda x: outside(x) + 1, 2.0) == 7
+
+    @eddy.operator
+    def inside(x):
+        return waits(x)
+
+    waits = eddy.function(lambda x: outside(x), operators=[outside])
+    with pytest.raises(eddy.Error, match="waits for a run that needs operators in Python"):
+        run_with(inside, lambda x: inside(x), 2.0)
+
+
+def test_operators_work_while_the_interpreter_is_busy_and_in_asyncio():
+    @eddy.operator
+    def add(x):
+        return x + 1
+
+    f = eddy.function(lambda x: eddy.while_loop(lambda x: x < 50, add, x), operators=[add])
+    stop = threading.Event()
+    busy = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
+    busy.start()
+
+    async def main():
+        return await asyncio.gather(*[f.run_async(float(k)) for k in range(8)])
+
+    assert [each.item() for each in asyncio.run(main())] == [50] * 8
+    stop.set()
+    busy.join()
+
+
+def test_ctrl_c_comes_through_an_operator(interrupt):
+    @eddy.operator
+    def same(x):
+        return x
+
+    f = eddy.function(lambda x: eddy.while_loop(lambda x: x > 0, same, x), operators=[same])
+    interrupt(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        f(1.0)
+    assert f(-1.0) == -1
+
+
+def test_nothing_of_an_operator_is_left_over():
+    class Big:
+        pass
+
+    big = Big()
+    gone = weakref.ref(big)
+
+    def make(held):
+        @eddy.operator
+        def uses(x):
+            assert held is not None
+            return x
+
+        return eddy.function(lambda x: uses(x), operators=[uses])
+
+    f = make(big)
+    f(1.0)
+    del f, big
+    for _ in range(100):
+        gc.collect()
+        if gone() is None:
+            break
+        threading.Event().wait(0.01)
+    assert gone() is None

@@ -1,0 +1,272 @@
+"""Claim: a session in Python is used as one of ONNX Runtime, and wrong use is an eddy.Error or a
+TypeError that says what was wrong; Ctrl-C cancels."""
+
+import gc
+import pickle
+import threading
+import time
+
+import eddy
+import numpy as np
+import pytest
+
+
+@eddy.function
+def affine(x, w):
+    return x @ w, (x * 2).sum()
+
+
+def model():
+    types = eddy.TensorType(np.float32, ("n", 3)), eddy.TensorType(np.float32, (3, 2))
+    return affine.trace(*types).graph.to_bytes()
+
+
+@eddy.function
+def forever(x):
+    return eddy.while_loop(lambda x: x > 0, lambda x: x + 1 - 1, x)
+
+
+def test_a_model_runs_from_bytes_and_from_a_file(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model())
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for source in (model(), path, str(path)):
+        session = eddy.InferenceSession(source, providers=["CPUExecutionProvider"])
+        product, total = session.run(None, {"x": x, "w": w})
+        np.testing.assert_array_equal(product, x @ w)
+        assert total == 30
+        (only,) = session.run(["output1"], {"w": w, "x": x})
+        assert only == 30
+
+
+def test_inputs_and_outputs_are_described():
+    session = eddy.InferenceSession(model())
+    assert [tuple(each) for each in session.get_inputs()] == [
+        ("x", "tensor(float)", [None, 3]),
+        ("w", "tensor(float)", [3, 2]),
+    ]
+    assert [each.name for each in session.get_outputs()] == ["output0", "output1"]
+    assert session.get_outputs()[1].shape == []
+
+
+def test_inputs_may_be_views_lists_numbers_and_values():
+    session = affine.trace(np.ones((2, 3)), np.ones((3, 2))).session
+    x = np.arange(12.0).reshape(4, 3)[::2]
+    w = np.arange(6.0).reshape(2, 3).T
+    assert not w.flags.c_contiguous
+    for each in (w, w.tolist(), eddy.value(w), w.astype(">f8"), w.astype(int).tolist()):
+        (product,) = session.run(["output0"], {"x": x, "w": each})
+        np.testing.assert_array_equal(product, x @ w)
+
+
+def test_outputs_of_run_are_the_callers_own():
+    session = affine.trace(np.ones((2, 3)), np.ones((3, 2))).session
+    feeds = {"x": np.ones((2, 3)), "w": np.ones((3, 2))}
+    (first,) = session.run(["output0"], feeds)
+    first[:] = 7
+    (second,) = session.run(["output0"], feeds)
+    assert second[0, 0] == 3 and first[0, 0] == 7
+
+
+@pytest.mark.parametrize(
+    "feeds, said",
+    [
+        ({}, "input 'x' is not given"),
+        ({"x": np.ones((2, 3), np.float32)}, "input 'w' is not given"),
+        ({"z": 1}, "there is no input 'z'"),
+        ({"x": np.ones((2, 3), np.float64), "w": np.ones((3, 2), np.float32)}, "double"),
+        ({"x": np.ones((2, 4), np.float32), "w": np.ones((3, 2), np.float32)}, r"\[2,4\]"),
+        ({"x": np.ones(3, np.float32), "w": np.ones((3, 2), np.float32)}, r"float\[3\]"),
+        ({"x": np.array(["a"]), "w": np.ones((3, 2), np.float32)}, "string"),
+        ({"x": object(), "w": np.ones((3, 2), np.float32)}, "strings"),
+        ({"x": None, "w": np.ones((3, 2), np.float32)}, "x"),
+        ({"x": np.zeros((2, 3), "M8[s]"), "w": np.ones((3, 2), np.float32)}, "datetime64"),
+    ],
+)
+def test_wrong_inputs_are_named(feeds, said):
+    session = eddy.InferenceSession(model())
+    for call in (session.run, session.run_values):
+        with pytest.raises(eddy.Error, match=said) as caught:
+            call(None, feeds)
+        assert caught.value.code in (eddy.Code.INVALID_ARGUMENT, eddy.Code.NOT_FOUND)
+
+
+def test_wrong_calls_are_refused():
+    session = eddy.InferenceSession(model())
+    feeds = {"x": np.ones((2, 3), np.float32), "w": np.ones((3, 2), np.float32)}
+    with pytest.raises(eddy.Error, match="there is no output 'y'; there are 2: output0"):
+        session.run(["y"], feeds)
+    with pytest.raises(TypeError, match="list of names"):
+        session.run("output0", feeds)
+    with pytest.raises(eddy.Error, match="priority is 3"):
+        session.run(None, feeds, priority=3)
+    with pytest.raises(eddy.Error, match="timeout"):
+        session.run(None, feeds, timeout=-1)
+    with pytest.raises(eddy.Error, match="the nearest is 'threads'"):
+        eddy.InferenceSession(model(), {"thread": 1})
+    with pytest.raises(TypeError, match="options are a dict"):
+        eddy.InferenceSession(model(), 3)
+    with pytest.raises(eddy.Error, match="CPUExecutionProvider") as caught:
+        eddy.InferenceSession(model(), providers=["CUDAExecutionProvider"])
+    assert caught.value.code == eddy.Code.UNSUPPORTED
+    with pytest.raises(eddy.Error, match="cannot open"):
+        eddy.InferenceSession("/there/is/no.onnx")
+    with pytest.raises(eddy.Error, match="no ONNX file"):
+        eddy.InferenceSession(b"\xff\xff")
+    with pytest.raises(TypeError):
+        eddy.InferenceSession(3)
+
+
+def test_options_are_read():
+    options = eddy.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.add_free_dimension_override_by_name("n", 2)
+    session = eddy.InferenceSession(model(), options)
+    assert session.get_inputs()[0].shape == [2, 3]
+    with pytest.raises(eddy.Error, match="no symbolic dimension"):
+        eddy.InferenceSession(model(), {"dim.m": 2})
+
+
+def test_a_closed_session_says_so():
+    with eddy.InferenceSession(model()) as session:
+        bound = session.bind()
+    session.close()  # again: nothing
+    with pytest.raises(eddy.Error, match="closed") as caught:
+        session.run(None, {})
+    assert caught.value.code == eddy.Code.INVALID_STATE
+    for call in (session.plan, session.trim, session.cancel_all, session.bind, session.metrics):
+        with pytest.raises(eddy.Error):
+            call()
+    with pytest.raises(eddy.Error):
+        bound.run()
+
+
+def test_a_run_of_a_released_session_goes_on():
+    session = affine.trace(np.ones((1, 3)), np.ones((3, 2))).session
+    bound = session.bind({"x": np.ones((1, 3)), "w": np.ones((3, 2))})
+    del session
+    gc.collect()
+    bound.run()
+    np.testing.assert_array_equal(bound.output("output0").numpy(), [[3, 3]])
+
+
+def test_ctrl_c_cancels_a_run(interrupt):
+    session = forever.trace(1.0).session
+    for _ in range(3):
+        interrupt(0.05)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            session.run(None, {"x": 1.0})
+        assert time.monotonic() - begin < 30
+    (y,) = session.run(None, {"x": -1.0})
+    assert y == -1
+
+
+def test_ctrl_c_cancels_a_bound_run_and_a_stream(interrupt):
+    @eddy.function
+    def rows(x):
+        return eddy.while_loop(lambda x: x > 0, lambda x: (x + 1 - 1, x), x, collect=True)
+
+    bound = forever.trace(1.0).session.bind({"x": np.float64(1)})
+    interrupt(0.05)
+    with pytest.raises(KeyboardInterrupt):
+        bound.run()
+    interrupt(0.05)
+    with pytest.raises(KeyboardInterrupt), rows.stream(1.0, output=1) as stream:
+        for _ in stream:
+            pass
+
+
+def test_a_deadline_ends_a_run():
+    session = forever.trace(1.0).session
+    with pytest.raises(eddy.Error) as caught:
+        session.run(None, {"x": 1.0}, timeout=0.05)
+    assert caught.value.code == eddy.Code.DEADLINE_EXCEEDED
+
+
+def test_other_threads_go_on_while_a_run_is_under_way():
+    session = forever.trace(1.0).session
+    codes = []
+
+    def run():
+        with pytest.raises(eddy.Error) as caught:
+            session.run(None, {"x": 1.0})
+        codes.append(caught.value.code)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        session.cancel_all()
+        time.sleep(0.01)
+    assert codes == [eddy.Code.CANCELLED] * 3
+
+
+def test_close_in_one_thread_ends_the_runs_of_others():
+    session = forever.trace(1.0).session
+    caught = []
+
+    def run():
+        try:
+            session.run(None, {"x": 1.0})
+        except eddy.Error as error:
+            caught.append(error.code)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    session.close()
+    for thread in threads:
+        thread.join()
+    assert set(caught) <= {eddy.Code.CANCELLED, eddy.Code.INVALID_STATE} and len(caught) == 3
+
+
+def test_many_threads_run_one_session():
+    session = affine.trace(np.ones((2, 3)), np.ones((3, 2))).session
+    failures = []
+
+    def run(number):
+        x = np.full((2, 3), float(number))
+        for _ in range(200):
+            product, total = session.run(None, {"x": x, "w": np.ones((3, 2))})
+            if total != 12 * number or product[0, 0] != 3 * number:
+                failures.append((number, total))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_plan_and_metrics_are_texts():
+    session = forever.trace(1.0).session
+    session.run(None, {"x": -1.0})
+    assert "while" in session.plan() and session.plan()._repr_html_().startswith("<pre>")
+    assert 'eddy_runs_total{session="s",end="ok"} 1' in session.metrics("s")
+
+
+def test_errors_can_be_pickled():
+    error = eddy.Error(5, "line", "reason", [(1, "loop", 3), (0, "node", -1)], ("f", 1, 2, "t"))
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.code, str(again), again.path) == (error.code, "line", error.path)
+    assert again.location == error.location and again.path[0].iteration == 3
+
+
+def test_strings_sequences_and_nothing_go_both_ways():
+    texts = np.array([["a", "zwölf"], ["", "x" * 100]], dtype=object)
+    assert (eddy.value(texts).numpy() == texts).all()
+    both = eddy.sequence([np.arange(3), np.arange(2)])
+    assert both.kind == 2 and len(both) == 2
+    assert [each.tolist() for each in both.numpy()] == [[0, 1, 2], [0, 1]]
+    assert both[-1].numpy().tolist() == [0, 1]
+    with pytest.raises(IndexError):
+        both[2]
+    assert eddy.value(None).numpy() is None
+    with pytest.raises(eddy.Error, match="another type"):
+        eddy.sequence([np.arange(3), np.arange(2.0)])
+    with pytest.raises(eddy.Error, match="strings"):
+        eddy.value(np.array([1, "a"], dtype=object))
