@@ -26,7 +26,9 @@ def _expand(value: Tensor, index: Any) -> List[Any]:
 def _slices(value: Tensor, parts: List[Any]) -> Tensor:
     starts, ends, axes, steps = [], [], [], []
     for axis, part in enumerate(part for part in parts if part is not None):
-        if not isinstance(part, slice) or part == slice(None):
+        if not isinstance(part, slice):
+            continue
+        if part.start is None and part.stop is None and part.step is None:
             continue
         step = 1 if part.step is None else int(part.step)
         if step == 0:

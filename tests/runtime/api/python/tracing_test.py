@@ -181,6 +181,17 @@ def test_a_case_without_such_a_branch_is_an_error_of_the_run():
         f(5)
 
 
+def test_bounds_of_slices_may_be_values():
+    @eddy.function
+    def f(x, i):
+        return x[i:, : i + 1], x[i], x[:, i]
+
+    corner, row, column = f(X, 1)
+    np.testing.assert_array_equal(corner, X[1:, :2])
+    np.testing.assert_array_equal(row, X[1])
+    np.testing.assert_array_equal(column, X[:, 1])
+
+
 def test_functions_call_functions_in_a_trace():
     @eddy.function
     def inner(x):
