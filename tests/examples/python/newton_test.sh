@@ -11,7 +11,7 @@ expected="the root of 2 is 1.414214, after 5 steps
 roots: [ 2.  3. 12.]
 streamed: 14 steps from 1e+06 on
 by a session: 9.000
-refused at line 36: a value of the graph is not known while the function is traced; use eddy.cond, \
+refused at line 34: a value of the graph is not known while the function is traced; use eddy.cond, \
 eddy.case or eddy.while_loop, & | ~ for and, or, not"
 found="$(/usr/bin/python3 "$1" 2>&1)"
 [[ "$found" == "$expected" ]] && exit 0

@@ -7,7 +7,7 @@ package="$PWD/runtime/api/python"
 skip() {
   echo "skipped: $*"
   [[ -z "${XML_OUTPUT_FILE:-}" ]] || cat >"$XML_OUTPUT_FILE" <<XML
-<testsuites><testsuite name="python"><testcase name="$(basename "$1_" _)" classname="python">
+<testsuites><testsuite name="python"><testcase name="module" classname="python">
 <skipped message="$*"/></testcase></testsuite></testsuites>
 XML
   exit 0
