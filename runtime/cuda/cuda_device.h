@@ -59,6 +59,7 @@ class CudaDevice : public Device, public Staging {
   }
   bool can_copy_words() const override { return kernels_.loop.copy != nullptr; }
   Status copy_word(int64_t* to, const int64_t* from, void* native_stream) override {
+    if (!can_copy_words()) return Staging::copy_word(to, from, native_stream);
     return copy_by_kernel(to, from, sizeof(int64_t), native_stream);
   }
   // Only where can_copy_words().

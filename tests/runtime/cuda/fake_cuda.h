@@ -48,6 +48,7 @@ struct FakeCudaOptions {
   bool has_memory_words = true;
   bool has_graphs = true;
   bool has_edge_data = true;  // captures can be asked for the data of edges
+  bool takes_any_image = false;
   int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
 };
