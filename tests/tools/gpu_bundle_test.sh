@@ -34,7 +34,7 @@ EDDY_CUDA=off expect 70 "builds no kernels" "$folder/none"
 checkout="$folder/checkout"
 mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
-cp -L tools/gpu/{*.py,*.md,sanitize,run} "$checkout/tools/gpu/"
+cp -L tools/gpu/{*.py,*.md,sanitize,run,start,unpack} "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
 for program in gpu_report gpu_device_test; do
   cp -L tests/tools/fake_gpu_report "$checkout/.build/default/$program"
@@ -66,7 +66,8 @@ fresh
 expect 0 "in it: Silero" "$folder/bundle"
 moved="$folder/moved"
 mv "$folder/bundle" "$moved"
-for file in gpu_report gpu_device_test run sanitize rivals.py export_networks.py README.md HARDWARE.md; do
+[[ "$("$moved/gpu_report")" == "kernels yes"* ]] || fail "the program does not start"
+for file in gpu_report gpu_device_test programs/gpu_report programs/gpu_device_test unpack run sanitize rivals.py export_networks.py README.md HARDWARE.md; do
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"
@@ -75,10 +76,20 @@ done
 needed="$(ldd "$checkout/.build/default/gpu_report" | awk '$3 ~ /^\// { print $1 }')"
 for library in $needed; do
   case "$library" in
-    libc.so* | libm.so* | libdl.so*) [[ ! -e "$moved/$library" ]] || fail "$library is not ours" ;;
-    *) [[ -s "$moved/$library" ]] || fail "the bundle lacks $library" ;;
+    libc.so* | libm.so* | libdl.so*) [[ ! -e "$moved/programs/$library" ]] || fail "$library is not ours" ;;
+    *) [[ -s "$moved/programs/$library" ]] || fail "the bundle lacks $library" ;;
   esac
 done
+
+# A program that was cut short while it was unpacked is unpacked anew; where that fails it says so.
+rm "$moved/programs/gpu_report" && echo half >"$moved/programs/gpu_report.gz.1"
+[[ "$("$moved/gpu_report")" == "kernels yes"* ]] || fail "what was cut short stays so"
+rm "$moved/programs/gpu_report" && cp "$moved/programs/gpu_report.gz" "$folder/whole.gz"
+head -c 1000 "$folder/whole.gz" >"$moved/programs/gpu_report.gz"
+said="$("$moved/gpu_report" 2>&1)"
+[[ $? == 70 && "$said" == *"cannot unpack"* && ! -e "$moved/programs/gpu_report" ]] ||
+  fail "half a program is taken for one: $said"
+cp "$folder/whole.gz" "$moved/programs/gpu_report.gz" && "$moved/gpu_report" >/dev/null
 
 # The line for libraries of pip keeps what was found before.
 line="$(sed -n 's/^    \(export LD_LIBRARY_PATH=.*\)/\1/p' "$moved/README.md")"
