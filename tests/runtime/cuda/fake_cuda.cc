@@ -181,7 +181,8 @@ void FakeCuda::run(Stream& stream, Op op) {
 }
 
 void FakeCuda::run_copy(const Stream& stream, uint64_t to, uint64_t from, size_t bytes) {
-  ++num_copies_;
+  ++counts_.copies;
+  counts_.copied_bytes += bytes;
   const bool is_fine = check_copy_end(stream, to, bytes);
   if (!check_copy_end(stream, from, bytes) || !is_fine) return;
   const FakeMemory::Open open(devices_[static_cast<size_t>(stream.device)]->memory);
@@ -266,6 +267,8 @@ CuResult FakeCuda::run_kernel(Stream& stream, const FakeKernelLaunch& launch,
                               return device.lost == CuResult::kSuccess;
                             },
                             [&] { lose(stream.device, CuResult::kIllegalAddress); }};
+  ++counts_.kernels;
+  if (!options_.runs_kernels) return device.lost;
   open.emplace(device.memory);
   (*launch.kernel)(call);
   return device.lost;

@@ -51,6 +51,25 @@ struct FakeCudaOptions {
   bool takes_any_image = false;
   int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
+  bool runs_kernels = true;               // else they are counted, and do nothing
+};
+
+// What a fake GPU has done since it was made; differences of two are what lies between.
+struct FakeCudaCounts {
+  uint64_t kernels = 0;         // that have run, of graphs too
+  uint64_t calls = 0;           // of the driver that gave a stream something to run
+  uint64_t graph_launches = 0;  // of those
+  uint64_t word_writes = 0;     // and those
+  uint64_t copies = 0;          // that have run, of graphs too
+  uint64_t copied_bytes = 0;
+  FakeCudaCounts operator-(const FakeCudaCounts& before) const {
+    return {kernels - before.kernels,
+            calls - before.calls,
+            graph_launches - before.graph_launches,
+            word_writes - before.word_writes,
+            copies - before.copies,
+            copied_bytes - before.copied_bytes};
+  }
 };
 
 class FakeCuda {
@@ -110,8 +129,11 @@ class FakeCuda {
   std::vector<std::string> last_round() const;
   // Kernels captured with programmatic edges to all that they are behind.
   uint64_t num_programmatic() const { return num_programmatic_; }
-  // Copies that have run, of graphs too.
-  uint64_t num_copies() const { return num_copies_; }
+  uint64_t num_copies() const { return counts().copies; }
+  FakeCudaCounts counts() const {
+    std::lock_guard lock(mutex_);
+    return counts_;
+  }
   // The largest copy from the host that a scheduler's thread has issued: what it has staged, too.
   size_t largest_copy_of_schedulers() const { return largest_copy_of_schedulers_; }
   // Kernels that have done nothing, because their guard cancelled them.
@@ -293,7 +315,7 @@ class FakeCuda {
   std::atomic<uint64_t> num_called_off_{0};
   std::atomic<uint64_t> num_spoilt_{0};
   std::atomic<bool> is_held_{false};
-  std::atomic<uint64_t> num_copies_{0};
+  FakeCudaCounts counts_;  // under mutex_
   std::atomic<size_t> largest_copy_of_schedulers_{0};
   std::vector<std::string> last_round_;
   uint64_t fail_at_ = 0;

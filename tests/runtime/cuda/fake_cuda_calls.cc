@@ -90,6 +90,9 @@ CuResult FakeCuda::enqueue(CuStream handle, Op op) {
     return kOk;
   }
   if (stream.capture != nullptr) return capture(stream, std::move(op));
+  ++counts_.calls;
+  counts_.graph_launches += op.kind == OpKind::kGraph ? 1 : 0;
+  counts_.word_writes += op.kind == OpKind::kWriteWord ? 1 : 0;
   op.number = next_op_++;
   stream.ops.push_back(std::move(op));
   return kOk;

@@ -10,21 +10,40 @@
 #include "tests/ops/cuda/fakes/fake_cub.h"
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
+#include "tests/ops/cuda/fakes/fake_nvrtc.h"
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
 #include "tests/runtime/cuda/fake_loop_kernels.h"
 
 namespace eddy::testing {
 
+struct FakeLibraryGpuOptions {
+  bool fuses = false;        // it has a compiler
+  bool runs_kernels = true;  // else they are counted, and do nothing
+  size_t memory_bytes = size_t{1} << 30;
+};
+
 class FakeLibraryGpu {
  public:
-  FakeLibraryGpu(uint64_t seed, bool has_libraries)
-      : cuda_({.seed = seed}),
+  FakeLibraryGpu(uint64_t seed, bool has_libraries, const FakeLibraryGpuOptions& options = {})
+      : cuda_({.seed = seed,
+               .memory_bytes = options.memory_bytes,
+               .runs_kernels = options.runs_kernels}),
         random_(seed),
         cublas_lt_(work_.enqueue()),
         cudnn_(work_.enqueue()),
         cub_(seed, work_.enqueue()),
-        has_libraries_(has_libraries) {
+        nvrtc_(FakeCuda::kImage,
+               [this](const std::string& name, const HostKernel& kernel) {
+                 cuda_.define_kernel(name, kernel.params_bytes,
+                                     [this, kernel](const FakeKernelCall& call) {
+                                       run_host_kernel(kernel, call.grid[0], call.params, random_,
+                                                       call.let_others_in);
+                                     });
+                 if (kernel.loop_or_null == nullptr) cuda_.give_guard(name);
+               }),
+        has_libraries_(has_libraries),
+        fuses_(options.fuses) {
     define_host_kernels(cuda_, random_);
     define_loop_kernels(cuda_);
     cublas_lt_.when_handles_change([this] { cuda_.spoil_captures(); });
@@ -41,7 +60,8 @@ class FakeLibraryGpu {
                                .loop_image_or_null = FakeCuda::kImage,
                                .cublas_lt_or_null = has_libraries_ ? cublas_lt_.api() : nullptr,
                                .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr,
-                               .cub_or_null = has_libraries_ ? cub_.api() : nullptr},
+                               .cub_or_null = has_libraries_ ? cub_.api() : nullptr,
+                               .nvrtc_or_null = fuses_ ? nvrtc_.api() : nullptr},
                               {});
     }};
     return options;
@@ -63,7 +83,9 @@ class FakeLibraryGpu {
   FakeCublasLt cublas_lt_;
   FakeCudnn cudnn_;
   FakeCub cub_;
+  FakeNvrtc nvrtc_;
   const bool has_libraries_;
+  const bool fuses_;
   std::unique_ptr<FakeEngine> engine_;
 };
 

@@ -1,0 +1,141 @@
+// Claim: what a GPU is given to do, counted on a fake driver with fakes of the libraries: kernels,
+// driver calls and copies of a round of each kind of loop, and of a run of ResNet-50, Inception-v3
+// and an encoder like BERT's, whole networks at their published depth. Each number is at most the
+// one stated here, so none grows unseen; the table that is printed is what
+// tests/bench/results/launches_*.md keep.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/runtime/cuda/counted_nets.h"
+#include "tests/runtime/cuda/fake_library_gpu.h"
+#include "tests/runtime/cuda/loop_shapes.h"
+#include "tools/gpu/control_cases.h"
+#include "tools/gpu/host_difference.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::IsEmpty;
+
+// A call of a library is one kernel here; a library may take more for it.
+void print(const char* name, const char* way, double per, const FakeCudaCounts& counts) {
+  const auto each = [&](uint64_t count) { return static_cast<double>(count) / per; };
+  std::printf("| %s | %s | %.4g | %.4g | %.4g | %.4g | %.4g |\n", name, way, each(counts.kernels),
+              each(counts.calls), each(counts.word_writes), each(counts.copies),
+              each(counts.copied_bytes));
+}
+
+// ---------------------------------------------------------------- loops
+
+struct LoopLimit {
+  const char* name;
+  std::function<GpuCase(int64_t num_trips)> make;
+  LoopChoice::Way way;
+  double most_kernels;  // a round
+  double most_calls;    // of the driver, a round
+};
+
+class LoopCounts : public ::testing::TestWithParam<LoopLimit> {};
+
+// What a run of so many rounds takes once its loop is recorded; it agrees with the CPU.
+FakeCudaCounts counts_of(const LoopLimit& limit, int64_t num_trips) {
+  const GpuCase one = limit.make(num_trips);
+  FakeLibraryGpu gpu(7, true, {.fuses = true});
+  Library library;
+  EXPECT_TRUE(add_predicate(library).is_ok());
+  FakeCudaCounts counts;
+  {
+    auto cpu = Session::create(library, *one.build(library.ops()), {});
+    SessionOptions options = gpu.options();
+    options.only_loop_way = limit.way;
+    if (limit.way == LoopChoice::Way::kHost) options.loops = Loops::kHost;
+    auto session = Session::create(library, *one.build(library.ops()), options);
+    EXPECT_TRUE(cpu.is_ok() && session.is_ok()) << session.status().to_string();
+    if (!cpu.is_ok() || !session.is_ok()) return {};
+    FakeCudaCounts before;
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      before = gpu.cuda().counts();
+      const auto outputs = (*session)->run(one.inputs);
+      EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      if (!outputs.is_ok()) return {};
+      EXPECT_EQ(host_difference(*(*cpu)->run(one.inputs), *outputs, {}), "");
+    }
+    counts = gpu.cuda().counts() - before;
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+  return counts;
+}
+
+TEST_P(LoopCounts, ARoundIsNoMoreThanStated) {
+  const LoopLimit& limit = GetParam();
+  constexpr int64_t kFew = 40, kMany = 140;
+  const FakeCudaCounts round = counts_of(limit, kMany) - counts_of(limit, kFew);
+  const double num_rounds = kMany - kFew;
+  const char* const ways[] = {"one kernel", "recording", "unrolled", "host"};
+  print(limit.name, ways[static_cast<size_t>(limit.way)], num_rounds, round);
+  EXPECT_LE(static_cast<double>(round.kernels) / num_rounds, limit.most_kernels + 0.02);
+  EXPECT_LE(static_cast<double>(round.calls) / num_rounds, limit.most_calls + 0.02);
+  EXPECT_EQ(round.copies, 0u) << "no copy engine in a round";
+}
+
+const auto scalar_while = [](int64_t trips) { return counters("scalar while", 1, trips); };
+const auto matmul_tanh = [](int64_t trips) { return matmuls("matmul", 1, trips, 0, 8); };
+const auto nested_while = [](int64_t trips) { return nested(trips, 4); };
+const auto four_way_case = [](int64_t trips) { return with_case(trips); };
+const auto host_one = [](int64_t trips) { return host_decides(1, trips); };
+using Way = LoopChoice::Way;
+
+INSTANTIATE_TEST_SUITE_P(
+    Loops, LoopCounts,
+    ::testing::Values(LoopLimit{"scalar while", scalar_while, Way::kKernel, 0, 0},
+                      LoopLimit{"scalar while", scalar_while, Way::kRecording, 4, 0},
+                      LoopLimit{"scalar while", scalar_while, Way::kHost, 3, 3},
+                      LoopLimit{"matmul, tanh", matmul_tanh, Way::kRecording, 9, 0},
+                      LoopLimit{"nested, 4 inside", nested_while, Way::kRecording, 99, 0},
+                      LoopLimit{"4-way case", four_way_case, Way::kRecording, 99, 0},
+                      LoopLimit{"host predicate, 1 kernel", host_one, Way::kHost, 9, 9}));
+
+// ---------------------------------------------------------------- networks
+
+struct NetLimit {
+  const char* name;
+  Build build;
+  std::vector<int64_t> dims;
+  uint64_t most_kernels;
+  uint64_t output_bytes;
+};
+
+class NetCounts : public ::testing::TestWithParam<NetLimit> {};
+
+TEST_P(NetCounts, ARunLaunchesNoMoreThanStated) {
+  const NetLimit& limit = GetParam();
+  FakeLibraryGpu gpu(7, true, {.fuses = true, .runs_kernels = false});
+  const Tensor x = Tensor::zeros(ElementType::kFloat, Dims(limit.dims));
+  {
+    auto session = Session::create(library(), graph_of(limit.build), gpu.options());
+    ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+    FakeCudaCounts before;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      before = gpu.cuda().counts();
+      const auto outputs = (*session)->run({{"x", x}});
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    }
+    const FakeCudaCounts run = gpu.cuda().counts() - before;
+    print(limit.name, "a run", 1, run);
+    EXPECT_LE(run.kernels, limit.most_kernels) << (*session)->placement_text();
+    EXPECT_LE(run.copied_bytes, x.view().size_bytes() + limit.output_bytes)
+        << "its input and its output, once each";
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Nets, NetCounts,
+    ::testing::Values(NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 999, 4000},
+                      NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 999, 4000},
+                      NetLimit{"BERT-like", bert_like, {1, 128, 96}, 999, 49152}));
+
+}  // namespace
+}  // namespace eddy::testing
