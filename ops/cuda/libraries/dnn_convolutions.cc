@@ -121,14 +121,26 @@ Status DnnConvolutions::enqueue(const KernelArgs& args, DnnHandle handle, const 
       "cudnnAddTensor");
 }
 
-Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
-                                  const ConvParams& p) {
-  if (p.count == 0 || p.channels == 0) return false;
+DnnPlans<DnnConvolutions::Plan>::Key DnnConvolutions::key_of(ElementType element,
+                                                             const ConvParams& p) {
   std::vector<int64_t> key = {static_cast<int64_t>(element), p.batch, p.groups, p.channels,
                               p.filters};
   add_to_key(key, p.window);
+  return key;
+}
+
+void DnnConvolutions::prepare(ElementType element, const ConvParams& p) {
+  if (p.count == 0 || p.channels == 0) return;
+  plans_.prepare(key_of(element, p),
+                 [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); });
+}
+
+Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
+                                  const ConvParams& p) {
+  if (p.count == 0 || p.channels == 0) return false;
   return plans_.run(
-      args, key, [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); },
+      args, key_of(element, p),
+      [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); },
       [&](DnnHandle handle, const Plan& plan) { return enqueue(args, handle, plan, element, p); });
 }
 

@@ -25,6 +25,9 @@ class DnnConvolutions {
       : handles_(handles), options_(options), plans_(handles, options.max_plans) {}
 
   static bool has_type(ElementType element) { return has_dnn_type(element); }
+  // Chooses the algorithm of a shape that will be met, outside of any recording. An error is left
+  // to run(), which tries again.
+  void prepare(ElementType element, const cuda::ConvParams& params);
   // Enqueues the convolution. False in the result: the library has no way for it.
   Result<bool> run(const KernelArgs& args, ElementType element, const cuda::ConvParams& params);
 
@@ -37,6 +40,7 @@ class DnnConvolutions {
     DnnAlgorithm chosen{};
   };
 
+  static DnnPlans<Plan>::Key key_of(ElementType element, const cuda::ConvParams& params);
   Result<bool> describe(DnnHandle handle, Plan& plan, ElementType element,
                         const cuda::ConvParams& params) const;
   Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;

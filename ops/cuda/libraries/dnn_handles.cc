@@ -43,6 +43,20 @@ Status DnnHandles::check(int status, const char* call) const {
   return is_dnn_refusal(status) ? unsupported(std::move(answer)) : run_failed(std::move(answer));
 }
 
+Result<DnnHandle> DnnHandles::take() {
+  return api_->handles->take(
+      launcher_, [&](DnnHandle& made) { return check(api_->create(&made), "cudnnCreate"); });
+}
+
+Status DnnHandles::with_any(const std::function<Status(DnnHandle)>& call) {
+  return launcher_.in_context([&]() -> Status {
+    EDDY_ASSIGN_OR_RETURN(const DnnHandle handle, take());
+    Status status = call(handle);
+    api_->handles->give_back(launcher_, handle);
+    return status;
+  });
+}
+
 Result<DnnHandle> DnnHandles::of(NativeStream stream) {
   {
     std::lock_guard lock(mutex_);
@@ -50,10 +64,7 @@ Result<DnnHandle> DnnHandles::of(NativeStream stream) {
     if (known != handles_.end()) return known->second;
   }
   // Not under the mutex: to make one may wait for a recording, which may ask for its own.
-  EDDY_ASSIGN_OR_RETURN(const DnnHandle handle,
-                        api_->handles->take(launcher_, [&](DnnHandle& made) {
-                          return check(api_->create(&made), "cudnnCreate");
-                        }));
+  EDDY_ASSIGN_OR_RETURN(const DnnHandle handle, take());
   // Kept only with its stream: the next run would enqueue on another one.
   Status status = check(api_->set_stream(handle, stream), "cudnnSetStream");
   if (!status.is_ok()) {

@@ -9,6 +9,7 @@
 // Errors: the library's errors, by the call's name.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,8 @@ class DnnHandles {
   CudaLauncher& launcher() const { return launcher_; }
   // The device's context is current.
   Result<DnnHandle> of(NativeStream stream);
+  // Calls it with a handle of no stream, which questions take; in the device's context.
+  Status with_any(const std::function<Status(DnnHandle)>& call);
   // From now on streams of recordings have handles from the beginning.
   void prepare_recordings();
   // kUnsupported: the call was refused for its parameters (is_dnn_refusal); kRunFailed: any other
@@ -40,6 +43,7 @@ class DnnHandles {
   size_t num_handles() const;
 
  private:
+  Result<DnnHandle> take();
   DnnHandles(std::shared_ptr<const CudnnApi> api, CudaLauncher& launcher)
       : api_(std::move(api)), launcher_(launcher) {}
   void give_back(DnnHandle handle) const;

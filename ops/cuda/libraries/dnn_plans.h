@@ -33,6 +33,13 @@ class DnnPlans {
   using Key = typename PlanCache<Entry>::Key;
   DnnPlans(DnnHandles& handles, size_t max_plans) : handles_(handles), entries_(max_plans) {}
 
+  // Makes the plan before a run needs it. A failure is left to the run.
+  template <typename Describe>
+  void prepare(const Key& key, const Describe& describe) {
+    static_cast<void>(
+        handles_.with_any([&](DnnHandle handle) { return find(handle, key, describe).status(); }));
+  }
+
   template <typename Describe, typename Enqueue>
   Result<bool> run(const KernelArgs& args, const Key& key, const Describe& describe,
                    const Enqueue& enqueue) {

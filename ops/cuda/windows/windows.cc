@@ -96,20 +96,24 @@ bool run_global_pool(const KernelArgs& args) {
   return cuda::launch_blocks(args, *state.launcher, state.function, p.count, p);
 }
 
-void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
+void fill_sizes(const ConvShape& shape, const TensorView& y, ConvParams& p) {
   EDDY_DCHECK(shape.group > 0 && shape.channels % shape.group == 0 &&
               shape.filters % shape.group == 0)
       << shape.channels << " channels and " << shape.filters << " filters in " << shape.group;
-  p.out = args.outputs[0].data;
-  p.in = args.inputs[0].data;
-  p.weights = args.inputs[1].data;
-  p.bias = args.has_input(2) ? args.inputs[2].data : nullptr;
   p.batch = shape.batch;
   p.groups = shape.group;
   p.channels = shape.group_channels();
   p.filters = shape.group_filters();
-  p.count = cuda::count_of(args.outputs[0]);
+  p.count = cuda::count_of(y);
   p.window = window_of(shape.grid);
+}
+
+void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
+  p.out = args.outputs[0].data;
+  p.in = args.inputs[0].data;
+  p.weights = args.inputs[1].data;
+  p.bias = args.has_input(2) ? args.inputs[2].data : nullptr;
+  fill_sizes(shape, args.outputs[0], p);
 }
 
 // Whether tiles of 64 x 64 results and slabs of 16 of the depth are filled well enough.
@@ -183,11 +187,35 @@ Result<BoundKernel> bind_global_max_pool(const KernelInit& init, CudaLauncher& l
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "BlockReduceMax", true));
   return cuda::bound(run_global_pool, std::move(state));
 }
+// Where all sizes are known, so that the first run finds the library's algorithm chosen, inside a
+// recording, too. What fails here is told by the run.
+void plan_conv(const KernelInit& init, const WindowState& state) {
+  const auto is_static = [](const ValueType& type) { return type.is_static_tensor(); };
+  if (!is_static(init.inputs[0]) || !is_static(init.inputs[1]) || !is_static(init.outputs[0])) {
+    return;
+  }
+  const auto view = [](const ValueType& type) {
+    const TensorType& tensor = type.tensor;
+    return TensorView{nullptr, tensor.dims.data(), tensor.dims.rank(), tensor.element};
+  };
+  const TensorView y = view(init.outputs[0]);
+  ConvShape shape;
+  Status status =
+      make_conv_shape(state.attributes, view(init.inputs[0]), view(init.inputs[1]), y, shape);
+  if (!status.is_ok()) return;
+  ConvParams p{};
+  fill_sizes(shape, y, p);
+  state.dnn_or_null->convolutions().prepare(state.element, p);
+}
+
 Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
                               DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
-  if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
+  if (state->dnn_or_null != nullptr) {
+    state->dnn_or_null->expect_use();
+    plan_conv(init, *state);
+  }
   EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
   return cuda::bound(run_conv, std::move(state));
 }

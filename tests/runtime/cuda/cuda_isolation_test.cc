@@ -129,7 +129,7 @@ NamedTensors inputs() {
           {"w", Tensor::of<float>({2, 2, 3, 3}, std::span<const float>(w))}};
 }
 
-TEST(CudaIsolation, ARecordingWithALibrarysWorkFindsItsHandlesMade) {
+TEST(CudaIsolation, ARecordingWithALibrarysWorkFindsItsHandlesMadeAndItsAlgorithmsChosen) {
   for (const auto& [build, loops] :
        {std::pair{&straight, Loops::kHost}, {&loop, Loops::kHost}, {&loop, Loops::kDevice}}) {
     auto on_cpu = Session::create(library(), std::move(*build()), {.num_threads = 1});
@@ -143,6 +143,8 @@ TEST(CudaIsolation, ARecordingWithALibrarysWorkFindsItsHandlesMade) {
       if (loops == Loops::kDevice) options.only_loop_way = LoopChoice::Way::kRecording;
       auto session = Session::create(library(), std::move(*build()), options);
       ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      const int num_choices = gpu.cudnn().num_choices();
+      EXPECT_EQ(num_choices, 1) << "both convolutions are of one shape";
       for (int run = 0; run < 4; ++run) {
         const auto found = (*session)->run(inputs());
         ASSERT_TRUE(found.is_ok()) << found.status().to_string();
@@ -151,6 +153,7 @@ TEST(CudaIsolation, ARecordingWithALibrarysWorkFindsItsHandlesMade) {
       if (loops == Loops::kDevice) {
         EXPECT_EQ((*session)->loop_reports()[0].driven, "device");
       }
+      EXPECT_EQ(gpu.cudnn().num_choices(), num_choices) << "a run has chosen";
     }
     EXPECT_EQ(gpu.cuda().num_spoilt(), 0u);
     EXPECT_GT(gpu.cuda().num_graph_launches(), 0u);

@@ -48,6 +48,7 @@ class FakeLibraryGpu {
     define_loop_kernels(cuda_);
     cublas_lt_.when_handles_change([this] { cuda_.spoil_captures(); });
     cudnn_.when_handles_change([this] { cuda_.spoil_captures(); });
+    cudnn_.when_choosing([this] { cuda_.spoil_captures(); });
     engine_ = std::make_unique<FakeEngine>(cuda_);
   }
 

@@ -120,6 +120,7 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
 int FakeCudnn::choose(Convolution& convolution, int num_wanted, int* num_found,
                       DnnAlgorithm* found) {
   ++num_choices_;
+  chosen_();
   if (const int failure = failure_of("choose"); failure != 0) return failure;
   if (num_wanted < 5) return violation("too few algorithms were asked for");
   *num_found = 5;

@@ -37,6 +37,8 @@ class FakeCudnn {
   void when_handles_change(std::function<void()> synchronize) {
     synchronize_ = std::move(synchronize);
   }
+  // Called where the library may measure or compile: it chooses an algorithm.
+  void when_choosing(std::function<void()> chosen) { chosen_ = std::move(chosen); }
   std::vector<std::string> violations() const { return violations_; }
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
@@ -71,6 +73,7 @@ class FakeCudnn {
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
   int num_created_ = 0, num_destroyed_ = 0, num_pools_ = 0, num_norms_ = 0;
   std::function<void()> synchronize_ = [] {};
+  std::function<void()> chosen_ = [] {};
   // The status that the call of that name shall answer with; 0: it may go on.
   int failure_of(const char* call);
 

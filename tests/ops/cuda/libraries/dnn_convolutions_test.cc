@@ -112,8 +112,36 @@ TEST_F(DnnConvolutionsTest, WhatTheLibraryRefusesWhenAskedIsDoneByOurOwnKernelIn
   }
 }
 
-TEST_F(DnnConvolutionsTest, AFailureNamesItsCallAndTheNextRunAsksAgain) {
+TEST_F(DnnConvolutionsTest, WhereShapesAreKnownTheAlgorithmIsChosenBeforeAnyRun) {
+  OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  ASSERT_TRUE(run_op(conv, registry_).is_ok());
+  WatchedCalls& calls = watched();
+  use({}, watch_calls(*fake_.api(), calls));
+  ASSERT_TRUE(run_op(conv, registry_).is_ok());
+  const auto at = [&](const char* name) {
+    return std::find(calls.names.rbegin(), calls.names.rend(), name).base() - calls.names.begin();
+  };
+  EXPECT_LT(at("cudnnGetConvolutionForwardAlgorithm_v7"), at("cudnnSetStream"));
+  conv.known = Known::kRanks;
+  use({}, watch_calls(*fake_.api(), calls));
+  ASSERT_TRUE(run_op(conv, registry_).is_ok());
+  EXPECT_GT(at("cudnnGetConvolutionForwardAlgorithm_v7"), at("cudnnSetStream"));
+}
+
+TEST_F(DnnConvolutionsTest, AFailureBeforeTheRunIsTriedAgainByTheRun) {
   const OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  for (const char* call : {"choose", "convolution_set"}) {
+    use({});
+    const int num_convolutions = fake_.num_convolutions();
+    fake_.fail_next(call, 8);
+    EXPECT_TRUE(run_op(conv, registry_).is_ok());
+    EXPECT_EQ(fake_.num_convolutions(), num_convolutions + 1);
+  }
+}
+
+TEST_F(DnnConvolutionsTest, AFailureNamesItsCallAndTheNextRunAsksAgain) {
+  OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
+  conv.known = Known::kRanks;
   constexpr int kExecutionFailed = 8;
   for (const auto& [call, name] : {std::pair{"choose", "cudnnGetConvolutionForwardAlgorithm_v7"},
                                    {"convolve", "cudnnConvolutionForward"},

@@ -63,7 +63,8 @@ TEST_F(DnnLibraryTest, AStreamOfRecordingsHasItsHandleFromTheBeginningWhereAnOpe
 
 TEST_F(DnnLibraryTest, WhicheverCallFailsIsNamedAndTheNextRunIsRight) {
   constexpr int kExecutionFailed = 5000;
-  for (const OpCall& call : make_calls()) {
+  for (OpCall call : make_calls()) {
+    call.known = Known::kRanks;  // else plans are made when a call is bound, which keeps no errors
     WatchedCalls& counted = watched();
     use({.least_elements = 0}, watch_calls(*fake_.api(), counted));
     const size_t first = counted.names.size();
@@ -93,8 +94,9 @@ TEST_F(DnnLibraryTest, WhicheverCallIsRefusedOurOwnKernelDoesTheShapeInEveryRun)
     const size_t first = counted.names.size();
     ASSERT_TRUE(run_op(call, registry_).is_ok());
     const size_t num_calls = counted.names.size() - first;
-    // The first is the handle's stream, which is no matter of shapes.
-    for (size_t k = 1; k < num_calls; ++k) {
+    for (size_t k = 0; k < num_calls; ++k) {
+      // The handle's stream is no matter of shapes.
+      if (counted.names[first + k] == "cudnnSetStream") continue;
       SCOPED_TRACE(call.op + ", " + counted.names[first + k]);
       WatchedCalls& calls = watched();
       use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
