@@ -199,61 +199,6 @@ Status ControlRecording::record_loop(NodeId id) {
   return leave_loop(node);
 }
 
-// How many iterations a round holds is seen once there is one.
-Status ControlRecording::record_rounds(const Node& node, const LoopWords& words,
-                                       const Addresses& first, bool unrolls) {
-  LoopTest test{words};
-  const ValueId predicate = LoopView(graph(), node).predicate();
-  EDDY_ASSIGN_OR_RETURN(test.predicate, decision_address(predicate));
-  if (unrolls) {
-    EDDY_ASSIGN_OR_RETURN(void* const go_on, device_memory(sizeof(uint32_t)));
-    test.go_on = static_cast<uint32_t*>(go_on);
-  }
-  EDDY_RETURN_IF_ERROR(capture_.begin_while(test));
-  EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
-  uint32_t num_iterations = 1;
-  if (unrolls) {
-    EDDY_ASSIGN_OR_RETURN(num_iterations, iterations_a_round(node));
-  }
-  for (uint32_t i = 1; i < num_iterations; ++i) {
-    EDDY_RETURN_IF_ERROR(capture_.begin_again());
-    EDDY_RETURN_IF_ERROR(record_iteration(node, words, first));
-  }
-  most_iterations_ = std::max(most_iterations_, num_iterations);
-  return capture_.end_while();
-}
-
-// By what the first iteration has become.
-Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
-  const Result<uint32_t> num_launches = capture_.count_launches();
-  if (num_launches.status().code() == StatusCode::kUnsupported) {
-    why_not_unrolled_ = node.name + ": " + num_launches.status().message();
-    return 1u;
-  }
-  EDDY_RETURN_IF_ERROR(num_launches.status());
-  const uint32_t with_test = *num_launches + 1;
-  const uint32_t num_iterations = Unrolling::iterations_a_round(with_test);
-  if (num_iterations == 1) {
-    why_not_unrolled_ = "an iteration of " + node.name + " is " + std::to_string(with_test) +
-                        " launches, a round holds " + std::to_string(Unrolling::kLaunchesOfARound);
-  }
-  return num_iterations;
-}
-
-// From the homes to the homes, and the next predicate.
-Status ControlRecording::record_iteration(const Node& node, const LoopWords& words,
-                                          const Addresses& first) {
-  const LoopView loop(graph(), node);
-  EDDY_RETURN_IF_ERROR(record_region(loop.after_id(), nullptr));
-  EDDY_RETURN_IF_ERROR(copy_next(loop));
-  EDDY_RETURN_IF_ERROR(capture_.advance_counter(words));
-  Addresses again;
-  EDDY_RETURN_IF_ERROR(record_region(loop.before_id(), &again));
-  // The loop ends with what any of them has made.
-  if (first != again) return internal_error("a loop's test writes elsewhere another time");
-  return Status::ok();
-}
-
 // The limit goes to the device, initial values to the homes of the parameters.
 Status ControlRecording::enter_loop(const Loop& loop) {
   const LoopView view(graph(), loop.id);
@@ -288,10 +233,7 @@ Status ControlRecording::enter_loop(const Loop& loop) {
     }
   }
   EDDY_RETURN_IF_ERROR(copy_all(std::move(copies)));
-  for (const ValueId parameter : view.carried()) {
-    const auto at = homes_.find(parameter.index());
-    if (at != homes_.end()) point(parameter, at->second.data());
-  }
+  point_to_homes(view);
   return Status::ok();
 }
 
@@ -485,7 +427,6 @@ Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log)
   exec.bind();
   bound_.push_back(&exec);
   if (log != nullptr) {
-    for (const TensorView& input : exec.inputs) log->push_back(input.data);
     for (const TensorView& output : exec.outputs()) log->push_back(output.data);
   }
   if (exec.enqueue(native, true)) return Status::ok();

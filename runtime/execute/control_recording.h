@@ -64,7 +64,7 @@ class ControlRecording : public ControlLaunch {
     BufferRef buffer;
     void* data = nullptr;
   };
-  using Addresses = std::vector<const void*>;
+  using Addresses = std::vector<const void*>;  // of results
 
   ControlRecording(RunState& state, NodeId loop, GraphCapture& capture, bool unrolls);
   Status record();
@@ -78,6 +78,9 @@ class ControlRecording : public ControlLaunch {
   Status enter_loop(const Loop& loop);
   Status leave_loop(const Node& node);
   Status copy_next(const LoopView& loop);
+  Result<bool> can_test_before_copies(const LoopView& loop);
+  void point_to_next(const LoopView& loop);
+  void point_to_homes(const LoopView& loop);
   Status record_case(NodeId id);
   Status record_region(RegionId id, Addresses* log);
   Status record_exec(NodeId id, uint32_t stream, Addresses* log);

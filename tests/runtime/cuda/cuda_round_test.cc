@@ -1,5 +1,6 @@
-// Claim: a round of a loop that the device drives holds the graph's kernels, one that moves and
-// counts, and one that tests where that cannot be the same one; nothing else, and no copy engine.
+// Claim: a round of a loop that the device drives holds the graph's kernels and one that moves,
+// counts and tests; one more where the test must read what that has written, a view or the
+// iteration's number; nothing else, and no copy engine.
 // Nor is there one in a round that the host drives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,9 +41,96 @@ class CudaRoundTest : public CudaSessionFixture {
   }
 };
 
-TEST_P(CudaRoundTest, WhereTheTestHasKernelsTheIterationIsCountedBeforeThem) {
+TEST_P(CudaRoundTest, WhereTheTestHasKernelsTheyReadTheNextValuesWhereTheyAreMade) {
   EXPECT_THAT(round_of(side_by_side(1), {{"x", Tensor::scalar(0.0f)}}),
-              ElementsAre("op", "eddy_loop_copy", "op", "eddy_loop_step"));
+              ElementsAre("op", "op", "eddy_loop_copy"));
+}
+
+// Values change places, and the test looks at both, also where it is the only one that runs.
+void test_of_two(GraphBuilder& b) {
+  const Value x = b.input("x", kFloat);
+  const Value y = b.input("y", kFloat);
+  const auto results = b.while_loop(
+      {.name = "swap", .initial = {x, y}},
+      [&](Value, ValueSpan v) {
+        const Value difference = b.op("Sub", {v[0], v[1]});
+        return WhileTest{b.op("Less", {b.op("Abs", {difference}), b.scalar(50.0f)}),
+                         {v[0], v[1], difference}};
+      },
+      [&](Value, ValueSpan v) {
+        return std::vector<Value>{v[1], b.op("Mul", {v[0], b.scalar(1.5f)})};
+      });
+  for (size_t i = 0; i < 3; ++i) b.output("z" + std::to_string(i), results[i]);
+}
+
+TEST_P(CudaRoundTest, ATestOfValuesThatChangePlacesReadsThemBeforeTheyMove) {
+  for (const float y : {1.0f, 3.0f, 100.0f}) {  // the last: no round at all
+    const NamedTensors inputs = {{"x", Tensor::scalar(2.0f)}, {"y", Tensor::scalar(y)}};
+    const std::vector<std::string> names = round_of(test_of_two, inputs);
+    ASSERT_GE(names.size(), 5u);
+    EXPECT_EQ(names[0], "op");
+    EXPECT_EQ(names[3], "op");
+    EXPECT_EQ(names.back(), "eddy_loop_copy");
+  }
+}
+
+// What the test has made is carried on, and is not to be made anew before it is moved.
+void test_that_is_carried(GraphBuilder& b) {
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  const auto results = b.while_loop(
+      {.name = "carried", .initial = {x, x}},
+      [&](Value, ValueSpan v) {
+        const Value sum = b.op("Add", {v[0], v[1]});
+        return WhileTest{b.op("Less", {sum, b.scalar(50.0f)}), {v[0], sum}};
+      },
+      [&](Value, ValueSpan v) {
+        return std::vector<Value>{b.op("Mul", {v[0], b.scalar(1.5f)}), v[1]};
+      });
+  b.output("y", results[0]);
+  b.output("sum", results[1]);
+}
+
+// A view of the carried value, and a test by the iteration's number.
+void test_of_a_view(GraphBuilder& b) {
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  const auto results = b.while_loop(
+      {.name = "view", .initial = {x}},
+      [&](Value, ValueSpan v) {
+        const Value shape = b.tensor<int64_t>({2}, {1, 1});
+        const Value flat = b.op("Reshape", {v[0], shape});
+        const Value most = b.op("ReduceMax", {flat}, {{"keepdims", int64_t{0}}});
+        return WhileTest{b.op("Less", {most, b.scalar(50.0f)}), {flat}};
+      },
+      [&](Value, ValueSpan v) {
+        const Value shape = b.tensor<int64_t>({1}, {1});
+        return std::vector<Value>{b.op("Mul", {b.op("Reshape", {v[0], shape}), b.scalar(1.5f)})};
+      });
+  b.output("y", results[0]);
+}
+
+void test_of_the_number(GraphBuilder& b) {
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
+  const auto results = b.while_loop(
+      {.name = "number", .initial = {x}},
+      [&](Value i, ValueSpan v) {
+        return WhileTest{
+            b.op("Less", {b.op("Add", {i, b.scalar(int64_t{3})}), b.scalar(int64_t{9})}), {v[0]}};
+      },
+      [&](Value, ValueSpan v) {
+        return std::vector<Value>{b.op("Mul", {v[0], b.scalar(1.5f)})};
+      });
+  b.output("y", results[0]);
+}
+
+TEST_P(CudaRoundTest, ATestOfAViewOrOfTheNumberOrThatIsCarriedComesBehindTheCopies) {
+  for (const auto& build : {test_that_is_carried, test_of_a_view, test_of_the_number}) {
+    for (const float x : {2.0f, 60.0f}) {
+      const auto names = round_of(build, {{"x", Tensor::of<float>({1}, {x})}});
+      ASSERT_GE(names.size(), 3u);
+      EXPECT_EQ(names[1], "eddy_loop_copy");
+      EXPECT_EQ(names.back(), "eddy_loop_step");
+    }
+  }
 }
 
 // As ONNX has it: the body makes the predicate, which is carried.
