@@ -6,6 +6,7 @@
 #include "graph/compile/fuse.h"
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
+#include "graph/compile/split_bias.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/persistent_program.h"
 #include "graph/schedule/costs/cost_model.h"
@@ -71,8 +72,14 @@ class NodePlacer {
                           ElementType output) {
       return compile->prepare_elements(expression, inputs, output);
     };
-    EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(nodes.graph), ops_,
-                                                 std::move(nodes.value_devices), options));
+    const SplitBiasOptions split_options = {names_[device], [&](const Graph& from, NodeId id) {
+                                              return function_of(from, id, *compile).has_value();
+                                            }};
+    EDDY_ASSIGN_OR_RETURN(
+        SplitBiases split,
+        split_bias(std::move(nodes.graph), ops_, std::move(nodes.value_devices), split_options));
+    EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(split.graph), ops_,
+                                                 std::move(split.value_devices), options));
     nodes.graph = std::move(fused.graph);
     nodes.value_devices = std::move(fused.value_devices);
     nodes.text += fused.report.text();

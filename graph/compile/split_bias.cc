@@ -1,0 +1,124 @@
+#include "graph/compile/split_bias.h"
+
+#include <algorithm>
+#include <set>
+
+#include "graph/base/check.h"
+#include "graph/compile/copy_graph.h"
+
+namespace eddy {
+namespace {
+
+// By value: the one exec node that reads it, in its own region; none for all others.
+std::vector<NodeId> only_readers(const Graph& graph) {
+  std::vector<NodeId> readers(graph.num_values());
+  std::vector<bool> is_taken(graph.num_values(), false);
+  const auto take = [&](ValueId value, NodeId reader) {
+    if (value.is_none()) return;
+    const bool is_first = !is_taken[value.index()];
+    is_taken[value.index()] = true;
+    readers[value.index()] = is_first ? reader : NodeId();
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    for (const ValueId value : node.inputs) {
+      const bool is_near = node.kind == NodeKind::kExec && !value.is_none() &&
+                           graph.value(value).region == node.region;
+      take(value, is_near ? NodeId(n) : NodeId());
+    }
+  }
+  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
+    for (const ValueId value : graph.region(RegionId(r)).results) take(value, NodeId());
+  }
+  return readers;
+}
+
+std::set<NodeId> find_convolutions(const Graph& graph, const SplitBiasOptions& options) {
+  const std::vector<NodeId> readers = only_readers(graph);
+  std::set<NodeId> found;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec || node.device != options.device || !node.op->domain.empty() ||
+        node.op->name != "Conv" || node.inputs.size() < 3 || node.inputs[2].is_none() ||
+        graph.value(node.inputs[2]).origin != ValueOrigin::kConstant) {
+      continue;
+    }
+    const NodeId reader = readers[node.outputs[0].index()];
+    if (reader.is_none()) continue;
+    const Node& next = graph.node(reader);
+    if (next.device != options.device || next.outputs.size() != 1) continue;
+    const TensorType& made = graph.value(node.outputs[0]).type.tensor;
+    const TensorType& read = graph.value(next.outputs[0]).type.tensor;
+    const bool is_same = made.is_static() && read.is_static() && made.dims.rank() >= 3 &&
+                         std::ranges::equal(made.dims.span(), read.dims.span());
+    if (is_same && options.is_elementwise(graph, reader)) found.insert(NodeId(n));
+  }
+  return found;
+}
+
+class BiasSplitter : public GraphCopier {
+ public:
+  BiasSplitter(const Graph& source, GraphBuilder& builder, const std::set<NodeId>& convolutions,
+               const std::vector<uint32_t>& value_devices)
+      : GraphCopier(source, builder), convolutions_(convolutions), given_devices_(value_devices) {
+    EDDY_CHECK(value_devices.size() == source.num_values())
+        << value_devices.size() << " devices for " << source.num_values() << " values";
+  }
+  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
+
+ private:
+  void exec(NodeId id) override {
+    if (!convolutions_.contains(id)) return copy_exec(id);
+    const Node& node = source_.node(id);
+    const ValueInfo& result = source_.value(node.outputs[0]);
+    const Value sum =
+        builder_.op("Conv", {value(node.inputs[0]), value(node.inputs[1])}, node.attributes,
+                    {.name = node.name,
+                     .opset_version = node.opset_version,
+                     .device = node.device,
+                     .output_names = {result.name + "_sum"}});
+    set_device(sum, given_devices_[node.outputs[0].index()]);
+    TensorView bias = source_.constant(source_.value(node.inputs[2]).constant).view();
+    std::vector<int64_t> column(static_cast<size_t>(result.type.tensor.dims.rank() - 1), 1);
+    EDDY_CHECK(bias.rank == 1) << "the bias of " << node.name << " has rank " << bias.rank;
+    column[0] = bias.dims[0];
+    bias.dims = column.data();
+    bias.rank = static_cast<int32_t>(column.size());
+    const Value addend =
+        builder_.constant_in_blob(bias, source_.value(node.inputs[2]).name + "_column");
+    define(node.outputs[0], builder_.op("Add", {sum, addend}, {},
+                                        {.name = node.name + "_bias",
+                                         .device = node.device,
+                                         .output_names = {result.name}}));
+  }
+
+  void defined(ValueId id, Value value) override { set_device(value, given_devices_[id.index()]); }
+  void set_device(Value value, uint32_t device) {
+    if (value.is_none()) return;
+    const uint32_t index = value.id.index();
+    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
+    value_devices_[index] = device;
+  }
+
+  const std::set<NodeId>& convolutions_;
+  const std::vector<uint32_t>& given_devices_;
+  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
+};
+
+}  // namespace
+
+Result<SplitBiases> split_bias(Graph graph, const OpTable& ops, std::vector<uint32_t> value_devices,
+                               const SplitBiasOptions& options) {
+  const std::set<NodeId> convolutions = find_convolutions(graph, options);
+  if (convolutions.empty()) return SplitBiases{std::move(graph), std::move(value_devices), 0};
+  GraphBuilder builder(ops, graph.name());
+  BiasSplitter splitter(graph, builder, convolutions, value_devices);
+  splitter.run();
+  std::vector<uint32_t> devices = splitter.take_value_devices();
+  builder.adopt_blobs_of(std::move(graph));
+  EDDY_ASSIGN_OR_RETURN(Graph split, builder.finish());
+  devices.resize(split.num_values(), 0);
+  return SplitBiases{std::move(split), std::move(devices), convolutions.size()};
+}
+
+}  // namespace eddy
