@@ -56,7 +56,7 @@ fi
 checkout="$folder/checkout"
 mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp -L tools/gpu_bundle tools/lib.sh "$checkout/tools/"
-cp -L tools/gpu/{*.py,*.md,sanitize,run,start,unpack} "$checkout/tools/gpu/"
+cp -L tools/gpu/{*.py,*.md,sanitize,run,start,step,unpack} "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
 cp -L tools/gpu/gpu_report tests/runtime/cuda/gpu_device_test "$checkout/.build/default/"
 sleep 0.1

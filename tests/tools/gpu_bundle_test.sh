@@ -34,7 +34,7 @@ EDDY_CUDA=off expect 70 "builds no kernels" "$folder/none"
 checkout="$folder/checkout"
 mkdir -p "$checkout/tools/gpu" "$checkout/.build/default"
 cp "$tool" "$(readlink -f tools/lib.sh)" "$checkout/tools/"
-cp -L tools/gpu/{*.py,*.md,sanitize,run,start,unpack} "$checkout/tools/gpu/"
+cp -L tools/gpu/{*.py,*.md,sanitize,run,start,step,unpack} "$checkout/tools/gpu/"
 touch "$checkout/WORKSPACE"
 for program in gpu_report gpu_device_test; do
   cp -L tests/tools/fake_gpu_report "$checkout/.build/default/$program"
@@ -67,7 +67,7 @@ expect 0 "in it: Silero" "$folder/bundle"
 moved="$folder/moved"
 mv "$folder/bundle" "$moved"
 [[ "$("$moved/gpu_report")" == "kernels yes"* ]] || fail "the program does not start"
-for file in gpu_report gpu_device_test programs/gpu_report programs/gpu_device_test unpack run sanitize rivals.py export_networks.py README.md HARDWARE.md; do
+for file in gpu_report gpu_device_test programs/gpu_report programs/gpu_device_test unpack step run sanitize rivals.py export_networks.py README.md HARDWARE.md; do
   [[ -s "$moved/$file" ]] || fail "the bundle lacks $file"
 done
 [[ -x "$moved/run" ]] || fail "run cannot be run"

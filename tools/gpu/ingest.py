@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""ingest.py RETURNED FILE: what came back from a GPU (the folder or the .tgz of `step` or `run`) as one
+result file for tests/bench/results: the machine, each part with its rows, what failed and why, what
+did not come back, and which rows of HARDWARE.md are answered.
+
+RETURNED is not changed, and nothing in it is run or trusted: members of an archive that would be
+written elsewhere are refused, text is cut and cleaned of what a table cannot hold. FILE must not
+exist; it is written at the end, or not at all. Exit codes: 0; 1 there is no part's JSON in it; 2 wrong
+arguments; 70 a file cannot be read or written.
+"""
+import datetime
+import json
+import pathlib
+import sys
+import tarfile
+
+# Parts in HARDWARE.md's order, with the columns that their rows are compared by.
+PARTS = ["facts", "gpu_device_test", "conformance", "hand", "bits", "control", "loops", "waiting",
+         "lost_device", "lost_host", "networks", "libraries", "models", "probe", "drift", "speech",
+         "sanitize", "rivals", "table"]
+MOST_BYTES = 32 << 20  # of a file that is read
+MOST_TEXT = 160  # of a cell
+FIRST = ["case", "name", "op", "type", "size", "loops", "kernels", "way"]
+LAST = ["status", "reason"]
+LEFT_OUT = {"placement"}
+
+
+class Returned:
+    """Files by name, of a folder or an archive."""
+
+    def __init__(self, path):
+        self.files = {}
+        if path.is_dir():
+            for file in sorted(path.rglob("*")):
+                if file.is_file() and not file.is_symlink():
+                    self.take(file.relative_to(path).as_posix(), file.stat().st_size, file.read_bytes)
+            return
+        with tarfile.open(path) as archive:
+            for member in archive:
+                name = pathlib.PurePosixPath(member.name)
+                if not member.isfile() or name.is_absolute() or ".." in name.parts:
+                    continue
+                self.take(name.as_posix(), member.size,
+                          lambda member=member: archive.extractfile(member).read())
+
+    def take(self, name, size, read):
+        if name.endswith((".json", ".txt")) or name.split("/")[-1] == "codes":
+            if size <= MOST_BYTES:
+                self.files[name.split("/")[-1]] = read().decode("utf-8", "replace")
+
+
+def cell(value):
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = "".join(c if c.isprintable() else " " for c in text).replace("|", "/").strip()
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT - 1] + "…"
+
+
+def columns_of(rows):
+    seen = []
+    for row in rows:
+        seen += [key for key in row if key not in seen and key not in LEFT_OUT]
+    middle = [key for key in seen if key not in FIRST and key not in LAST]
+    return ([key for key in FIRST if key in seen] + middle + [key for key in LAST if key in seen])
+
+
+def table_of(rows):
+    rows = [row for row in rows if isinstance(row, dict)]
+    columns = columns_of(rows)
+    if not columns:
+        return []
+    lines = ["| " + " | ".join(cell(column) for column in columns) + " |",
+             "|" + "---|" * len(columns)]
+    for row in rows:
+        lines.append("| " + " | ".join(cell(row.get(column, "")) for column in columns) + " |")
+    return lines
+
+
+def read_reports(files):
+    """{part: report}, and the names of files that are no part's JSON."""
+    reports, unreadable = {}, []
+    for name, text in sorted(files.items()):
+        if not name.endswith(".json"):
+            continue
+        try:
+            report = json.loads(text)
+            if not isinstance(report, dict) or not isinstance(report.get("rows"), list):
+                raise ValueError("no rows")
+        except ValueError:
+            unreadable.append(name)
+            continue
+        reports[name[:-len(".json")]] = report
+    return reports, unreadable
+
+
+def read_codes(text):
+    """{part: exit code}; the last of each counts."""
+    codes = {}
+    for line in text.splitlines():
+        name, _, code = line.partition(":")
+        if code.strip().lstrip("-").isdigit():
+            codes[name.strip()] = int(code)
+    return codes
+
+
+def is_answered(report, code):
+    """All of it ran, and nothing failed."""
+    is_whole = report.get("complete") is True and "out_of_time" not in report
+    return is_whole and report.get("failed") == 0 and "error" not in report and code in (0, None)
+
+
+def place(part):
+    """Sorts by the order of PARTS, kinds and probes beside each other."""
+    for index, known in enumerate(PARTS):
+        if part == known or part.startswith(known + "_"):
+            return index, part
+    return len(PARTS), part
+
+
+def verdict(report, code):
+    words = [f"{len(report['rows'])} rows, {report.get('failed', 0)} failed"]
+    words += [f"{report[key]} {key}" for key in ("skipped", "short") if report.get(key)]
+    if report.get("complete") is not True:
+        words.append("cut short")
+    if "out_of_time" in report:
+        words.append("out of time " + cell(report["out_of_time"]))
+    if "error" in report:
+        words.append("ended by: " + cell(report["error"]))
+    if code not in (0, None):
+        words.append(f"exit code {code}")
+    return "; ".join(words)
+
+
+def text_of(files, today):
+    reports, unreadable = read_reports(files)
+    if not reports:
+        return None
+    codes = read_codes(files.get("codes", ""))
+    parts = sorted(reports, key=place)
+    lines = [f"# A GPU's report, {today}", ""]
+    facts = reports.get("facts", {}).get("rows", [])
+    lines += [f"- {cell(' '.join(str(v) for k, v in row.items() if k != 'status'))}"
+              for row in facts if isinstance(row, dict)] or ["The machine is not told: no facts came back."]
+    lines += ["", "| part | what came |", "|---|---|"]
+    lines += [f"| {cell(part)} | {verdict(reports[part], codes.get(part))} |" for part in parts]
+    lines += [f"| {cell(name)} | no JSON; exit code {code} |"
+              for name, code in codes.items() if name not in reports]
+    lines += [f"| {cell(name)} | not readable |" for name in unreadable]
+    came = {place(part)[0] for part in [*reports, *codes]}
+    missing = [part for index, part in enumerate(PARTS) if index not in came]
+    answered = [part for part in parts if is_answered(reports[part], codes.get(part))]
+    lines += ["", "Rows of `tools/gpu/HARDWARE.md` that this answers: " + (", ".join(answered) or "none") + ".",
+              "Did not come back: " + (", ".join(missing) or "nothing") + ".", ""]
+    for part in parts:
+        if part != "facts" and reports[part]["rows"]:
+            lines += [f"## {cell(part)}", "", *table_of(reports[part]["rows"]), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(arguments):
+    if len(arguments) != 2 or any(argument.startswith("-") for argument in arguments):
+        print("ingest.py: use ingest.py RETURNED FILE, a folder or .tgz, and a file to write",
+              file=sys.stderr)
+        return 2
+    source, target = map(pathlib.Path, arguments)
+    if target.exists():
+        print(f"ingest.py: {target} exists; name another file", file=sys.stderr)
+        return 2
+    try:
+        text = text_of(Returned(source).files, datetime.date.today().isoformat())
+        if text is None:
+            print(f"ingest.py: {source} holds no part's JSON", file=sys.stderr)
+            return 1
+        part = target.with_name(target.name + ".part")
+        part.write_text(text, encoding="utf-8")
+        part.rename(target)
+    except (OSError, EOFError, tarfile.TarError) as error:
+        print(f"ingest.py: {source} or {target}: {cell(error)}", file=sys.stderr)
+        return 70
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
