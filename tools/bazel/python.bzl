@@ -18,7 +18,7 @@ def _python_impl(ctx):
     suffix = ""
     missing = []
     if ctx.os.environ.get("EDDY_PYTHON", "") == "off":
-        missing.append("nothing: EDDY_PYTHON is off")
+        missing.append("python3-dev")  # as where there is none
     elif not ctx.path(_PYTHON).exists:
         missing.append("python3-dev")
     else:

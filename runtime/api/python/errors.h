@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "runtime/api/c/eddy.hpp"
+#include "runtime/api/python/interpreter_lock.h"
 
 namespace eddy::python {
 
@@ -36,7 +37,7 @@ void check_unlocked(Call call) {
   eddy_error error = nullptr;
   eddy_code code = EDDY_OK;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     code = call(&error);
   }
   if (code != EDDY_OK) raise(code, error);
@@ -47,7 +48,7 @@ template <typename T>
 void release_unlocked(T& handle) {
   const T gone = std::exchange(handle, nullptr);
   if (gone == nullptr) return;
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   api().release(gone);
 }
 

@@ -22,7 +22,7 @@ struct UserFunction {
 void destroy(void* user) {
   auto* const mine = static_cast<UserFunction*>(user);
   if (Py_IsInitialized()) {
-    const py::gil_scoped_acquire locked;
+    const Locked locked;
     Py_XDECREF(mine->function);
     Py_XDECREF(mine->shapes);
     mine->function = mine->shapes = nullptr;
@@ -127,7 +127,7 @@ std::shared_ptr<Owed> defer(const eddy_call* call) {
 template <typename Body>
 std::string with_python(Body body) {
   if (!Py_IsInitialized()) return "Python has ended";
-  const py::gil_scoped_acquire locked;
+  const Locked locked;
   return guarded(body);
 }
 
@@ -252,7 +252,7 @@ eddy_code bind(void* user, const eddy_shapes* node, void** state) {
 
 void unbind(void*, void* state) {
   if (!Py_IsInitialized()) return;
-  const py::gil_scoped_acquire locked;
+  const Locked locked;
   Py_XDECREF(static_cast<PyObject*>(state));
 }
 

@@ -24,7 +24,7 @@ class PyRows {
     eddy_error error = nullptr;
     eddy_code code = EDDY_OK;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       code = api().rows_next(handle_, static_cast<int64_t>(seconds * 1e9), &made, &error);
     }
     if (code == EDDY_OK) return py::make_tuple(0, PyValue(made));
@@ -56,7 +56,7 @@ class PyRun {
   ~PyRun() {
     bool is_over = true;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       api().run_cancel(handle_, nullptr);
       is_over = api().run_wait(handle_, -1, nullptr) != EDDY_WOULD_DEADLOCK;
       api().release(handle_);
@@ -111,7 +111,7 @@ class PyRun {
     eddy_error error = nullptr;
     eddy_code code = EDDY_OK;
     {
-      const py::gil_scoped_release unlocked;
+      const Unlocked unlocked;
       code = api().run_wait(handle_, static_cast<int64_t>(seconds * 1e9), &error);
     }
     return ended(code, error);
@@ -191,7 +191,7 @@ void execute(eddy_run run, const eddy_run_options& options) {
   eddy_code code = EDDY_OK;
   bool was_interrupted = false;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     const Interruptible watch(run);
     const bool is_plain = options.timeout_ns == 0 && options.priority == 0;
     code = api().run_execute(run, is_plain ? nullptr : &options, &error);

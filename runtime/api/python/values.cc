@@ -14,7 +14,7 @@ constexpr int kDLPinned = 3;
 // Keeps an object until any thread lets go of it.
 void let_go(void* object) {
   if (!Py_IsInitialized()) return;  // the memory goes with the process
-  const py::gil_scoped_acquire locked;
+  const Locked locked;
   Py_DECREF(static_cast<PyObject*>(object));
 }
 
