@@ -1,9 +1,7 @@
 """Operators and host functions written in Python."""
 
 import inspect
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
-
-import numpy as np
+from typing import Any, Callable, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._errors import Code, Error

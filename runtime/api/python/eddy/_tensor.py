@@ -1,12 +1,12 @@
 """Values of a graph that is traced, with the operators and functions of numpy's arrays."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _core
 from ._trace import Tracer, refusal
-from ._types import UnknownDim, element_of
+from ._types import element_of
 
 _INT64_MAX = np.iinfo(np.int64).max
 

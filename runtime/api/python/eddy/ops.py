@@ -6,7 +6,7 @@
 Every name is an operator: inputs in order (None omits one), attributes by name. op() says more.
 """
 
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional
 
 import numpy as np
 
