@@ -352,7 +352,8 @@ typedef struct eddy_api {
   eddy_code (*library_create)(eddy_context context, eddy_library* library, eddy_error* error);
   eddy_code (*library_add_operator)(eddy_library library, const eddy_operator* op,
                                     eddy_error* error);
-  /* For nodes of operator HostPredicate in domain "eddy" with attribute name = `name`. */
+  /* For nodes of operator HostPredicate in domain "eddy" with attribute name = `name`. A refusal
+   * of either leaves `user` with the caller: `destroy` is not called. */
   eddy_code (*library_add_host_function)(eddy_library library, const char* name, uint32_t flags,
                                          eddy_decide function, void* user,
                                          void (*destroy)(void* user), eddy_error* error);

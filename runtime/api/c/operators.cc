@@ -323,7 +323,7 @@ struct UserFunction {
   UserFunction& operator=(const UserFunction&) = delete;
   const eddy_decide function;
   void* const user;
-  void (*const destroy)(void*);
+  void (*destroy)(void*);
 };
 
 Result<int64_t> decide(const UserFunction& named, std::span<const TensorView> inputs) {
@@ -394,15 +394,20 @@ eddy_code library_add_host_function(eddy_library library, const char* name, uint
       return {EDDY_INVALID_ARGUMENT, "host function '" + std::string(name) + "' is added twice"};
     }
     const auto kept = std::make_shared<UserFunction>(function, user, destroy);
+    Status status;
     if (flags == EDDY_ANSWERS_LATER) {
-      return l->library.add_async_host_function(
+      status = l->library.add_async_host_function(
           name, [kept](std::span<const TensorView> inputs, PendingDecision owed) {
             decide_later(*kept, inputs, std::move(owed));
           });
+    } else {
+      status = l->library.add_host_function(
+          name, [kept](std::span<const TensorView> inputs) { return decide(*kept, inputs); },
+          {.is_non_blocking = flags == EDDY_NON_BLOCKING});
     }
-    return l->library.add_host_function(
-        name, [kept](std::span<const TensorView> inputs) { return decide(*kept, inputs); },
-        {.is_non_blocking = flags == EDDY_NON_BLOCKING});
+    // As of operators: a refusal leaves `user` with the caller.
+    if (!status.is_ok()) kept->destroy = nullptr;
+    return status;
   });
 }
 
