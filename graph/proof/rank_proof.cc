@@ -158,8 +158,11 @@ class RegionProver {
   }
 
   bool are_equal(const Token& a, const Token& b) const {
-    const RankSkeleton::Vertex& va = vertex(a.vertex);
-    const RankSkeleton::Vertex& vb = vertex(b.vertex);
+    const auto of = [&](const Token& token) -> const RankSkeleton::Vertex& {
+      return vertices_of(members_[token.member])[token.vertex - offsets_[token.member]];
+    };
+    const RankSkeleton::Vertex& va = of(a);
+    const RankSkeleton::Vertex& vb = of(b);
     if (va.op != vb.op) return false;
     if (va.op == Op::kPost) {
       return skeleton(a.member).posts[va.operand].signature ==
@@ -173,8 +176,12 @@ class RegionProver {
   // Decisions.
   void match_controls(std::vector<JointRegion>* next) {
     std::vector<std::pair<uint32_t, uint32_t>> entries;  // class, vertex
-    for (uint32_t id = 0; id < size_; ++id) {
-      if (vertex(id).op == Op::kEnter) entries.push_back({find(id), id});
+    for (uint32_t m = 0; m < members_.size(); ++m) {
+      const std::vector<RankSkeleton::Vertex>& vertices = vertices_of(members_[m]);
+      for (uint32_t v = 0; v < vertices.size(); ++v) {
+        const uint32_t id = offsets_[m] + v;
+        if (vertices[v].op == Op::kEnter) entries.push_back({find(id), id});
+      }
     }
     std::sort(entries.begin(), entries.end());
     std::vector<uint32_t> joint;
