@@ -35,6 +35,14 @@ std::vector<Value> Expansion::ops(std::string_view name, std::span<const Value> 
   return builder_.ops(name, inputs, std::move(attributes), std::move(options));
 }
 
+Value Expansion::eddy_op(std::string_view name, std::span<const Value> inputs,
+                         Attributes attributes) {
+  OpOptions options{.name = call_.name + "/" + std::string(name), .domain = "eddy"};
+  options.opset_version = 1;
+  options.device = call_.device;
+  return builder_.ops(name, inputs, std::move(attributes), std::move(options))[0];
+}
+
 Value Expansion::cast(Value value, ElementType element) {
   return op("Cast", {value}, {{"to", static_cast<int64_t>(element)}});
 }

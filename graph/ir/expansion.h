@@ -57,6 +57,8 @@ class Expansion {
   Value op(std::string_view name, std::span<const Value> inputs, Attributes attributes = {});
   std::vector<Value> ops(std::string_view name, std::span<const Value> inputs,
                          Attributes attributes, int num_outputs);
+  // An operator of domain "eddy".
+  Value eddy_op(std::string_view name, std::span<const Value> inputs, Attributes attributes = {});
   Value cast(Value value, ElementType element);
 
   Value int64s(std::initializer_list<int64_t> values) { return builder_.int64s(values); }

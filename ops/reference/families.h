@@ -66,6 +66,8 @@ void add_ml_svm_reference(KernelRegistry& registry);
 // ai.onnx.ml.TreeEnsemble*
 void add_ml_tree_reference(KernelRegistry& registry);
 
+// eddy.AllReduce and what else talks to other ranks: refusals
+void add_collective_reference(KernelRegistry& registry);
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 void add_blocked_reference(KernelRegistry& registry);
 

@@ -35,6 +35,7 @@ void add_reference_kernels(KernelRegistry& registry) {
   add_ml_svm_reference(registry);
   add_ml_tree_reference(registry);
   add_blocked_reference(registry);
+  add_collective_reference(registry);
 }
 
 }  // namespace eddy

@@ -22,6 +22,7 @@
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
 //                   behind a ToHost whose result decides a shape.
+//   AllReduce and what else talks to other ranks stand in collective.h.
 //
 // The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of
 // the same domain are control nodes of the graph, not operators.

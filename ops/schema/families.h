@@ -67,6 +67,8 @@ Status add_ml_map_schemas(OpTable& table);
 // domain com.microsoft (microsoft_*.cc)
 Status add_microsoft_schemas(OpTable& table);
 
+// eddy.AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Recv, Barrier, Rank
+Status add_collective_schemas(OpTable& table);
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
 

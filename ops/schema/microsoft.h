@@ -29,6 +29,8 @@ Status add_microsoft_quantized(OpTable& table);
 Status add_microsoft_attention(OpTable& table);
 // GroupQueryAttention, RotaryEmbedding
 Status add_microsoft_group_query(OpTable& table);
+// AllReduce, AllGather, AllToAll
+Status add_microsoft_collectives(OpTable& table);
 // MatMulNBits
 Status add_microsoft_matmul_bits(OpTable& table);
 

@@ -34,6 +34,7 @@ Status add_standard_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_ml_map_schemas(table));
   EDDY_RETURN_IF_ERROR(add_microsoft_schemas(table));
   EDDY_RETURN_IF_ERROR(add_blocked_schemas(table));
+  EDDY_RETURN_IF_ERROR(add_collective_schemas(table));
   return add_eddy_schemas(table);
 }
 
