@@ -153,6 +153,9 @@ Status Analysis::visit_exec(NodeId id) {
     return refuse(id, "the host function '" + std::string(node.attributes.get_string("name", "")) +
                           "' would be called once for several requests");
   }
+  if (has_effects(node)) {
+    return refuse(id, "other ranks would see one operation for several requests");
+  }
   bool has_samples = false, has_content = false;
   for (const ValueId input : node.inputs) {
     if (input.is_none()) continue;

@@ -15,7 +15,7 @@ bool draws_random_numbers(const Node& node) {
 std::vector<EqualNodes::Input> EqualNodes::inputs_of(const GraphBuilder& builder, const Node& node,
                                                      std::span<const Value> inputs) {
   const bool is_own = node.op->domain.empty() || node.op->domain == "eddy";
-  if (!is_own || node.op->may_wait || calls_host_function(node) || draws_random_numbers(node)) {
+  if (!is_own || node.op->may_wait || has_effects(node) || draws_random_numbers(node)) {
     return {};
   }
   std::vector<Input> result;

@@ -17,7 +17,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
   };
   for (ValueId value : graph.outputs()) read(value);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
-    if (calls_host_function(graph.node(NodeId(n)))) mark(NodeId(n));
+    if (has_effects(graph.node(NodeId(n)))) mark(NodeId(n));
   }
   while (!pending.empty()) {
     const Node& node = graph.node(pending.back());

@@ -7,7 +7,7 @@
 
 namespace eddy {
 
-// Nodes with effects outside the graph (host functions) are always live.
+// Nodes with effects outside the graph (host functions, communication) are always live.
 std::vector<bool> live_nodes(const Graph& graph);
 
 // By ValueId: whether a node, a region's results or the graph's outputs read it.

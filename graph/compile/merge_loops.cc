@@ -200,6 +200,7 @@ std::string why_not_merged(const Graph& graph, NodeId loop) {
   for (const RegionId region : view.node().regions) {
     for (const NodeId inner : graph.region(region).nodes) {
       if (graph.node(inner).kind != NodeKind::kExec) return "there are loops or branches inside";
+      if (has_effects(graph.node(inner))) return "a node inside has effects";
     }
   }
   return "";

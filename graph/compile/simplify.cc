@@ -11,6 +11,7 @@
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
 #include "graph/ir/control_view.h"
+#include "graph/ir/node_facts.h"
 
 namespace eddy {
 namespace {
@@ -236,6 +237,7 @@ class Simplifier : public GraphCopier {
   // Evaluates the node when all it reads is known. False: it stays.
   bool fold(const Node& node, std::span<const Value> inputs) {
     if (node.op->is_value_op || inputs.empty() || draws_random_numbers(node)) return false;
+    if (has_effects(node)) return false;
     std::vector<TensorView> views(inputs.size());
     std::vector<Dims> dims(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -28,6 +28,14 @@ inline bool calls_host_function(const Node& node) {
          node.op->name == "HostPredicate";
 }
 
+// What it does is seen outside of the graph: it calls a function of the caller's, or sends to other
+// ranks or receives from them (ops/schema/collective.h). An operator of Eddy's own waits for
+// nothing else. So no pass drops it, evaluates it, merges it with an equal one, or makes it run
+// more often.
+inline bool has_effects(const Node& node) {
+  return node.kind == NodeKind::kExec && node.op->domain == "eddy" && node.op->may_wait;
+}
+
 // True when both are tensors of one known type and shape, so that moving memory is enough.
 inline bool is_static_pair(const Graph& graph, ValueId a, ValueId b) {
   const ValueType& type = graph.value(a).type;
