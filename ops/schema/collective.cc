@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ops/schema/families.h"
+#include "ops/schema/index_rules.h"
 #include "ops/schema/rules.h"
 
 namespace eddy {
@@ -118,6 +119,7 @@ Status infer_all_gather(InferContext& context) {
                               " ranks are together too long for axis " + std::to_string(axis));
     }
     y.dims[axis] = is_known ? dim : kUnknownDim;
+    return set_checked_output(context, 0, y.element, y.dims);
   }
   context.set_output(0, y);
   return Status::ok();
@@ -166,8 +168,7 @@ Status infer_recv(InferContext& context) {
         "attribute 'type' of Recv must be a tensor of numbers or bools whose "
         "sizes are all known");
   }
-  context.set_output(0, type);
-  return Status::ok();
+  return set_checked_output(context, 0, type.tensor.element, type.tensor.dims);
 }
 
 Status infer_rank(InferContext& context) {

@@ -437,16 +437,18 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "ToDevice",
       "ToHost", "Await", "HostPredicate",
+      // Between ranks, which would see one operation for several requests.
+      "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
+      "Rank",
       // Maps, which are refused.
       "CastMap", "DictVectorizer", "ZipMap",
       // Random numbers and tables.
       "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
       "RandomUniform", "RandomUniformLike",
       // Several inputs with samples, regions, text: not decided yet.
-      "Attention", "Col2Im", "DFT", "DeformConv", "Det", "GridSample", "LinearAttention",
-      "LpPool", "MaxRoiPool", "NonMaxSuppression", "RegexFullMatch", "RoiAlign",
-      "RotaryEmbedding", "STFT", "StringConcat", "StringNormalizer", "StringSplit",
-      "TensorScatter", "TfIdfVectorizer"};
+      "Attention", "Col2Im", "DFT", "DeformConv", "Det", "GridSample", "LinearAttention", "LpPool",
+      "MaxRoiPool", "NonMaxSuppression", "RegexFullMatch", "RoiAlign", "RotaryEmbedding", "STFT",
+      "StringConcat", "StringNormalizer", "StringSplit", "TensorScatter", "TfIdfVectorizer"};
   std::set<std::string> found;
   for (const auto& def : table().all()) {
     // Functions of others leave no node behind.

@@ -76,6 +76,7 @@ TEST_F(CollectiveTest, WhatContradictsItselfIsRefusedByName) {
   refused("Broadcast", {{"size", int64_t{2}}, {"root", int64_t{2}}}, "not in the group");
   refused("ReduceScatter", {{"size", int64_t{4}}}, "axis 0 of size 6 can't be cut");
   refused("AllToAll", {{"size", int64_t{4}}}, "axis 0 of size 6 can't be cut");
+  refused("AllGather", {{"size", INT64_MAX}}, "too long for axis 0");
   refused("AllGather", {{"axis", int64_t{2}}}, "axis 2 is out of range");
   EXPECT_THAT(made("AllReduce", bools, {}), HasSubstr("'sum' takes numbers, not bool"));
   EXPECT_THAT(made("AllReduce", TensorType(ElementType::kInt32, {2}),
