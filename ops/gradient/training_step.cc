@@ -46,6 +46,34 @@ struct Updated {
   ElementType element = ElementType::kFloat;
 };
 
+// ONNX's operator of an optimizer (ops/schema/function_training.cc), and its states in order.
+struct UpdateForm {
+  const char* op;
+  Attributes attributes;
+  std::vector<const char*> states;
+};
+
+UpdateForm update_form(const TrainingOptions& options) {
+  const auto number = [](double value) { return static_cast<float>(value); };
+  const float epsilon = number(options.epsilon);
+  switch (options.optimizer) {
+    case Optimizer::kAdam:
+      return {
+          "Adam",
+          {{"alpha", number(options.beta1)}, {"beta", number(options.beta2)}, {"epsilon", epsilon}},
+          {"mean", "squares"}};
+    case Optimizer::kAdagrad:
+      return {"Adagrad", {{"epsilon", epsilon}}, {"squares"}};
+    default:
+      return {"Momentum",
+              {{"alpha", number(options.momentum)},
+               {"beta", 1.0f},
+               {"mode", options.optimizer == Optimizer::kNesterov ? "nesterov" : "standard"},
+               {"norm_coefficient", 0.0f}},
+              {"momentum"}};
+  }
+}
+
 // Copies the gradient's graph and writes the updates behind it.
 class StepBuilder : public GraphCopier {
  public:
@@ -76,7 +104,13 @@ class StepBuilder : public GraphCopier {
                      source_.value(input).type.tensor.element});
     }
     if (options_.clip_norm > 0) clip(all);
-    for (const Updated& parameter : all) update(parameter);
+    if (options_.optimizer == Optimizer::kSgd) {
+      for (const Updated& of : all) descend(of);
+    } else {
+      for (const ElementType element : {ElementType::kFloat, ElementType::kDouble,
+                                        ElementType::kFloat16, ElementType::kBfloat16})
+        update(all, element);
+    }
   }
 
  private:
@@ -92,10 +126,6 @@ class StepBuilder : public GraphCopier {
     if (builder_.type(value).tensor.element == element) return value;
     return builder_.cast(value, element);
   }
-  Value times(double factor, Value value, const Updated& of) {
-    return op("Mul", {value, number(factor, of.element)});
-  }
-  Value square(Value value) { return op("Mul", {value, value}); }
 
   // All gradients times min(1, clip_norm / norm of all).
   void clip(std::vector<Updated>& all) {
@@ -111,88 +141,48 @@ class StepBuilder : public GraphCopier {
     for (Updated& of : all) of.gradient = op("Mul", {of.gradient, cast(factor, of.element)});
   }
 
-  // A state of the parameter: an input that starts as zeros.
-  Value state(const Updated& of, const char* what) {
-    TrainingBinding binding{of.name + "." + what, of.name + "." + what + kNextSuffix,
-                            zeros_like(initial(of)), false};
-    const Value input =
-        builder_.input(binding.input, tensor_type(of.element, binding.initial.dims));
-    step_.bindings.push_back(std::move(binding));
-    return input;
-  }
   const OwnedTensor& initial(const Updated& of) const {
     return std::ranges::find(step_.bindings, of.name, &TrainingBinding::input)->initial;
   }
-  void set_state(Value next) { builder_.output(step_.bindings.back().output, next); }
 
-  void update(const Updated& of) {
-    const Value rate = cast(rate_, of.element);
-    Value change;  // times the rate
-    switch (options_.optimizer) {
-      case Optimizer::kSgd:
-        change = of.gradient;
-        break;
-      case Optimizer::kMomentum:
-      case Optimizer::kNesterov:
-        change = with_momentum(of);
-        break;
-      case Optimizer::kAdagrad:
-        change = over_root(of, of.gradient, accumulated(of, "squares", 1, 1));
-        break;
-      case Optimizer::kAdam:
-        change = adam(of);
-        break;
+  void descend(const Updated& of) {
+    const Value change = op("Mul", {cast(rate_, of.element), of.gradient});
+    builder_.output(of.name + kNextSuffix, op("Sub", {of.old, change}));
+  }
+
+  // One node for all parameters of the type: it computes once what they share.
+  void update(const std::vector<Updated>& all, ElementType element) {
+    std::vector<const Updated*> those;
+    for (const Updated& of : all) {
+      if (of.element == element) those.push_back(&of);
     }
-    builder_.output(of.name + kNextSuffix, op("Sub", {of.old, op("Mul", {rate, change})}));
-  }
-
-  Value with_momentum(const Updated& of) {
-    const Value before = state(of, "momentum");
-    const Value after = op("Add", {times(options_.momentum, before, of), of.gradient});
-    set_state(after);
-    if (options_.optimizer == Optimizer::kMomentum) return after;
-    return op("Add", {of.gradient, times(options_.momentum, after, of)});
-  }
-
-  // keeps * h + share * g * g, as a state.
-  Value accumulated(const Updated& of, const char* what, double keeps, double share) {
-    const Value before = state(of, what);
-    const Value kept = keeps == 1 ? before : times(keeps, before, of);
-    const Value added = square(of.gradient);
-    const Value after = op("Add", {kept, share == 1 ? added : times(share, added, of)});
-    set_state(after);
-    return after;
-  }
-  Value over_root(const Updated& of, Value value, Value squares) {
-    const Value below = op("Add", {op("Sqrt", {squares}), number(options_.epsilon, of.element)});
-    return op("Div", {value, below});
-  }
-
-  Value adam(const Updated& of) {
-    const Value before = state(of, "mean");
-    const Value mean =
-        op("Add", {times(options_.beta1, before, of), times(1 - options_.beta1, of.gradient, of)});
-    set_state(mean);
-    const Value squares = accumulated(of, "squares", options_.beta2, 1 - options_.beta2);
-    return op("Mul", {cast(correction(), of.element), over_root(of, mean, squares)});
-  }
-
-  // sqrt(1 - beta2^step) / (1 - beta1^step); once for all parameters.
-  Value correction() {
-    if (!correction_.is_none()) return correction_;
-    const ElementType wide = ElementType::kDouble;
-    const Value count = cast(count_, wide);
-    const auto left = [&](double beta) {
-      return op("Sub", {number(1, wide), op("Pow", {number(beta, wide), count})});
-    };
-    correction_ = op("Div", {op("Sqrt", {left(options_.beta2)}), left(options_.beta1)});
-    return correction_;
+    if (those.empty()) return;
+    const UpdateForm form = update_form(options_);
+    std::vector<Value> inputs = {rate_, count_.is_none() ? builder_.scalar(int64_t{1}) : count_};
+    for (const Updated* of : those) inputs.push_back(of->old);
+    for (const Updated* of : those) inputs.push_back(of->gradient);
+    std::vector<std::string> next;
+    for (const Updated* of : those) next.push_back(of->name + kNextSuffix);
+    for (const char* what : form.states) {
+      for (const Updated* of : those) {
+        const std::string name = of->name + "." + what;
+        TrainingBinding binding{name, name + kNextSuffix, zeros_like(initial(*of)), false};
+        inputs.push_back(builder_.input(name, tensor_type(element, binding.initial.dims)));
+        next.push_back(binding.output);
+        step_.bindings.push_back(std::move(binding));
+      }
+    }
+    const auto outputs = builder_.ops(form.op, inputs, form.attributes,
+                                      {.name = "step/" + std::string(form.op),
+                                       .domain = "ai.onnx.preview.training",
+                                       .num_outputs = static_cast<int>(next.size())});
+    for (size_t i = 0; i < outputs.size(); ++i) builder_.output(next[i], outputs[i]);
   }
 
   const TrainingOptions& options_;
   TrainingStep& step_;
   std::unordered_map<std::string, ValueId> inputs_;
-  Value rate_, count_, correction_;
+  Value rate_, count_;
 };
 
 // The parameters' values, before the graph that has them goes.

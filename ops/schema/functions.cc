@@ -13,7 +13,8 @@ Status add_function_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_loss_functions(table));
   EDDY_RETURN_IF_ERROR(add_quantized_functions(table));
   EDDY_RETURN_IF_ERROR(add_pool_functions(table));
-  return add_signal_functions(table);
+  EDDY_RETURN_IF_ERROR(add_signal_functions(table));
+  return add_training_functions(table);
 }
 
 }  // namespace eddy

@@ -31,5 +31,7 @@ Status add_pool_functions(OpTable& table);
 Status add_quantized_functions(OpTable& table);
 // BlackmanWindow, HammingWindow, HannWindow
 Status add_signal_functions(OpTable& table);
+// ai.onnx.preview.training.Adagrad, Adam, Momentum
+Status add_training_functions(OpTable& table);
 
 }  // namespace eddy
