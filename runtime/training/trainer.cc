@@ -1,0 +1,296 @@
+#include "runtime/training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "graph/io/export.h"
+#include "graph/io/import.h"
+#include "runtime/training/rebuilt_model.h"
+
+namespace eddy {
+namespace {
+
+// Of floating-point types; others have no such elements.
+bool is_finite(const TensorView& view) {
+  const auto all = [&](const auto* data) {
+    const int64_t count = view.count();
+    return std::all_of(data, data + count, [](auto x) { return std::isfinite(x); });
+  };
+  if (view.element == ElementType::kFloat) return all(static_cast<const float*>(view.data));
+  if (view.element == ElementType::kDouble) return all(static_cast<const double*>(view.data));
+  return true;
+}
+
+double loss_in(const TensorView& view) {
+  return view.element == ElementType::kDouble ? *static_cast<const double*>(view.data)
+                                              : double{*static_cast<const float*>(view.data)};
+}
+
+size_t index_of(const std::vector<ValueDescription>& all, const std::string& name) {
+  const auto at = std::ranges::find(all, name, &ValueDescription::name);
+  return static_cast<size_t>(at - all.begin());
+}
+
+}  // namespace
+
+struct Trainer::State {
+  struct Kept {
+    TrainingBinding binding;  // its `initial` is one of the buffers
+    OwnedTensor other;
+    size_t input, output;
+
+    const OwnedTensor& current(int turn) const { return turn == 0 ? binding.initial : other; }
+    const OwnedTensor& next(int turn) const { return turn == 0 ? other : binding.initial; }
+  };
+
+  State(const Library& library, Graph model) : library(&library), model(std::move(model)) {}
+
+  const Library* library;
+  Graph model;
+  std::vector<Kept> kept;
+  std::string rate_name, step_name;
+  float rate = 0;
+  int64_t count = 1;  // of the step to come
+  int turn = 0;
+  size_t loss_output = 0;
+  std::unique_ptr<Session> session;
+  std::unique_ptr<Call> call;  // before the session
+  NamedTensors inputs;         // of the step under way
+  std::mutex mutex;
+  std::condition_variable ended;
+  int num_under_way = 0;  // steps begun whose callback has not returned
+
+  Status make_call();
+  Status bind(const NamedTensors& given, float new_rate);
+  Result<double> finish(const Status& run, const NamedTensors& given);
+  Status explain(double loss, const NamedTensors& given) const;
+  ParameterViews parameters() const;
+  void add_under_way(int change) {
+    std::lock_guard lock(mutex);
+    num_under_way += change;
+    if (num_under_way == 0) ended.notify_all();
+  }
+};
+
+Status Trainer::State::make_call() {
+  EDDY_ASSIGN_OR_RETURN(call, session->prepare());
+  for (Kept& each : kept) {
+    each.input = index_of(session->inputs(), each.binding.input);
+    each.output = index_of(session->outputs(), each.binding.output);
+  }
+  const auto scalar = [&](const std::string& name, void* data, ElementType element) {
+    return call->bind_input(index_of(session->inputs(), name),
+                            TensorView{data, nullptr, 0, element});
+  };
+  EDDY_RETURN_IF_ERROR(scalar(rate_name, &rate, ElementType::kFloat));
+  if (step_name.empty()) return Status::ok();
+  return scalar(step_name, &count, ElementType::kInt64);
+}
+
+// The step's inputs, and the buffers as its turn has them.
+Status Trainer::State::bind(const NamedTensors& given, float new_rate) {
+  if (!std::isfinite(new_rate)) return invalid_argument("the rate must be a finite number");
+  std::vector<std::string> expected;
+  for (const ValueDescription& input : session->inputs()) {
+    const bool is_own = input.name == rate_name || input.name == step_name ||
+                        std::ranges::any_of(kept, [&](const Kept& each) {
+                          return each.binding.input == input.name;
+                        });
+    if (!is_own) expected.push_back(input.name);
+  }
+  for (const std::string& name : expected) {
+    if (std::ranges::count(given, name, &NamedTensors::value_type::first) == 1) continue;
+    return invalid_argument("a step needs input '" + name + "' once");
+  }
+  for (const auto& [name, tensor] : given) {
+    if (std::ranges::find(expected, name) == expected.end()) {
+      return invalid_argument("a step has no input '" + name + "' to give");
+    }
+    EDDY_RETURN_IF_ERROR(call->bind_input(index_of(session->inputs(), name), tensor));
+  }
+  for (const Kept& each : kept) {
+    EDDY_RETURN_IF_ERROR(call->bind_input(each.input, each.current(turn).view()));
+    EDDY_RETURN_IF_ERROR(call->bind_output(each.output, each.next(turn).view()));
+  }
+  rate = new_rate;
+  return Status::ok();
+}
+
+Result<double> Trainer::State::finish(const Status& run, const NamedTensors& given) {
+  if (!run.is_ok()) return run;
+  const double loss = loss_in(call->output(loss_output));
+  if (!std::isfinite(loss)) return explain(loss, given);
+  turn = 1 - turn;
+  ++count;
+  return loss;
+}
+
+ParameterViews Trainer::State::parameters() const {
+  ParameterViews views;
+  for (const Kept& each : kept) {
+    if (each.binding.is_parameter) views[each.binding.input] = each.current(turn).view();
+  }
+  return views;
+}
+
+// Runs the forward pass again with all values of the root as outputs.
+Status Trainer::State::explain(double loss, const NamedTensors& given) const {
+  const std::string what =
+      "the loss is " + std::to_string(loss) + " in step " + std::to_string(count);
+  const auto failure = [&](const std::string& why) { return run_failed(what + why); };
+  for (const auto& [name, tensor] : given) {
+    if (tensor.is_tensor() && !is_finite(tensor.view())) {
+      return failure("; input '" + name + "' holds numbers that are not finite");
+    }
+  }
+  for (const auto& [name, view] : parameters()) {
+    if (!is_finite(view)) return failure("; parameter '" + name + "' is not finite any more");
+  }
+  const std::string advice = "; a smaller rate or clipped gradients may help";
+  auto probed = with_probes(model, library->ops(), parameters());
+  if (!probed.is_ok()) return failure(advice);
+  auto probe = Session::create(*library, std::move(probed->graph), {.num_threads = 1});
+  if (!probe.is_ok()) return failure(advice);
+  NamedTensors wanted;
+  for (const auto& item : given) {
+    if (index_of((*probe)->inputs(), item.first) < (*probe)->inputs().size()) {
+      wanted.push_back(item);
+    }
+  }
+  const auto values = (*probe)->run(wanted);
+  if (!values.is_ok()) return failure(advice);
+  for (size_t i = 0; i < values->size(); ++i) {
+    const Tensor& value = (*values)[i].second;
+    if (value.is_tensor() && !is_finite(value.view())) {
+      return failure("; node '" + probed->makers[i] + "' was the first to make such a number" +
+                     advice);
+    }
+  }
+  return failure(advice);
+}
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph model,
+                                                 const GradientTable& rules,
+                                                 const TrainingOptions& options,
+                                                 const SessionOptions& session_options) {
+  auto state = std::make_unique<State>(library, model.copy());
+  EDDY_ASSIGN_OR_RETURN(TrainingStep step,
+                        make_training_step(std::move(model), library.ops(), rules, options));
+  state->rate_name = step.rate;
+  state->step_name = step.step;
+  for (TrainingBinding& binding : step.bindings) {
+    const size_t size = binding.initial.view().size_bytes();
+    OwnedTensor other{binding.initial.element, binding.initial.dims,
+                      std::make_unique<std::byte[]>(size)};
+    state->kept.push_back({std::move(binding), std::move(other), 0, 0});
+  }
+  EDDY_ASSIGN_OR_RETURN(state->session,
+                        Session::create(library, std::move(step.graph), session_options));
+  state->loss_output = index_of(state->session->outputs(), options.loss);
+  if (state->loss_output == state->session->outputs().size()) {
+    return invalid_argument("the loss '" + options.loss + "' must be an output of the model");
+  }
+  const ElementType element = state->session->outputs()[state->loss_output].type.tensor.element;
+  if (element != ElementType::kFloat && element != ElementType::kDouble) {
+    return unsupported("the loss '" + options.loss + "' must be float or double; cast it");
+  }
+  EDDY_RETURN_IF_ERROR(state->make_call());
+  return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
+}
+
+Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Trainer::~Trainer() {
+  cancel();
+  wait();
+}
+
+Result<double> Trainer::step(const NamedTensors& inputs, float rate) {
+  EDDY_RETURN_IF_ERROR(state_->bind(inputs, rate));
+  return state_->finish(state_->call->run(), inputs);
+}
+
+Status Trainer::step_async(NamedTensors inputs, float rate, Callback callback) {
+  state_->inputs = std::move(inputs);
+  EDDY_RETURN_IF_ERROR(state_->bind(state_->inputs, rate));
+  state_->add_under_way(1);
+  Status begun = state_->call->submit(
+      {}, [state = state_.get(), callback = std::move(callback)](const Status& run) {
+        callback(state->finish(run, NamedTensors(state->inputs)));
+        state->add_under_way(-1);
+      });
+  if (!begun.is_ok()) state_->add_under_way(-1);
+  return begun;
+}
+
+void Trainer::wait() {
+  std::unique_lock lock(state_->mutex);
+  state_->ended.wait(lock, [this] { return state_->num_under_way == 0; });
+}
+void Trainer::cancel() { state_->call->cancel(); }
+
+int64_t Trainer::num_steps() const { return state_->count - 1; }
+
+TensorView Trainer::parameter(const std::string& name) const {
+  for (const State::Kept& each : state_->kept) {
+    const bool is_it = each.binding.is_parameter && each.binding.input == name;
+    if (is_it) return each.current(state_->turn).view();
+  }
+  return {};
+}
+
+std::vector<std::string> Trainer::parameter_names() const {
+  std::vector<std::string> names;
+  for (const State::Kept& each : state_->kept) {
+    if (each.binding.is_parameter) names.push_back(each.binding.input);
+  }
+  return names;
+}
+
+Status Trainer::save(const std::string& path) const {
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, with_parameters(state_->model, state_->library->ops(),
+                                                           state_->parameters()));
+  return export_onnx(graph, path);
+}
+
+Status Trainer::load(const std::string& path) {
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(path, state_->library->ops(), {}));
+  std::vector<std::pair<State::Kept*, TensorView>> found;
+  std::vector<Constant> constants;
+  constants.reserve(state_->kept.size());
+  for (State::Kept& each : state_->kept) {
+    if (!each.binding.is_parameter) continue;
+    const OwnedTensor& current = each.current(state_->turn);
+    const size_t before = constants.size();
+    for (uint32_t v = 0; v < graph.num_values() && constants.size() == before; ++v) {
+      const ValueInfo& info = graph.value(ValueId(v));
+      if (info.origin != ValueOrigin::kConstant || info.name != each.binding.input) continue;
+      const Constant& constant = graph.constant(info.constant);
+      if (constant.element == current.element && constant.dims == current.dims) {
+        constants.push_back(constant);
+      }
+    }
+    if (constants.size() == before) {
+      return invalid_argument(path + ": it has no initializer '" + each.binding.input +
+                              "' of type " + to_string(TensorType(current.element, current.dims)));
+    }
+    found.emplace_back(&each, constants.back().view());
+  }
+  for (const auto& [each, view] : found) {
+    std::memcpy(each->current(state_->turn).bytes.get(), view.data, view.size_bytes());
+  }
+  for (State::Kept& each : state_->kept) {
+    const OwnedTensor& current = each.current(state_->turn);
+    if (!each.binding.is_parameter && current.view().size_bytes() > 0) {
+      std::memset(current.bytes.get(), 0, current.view().size_bytes());
+    }
+  }
+  state_->count = 1;
+  return Status::ok();
+}
+
+}  // namespace eddy

@@ -1,0 +1,71 @@
+// Trainer: a model whose parameters change from step to step.
+//
+//   EDDY_ASSIGN_OR_RETURN(auto trainer, Trainer::create(library, std::move(graph), rules,
+//                                                       {.loss = "loss"}, {}));
+//   EDDY_ASSIGN_OR_RETURN(double loss, trainer->step({{"x", x}, {"y", y}}, 0.1f));
+//   EDDY_RETURN_IF_ERROR(trainer->save("trained.onnx"));
+//
+// A step is one run of the graph of make_training_step() (ops/gradient/training_step.h): forward
+// pass, gradients and update. Parameters and states lie in two buffers that take turns: a step
+// reads one and writes the other, so nothing is copied between steps.
+//
+// Errors: those of make_training_step, of sessions and of runs; kUnsupported for a loss that is
+// neither float nor double; kRunFailed for one that is not finite, with the step and the first node
+// of the root that made such a number. A step that fails changes nothing, and may be repeated with
+// other inputs. Threads: used by one thread at a time; while a step is under way nothing but
+// wait() and cancel() may be called. Ownership: borrows the library, which must outlive it.
+// Destruction cancels a step that is under way and waits for its callback.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "graph/base/status.h"
+#include "graph/ir/graph.h"
+#include "ops/gradient/training_step.h"
+#include "runtime/api/session.h"
+
+namespace eddy {
+
+class Trainer {
+ public:
+  using Callback = std::function<void(const Result<double>& loss)>;
+
+  // `options.loss` is an output of one element.
+  static Result<std::unique_ptr<Trainer>> create(const Library& library, Graph model,
+                                                 const GradientTable& rules,
+                                                 const TrainingOptions& options,
+                                                 const SessionOptions& session_options);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // One step, waited for: the loss before its update. Inputs: those of the model, by name.
+  Result<double> step(const NamedTensors& inputs, float rate);
+  // The same, begun. The callback is called once, on the session's callback thread, and may begin
+  // the next step. A failure here: no step was begun, and the callback is not called.
+  Status step_async(NamedTensors inputs, float rate, Callback callback);
+  // Until no step is under way and the last callback has returned; not in a callback.
+  void wait();
+  void cancel();
+
+  int64_t num_steps() const;  // that succeeded
+  // The parameter as it is now; valid until the next step begins. Without data: no such parameter.
+  TensorView parameter(const std::string& name) const;
+  std::vector<std::string> parameter_names() const;
+
+  // The model with the parameters as they are, as an ONNX file. The optimizer's states are not
+  // kept.
+  Status save(const std::string& path) const;
+  // Takes the parameters from a file that save() has written, or any with initializers of these
+  // names, types and shapes; states and the count of steps start anew. A failure changes nothing.
+  Status load(const std::string& path);
+
+ private:
+  struct State;
+  explicit Trainer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace eddy
