@@ -17,6 +17,7 @@
 #include "tools/command/interrupts.h"
 #include "tools/command/outcome.h"
 #include "tools/command/subcommand.h"
+#include "tools/command/train/train.h"
 
 namespace eddy {
 namespace {
@@ -32,6 +33,7 @@ constexpr Subcommand kSubcommands[] = {
     {"plan", "plan a model or a bare graph without running it", add_plan},
     {"simulate", "simulate a task graph, or an operator graph under a strategy", add_simulate},
     {"gradient", "write a model with its gradient", add_gradient},
+    {"train", "train a model's initializers on data", add_train},
     {"measure", "measure what a model's operators cost", add_measure},
     {"conformance", "run ONNX's backend tests", add_conformance},
     {"check", "let this installation find its own defects", add_check},

@@ -1,0 +1,164 @@
+// eddy train fits a line to rows of .npy files with each optimizer, and writes a model that eddy
+// run runs with the weights found; equal seeds give equal losses; and what it cannot do ends in one
+// line and the right exit code, with nothing written.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "graph/io/tensor_file.h"
+#include "tests/graph/io/model_writer.h"
+#include "tests/tools/command/command_runner.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+
+// y = w x + c, loss = mean((y - target)^2).
+std::string line_model() {
+  return model(graph({
+      .nodes = {node("Mul", {"x", "w"}, {"scaled"}, {}, "scale"),
+                node("Add", {"scaled", "c"}, {"y"}, {}, "shift"),
+                node("Sub", {"y", "target"}, {"error"}, {}, "compare"),
+                node("Mul", {"error", "error"}, {"squares"}, {}, "square"),
+                node("ReduceMean", {"squares"}, {"loss"}, {attribute("keepdims", int64_t{0})},
+                     "mean")},
+      .inputs = {info("x", floats({-1})), info("target", floats({-1}))},
+      .outputs = {info("y", floats({-1})), info("loss", floats({}))},
+      .initializers = {tensor<float>("w", {}, {0.0f}), tensor<float>("c", {}, {0.0f})},
+  }));
+}
+
+template <typename T>
+std::string data_file(const std::string& name, ElementType element, const std::vector<T>& values) {
+  HostValue value = HostValue::tensor(element, {static_cast<int64_t>(values.size())});
+  std::memcpy(value.bytes.data(), values.data(), value.bytes.size());
+  const auto text = format_npy(value);
+  EXPECT_TRUE(text.is_ok());
+  return write_test_file(name, *text);
+}
+
+// 64 rows of target = 2 x - 1.
+struct Files {
+  std::string model = write_test_file("line.onnx", line_model());
+  std::string made = fresh_folder("made") + "/trained.onnx";
+  std::string log = made + ".log";
+  std::string x, target;
+
+  Files() {
+    std::vector<float> xs, targets;
+    for (int i = 0; i < 64; ++i) {
+      xs.push_back(static_cast<float>(i) / 32 - 1);
+      targets.push_back(2 * xs.back() - 1);
+    }
+    x = data_file("x.npy", ElementType::kFloat, xs);
+    target = data_file("target.npy", ElementType::kFloat, targets);
+  }
+
+  std::vector<std::string> arguments(const std::string& optimizer, const std::string& rate,
+                                     const std::string& steps) const {
+    return {
+        "train",   model, "--loss",  "loss", "--data",      "x=" + x,  "--data", "target=" + target,
+        "--batch", "16",  "--steps", steps,  "--optimizer", optimizer, "--rate", rate,
+        "-o",      made};
+  }
+};
+
+TEST(Train, EachOptimizerFitsALine) {
+  const Files files;
+  for (const auto& [optimizer, rate] :
+       std::vector<std::pair<std::string, std::string>>{{"sgd", "0.2"},
+                                                        {"momentum", "0.05"},
+                                                        {"nesterov", "0.05"},
+                                                        {"adam", "0.05"},
+                                                        {"adagrad", "0.5"}}) {
+    SCOPED_TRACE(optimizer);
+    auto arguments = files.arguments(optimizer, rate, "400");
+    arguments.insert(arguments.end(), {"--log", files.log, "--clip", "10", "--json"});
+    const Finished trained = run_eddy(arguments);
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    EXPECT_EQ(trained.json()["steps"], 400);
+    EXPECT_LT(trained.json()["last_loss"].get<double>(), 1e-3);
+
+    std::ifstream log(files.log);
+    std::string line;
+    int64_t count = 0;
+    for (; std::getline(log, line); ++count) {
+      const json entry = json::parse(line);
+      EXPECT_EQ(entry["step"], count + 1);
+      EXPECT_TRUE(entry["loss"].is_number());
+    }
+    EXPECT_EQ(count, 400);
+
+    const Finished run = run_eddy({"run", files.made, "--input", "x=" + files.x, "--input",
+                                   "target=" + files.target, "--json"});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const json y = run.json()["outputs"]["y"]["data"];
+    EXPECT_NEAR(y[0].get<double>(), -3, 0.1);
+  }
+}
+
+TEST(Train, EqualSeedsGiveEqualLosses) {
+  const Files files;
+  const auto loss = [&](const char* seed) {
+    auto arguments = files.arguments("adam", "0.01", "30");
+    arguments.insert(arguments.end(), {"--seed", seed, "--json"});
+    const Finished trained = run_eddy(arguments);
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    return trained.json()["last_loss"].get<double>();
+  };
+  const double first = loss("7");
+  EXPECT_EQ(loss("7"), first);
+  EXPECT_NE(loss("8"), first);
+}
+
+TEST(Train, CtrlCSavesWhatWasTrained) {
+  const Files files;
+  const Finished stopped = run_eddy(files.arguments("sgd", "0.01", "1000000000"), {{SIGINT, 3000}});
+  EXPECT_EQ(stopped.exit_code, 5) << stopped.err;
+  EXPECT_NE(stopped.err.find("what was trained is in"), std::string::npos) << stopped.err;
+  EXPECT_EQ(run_eddy({"info", files.made}).exit_code, 0);
+}
+
+void expect_refused(const Files& files, const std::vector<std::string>& arguments, int exit_code,
+                    const std::string& words) {
+  std::filesystem::remove(files.made);
+  const Finished refused = run_eddy(arguments);
+  EXPECT_EQ(refused.exit_code, exit_code) << refused.err;
+  EXPECT_TRUE(is_one_line(refused.err)) << refused.err;
+  EXPECT_NE(refused.err.find(words), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(files.made));
+}
+
+TEST(Train, BadInputEndsInOneLine) {
+  const Files files;
+  const auto good = files.arguments("sgd", "0.1", "3");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    auto changed = good;
+    for (std::string& argument : changed) {
+      if (argument == from) argument = to;
+    }
+    return changed;
+  };
+  const std::string few = data_file<float>("few.npy", ElementType::kFloat, {1, 2, 3});
+  const std::string wide =
+      data_file<double>("wide.npy", ElementType::kDouble, std::vector<double>(64));
+  const std::string x = "x=" + files.x;
+  expect_refused(files, with(x, "x=" + few), 3, "target.npy has 64");
+  expect_refused(files, with(x, "x=" + wide), 3, "input 'x' is float, but the file holds double");
+  expect_refused(files, with(x, "z=" + files.x), 3, "'z', which is no input of the model");
+  expect_refused(files, with(x, files.x), 2, "--data takes NAME=FILE.npy");
+  expect_refused(files, with(x, "target=" + files.target), 3, "a step needs input 'x' once");
+  expect_refused(files, with("loss", "gain"), 3, "there is no value 'gain'");
+  expect_refused(files, with("loss", "y"), 3, "y");
+  expect_refused(files, with("16", "65"), 3, "--batch 65 is more than the 64 rows of the data");
+  expect_refused(files, with("sgd", "lbfgs"), 2, "sgd, momentum, nesterov, adam or adagrad");
+  expect_refused(files, with("0.1", "1e20"), 4, "in step 2");
+}
+
+}  // namespace
+}  // namespace eddy::test

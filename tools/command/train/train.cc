@@ -1,0 +1,262 @@
+// eddy train: a model's initializers, trained on rows of .npy files.
+//
+// Each step takes the next rows of a shuffle that --seed decides; a new one begins where fewer than
+// a batch are left. Ctrl-C ends the training after the step under way, and saves.
+#include "tools/command/train/train.h"
+
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "graph/base/random.h"
+#include "graph/io/import.h"
+#include "graph/io/tensor_file.h"
+#include "ops/gradient/standard_gradients.h"
+#include "runtime/training/trainer.h"
+#include "tools/command/counted.h"
+#include "tools/command/output_paths.h"
+
+namespace eddy {
+namespace {
+
+struct TrainArguments {
+  std::string model;
+  std::string output;
+  std::string log;
+  std::vector<std::string> data;  // NAME=FILE
+  std::string optimizer = "sgd";
+  TrainingOptions options;
+  int64_t batch = 0;
+  int64_t steps = 0;
+  double rate = 0;
+  uint64_t seed = 1;
+  int threads = 0;
+};
+
+struct Column {
+  std::string name;
+  std::string path;
+  HostValue rows;
+
+  size_t row_bytes() const { return rows.bytes.size() / static_cast<size_t>(rows.dims[0]); }
+};
+
+Result<std::vector<Column>> read_columns(const std::vector<std::string>& data, const Graph& graph) {
+  std::vector<Column> columns;
+  for (const std::string& item : data) {
+    const size_t at = item.find('=');
+    Column column{item.substr(0, at), item.substr(at + 1), {}};
+    ValueId input;
+    for (const ValueId id : graph.inputs()) {
+      if (graph.value(id).name == column.name) input = id;
+    }
+    if (input.is_none()) {
+      return invalid_argument("--data names '" + column.name + "', which is no input of the model");
+    }
+    const ValueType& type = graph.value(input).type;
+    EDDY_ASSIGN_OR_RETURN(column.rows, read_value(column.path, type));
+    const HostValue& rows = column.rows;
+    if (rows.dims.rank() == 0 || rows.dims[0] == 0) {
+      return invalid_argument(column.path + ": it has no rows; the first dimension counts them");
+    }
+    if (type.tensor.element != rows.element) {
+      return invalid_argument(
+          fmt::format("{}: input '{}' is {}, but the file holds {}", column.path, column.name,
+                      element_type_name(type.tensor.element), element_type_name(rows.element)));
+    }
+    if (!columns.empty() && columns[0].rows.dims[0] != rows.dims[0]) {
+      return invalid_argument(fmt::format("{} has {} rows, but {} has {}", columns[0].path,
+                                          columns[0].rows.dims[0], column.path, rows.dims[0]));
+    }
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+// The rows of each batch.
+class Batches {
+ public:
+  Batches(size_t rows, size_t batch, uint64_t seed) : order_(rows), batch_(batch), random_(seed) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    next_ = rows;
+  }
+
+  NamedTensors next(const std::vector<Column>& columns) {
+    if (order_.size() - next_ < batch_) shuffle();
+    NamedTensors values;
+    for (const Column& column : columns) {
+      Dims dims = column.rows.dims;
+      dims[0] = static_cast<int64_t>(batch_);
+      HostValue rows = HostValue::tensor(column.rows.element, dims);
+      const size_t size = column.row_bytes();
+      for (size_t i = 0; i < batch_ && size > 0; ++i) {
+        std::memcpy(rows.bytes.data() + i * size,
+                    column.rows.bytes.data() + order_[next_ + i] * size, size);
+      }
+      values.emplace_back(column.name, Tensor::copy_of(rows.view()));
+    }
+    next_ += batch_;
+    return values;
+  }
+
+ private:
+  void shuffle() {
+    for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_.next() % i]);
+    next_ = 0;
+  }
+
+  std::vector<size_t> order_;
+  const size_t batch_;
+  Random random_;
+  size_t next_;
+};
+
+struct Trained {
+  int64_t steps = 0;
+  double first_loss = 0, last_loss = 0;
+  bool is_interrupted = false;
+};
+
+// Steps until all are done, Ctrl-C, or a failure.
+Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Column>& columns,
+                           Trainer& trainer, std::ofstream& log, Console& console,
+                           Interrupts& interrupts) {
+  const Interrupts::Patience patience(interrupts);
+  Batches batches(static_cast<size_t>(columns[0].rows.dims[0]),
+                  static_cast<size_t>(arguments.batch), arguments.seed);
+  Trained trained;
+  while (trained.steps < arguments.steps) {
+    trained.is_interrupted = interrupts.is_interrupted();
+    if (trained.is_interrupted) break;
+    EDDY_ASSIGN_OR_RETURN(const double loss,
+                          trainer.step(batches.next(columns), static_cast<float>(arguments.rate)));
+    if (trained.steps == 0) trained.first_loss = loss;
+    trained.last_loss = loss;
+    ++trained.steps;
+    if (log.is_open()) log << Json{{"step", trained.steps}, {"loss", loss}}.dump() << "\n";
+    console.progress(
+        fmt::format("step {} of {}: loss {:.6g}", trained.steps, arguments.steps, loss));
+  }
+  if (log.is_open() && !log.flush()) return invalid_argument(arguments.log + ": can't be written");
+  return trained;
+}
+
+Status open_log(const std::string& path, std::ofstream& log) {
+  if (path.empty()) return Status::ok();
+  log.open(path, std::ios::trunc);
+  return log.is_open() ? Status::ok() : invalid_argument(path + ": can't be written");
+}
+
+Outcome report(const TrainArguments& arguments, const Trained& trained, Console& console) {
+  if (console.is_json()) {
+    console.print({{"steps", trained.steps},
+                   {"first_loss", trained.first_loss},
+                   {"last_loss", trained.last_loss},
+                   {"interrupted", trained.is_interrupted},
+                   {"output", arguments.output}});
+  } else {
+    console.say(fmt::format("{}: {}, loss {:.6g} -> {:.6g}", arguments.output,
+                            counted(static_cast<size_t>(trained.steps), "step"), trained.first_loss,
+                            trained.last_loss));
+  }
+  if (!trained.is_interrupted) return Outcome::success();
+  return Outcome::of_run(cancelled("interrupted; what was trained is in " + arguments.output));
+}
+
+Outcome run_training(const TrainArguments& arguments, Graph graph, Console& console,
+                     Interrupts& interrupts, const Library& library) {
+  auto columns = read_columns(arguments.data, graph);
+  if (!columns.is_ok()) return columns.take_status();
+  const int64_t num_rows = columns->at(0).rows.dims[0];
+  if (arguments.batch > num_rows) {
+    return invalid_argument(fmt::format("--batch {} is more than the {} of the data",
+                                        arguments.batch,
+                                        counted(static_cast<size_t>(num_rows), "row")));
+  }
+  GradientTable rules;
+  if (Status status = add_standard_gradients(rules); !status.is_ok()) return status;
+  auto trainer = Trainer::create(library, std::move(graph), rules, arguments.options,
+                                 {.num_threads = arguments.threads});
+  if (!trainer.is_ok()) {
+    Status status = trainer.take_status();
+    status.prepend_message(arguments.model);
+    return status;
+  }
+  std::ofstream log;
+  if (Status status = open_log(arguments.log, log); !status.is_ok()) return status;
+  auto trained = take_steps(arguments, *columns, **trainer, log, console, interrupts);
+  if (!trained.is_ok()) return Outcome::of_run(trained.take_status());
+  if (Status status = (*trainer)->save(arguments.output); !status.is_ok()) return status;
+  return report(arguments, *trained, console);
+}
+
+Outcome train(const TrainArguments& given, Console& console, Interrupts& interrupts) {
+  TrainArguments arguments = given;
+  std::vector<std::string> read = {arguments.model};
+  for (const std::string& item : arguments.data) {
+    const size_t at = item.find('=');
+    if (at == 0 || at == std::string::npos || at + 1 == item.size()) {
+      return Outcome::usage("--data takes NAME=FILE.npy, not '" + item + "'");
+    }
+    read.push_back(item.substr(at + 1));
+  }
+  const Status paths =
+      check_output_paths({{"-o", arguments.output}, {"--log", arguments.log}}, read);
+  if (!paths.is_ok()) return Outcome::usage(paths.message());
+  const auto optimizer = optimizer_by_name(arguments.optimizer);
+  if (!optimizer.has_value()) {
+    return Outcome::usage("--optimizer is sgd, momentum, nesterov, adam or adagrad, not '" +
+                          arguments.optimizer + "'");
+  }
+  arguments.options.optimizer = *optimizer;
+  const Library library;
+  ImportOptions import_options;
+  import_options.warn = [&](std::string_view line) {
+    console.remark(fmt::format("warning: {}: {}", arguments.model, line));
+  };
+  auto graph = import_onnx(arguments.model, library.ops(), import_options);
+  if (!graph.is_ok()) return graph.take_status();
+  return run_training(arguments, std::move(*graph), console, interrupts, library);
+}
+
+}  // namespace
+
+Action add_train(CLI::App& app) {
+  auto arguments = std::make_shared<TrainArguments>();
+  TrainArguments& a = *arguments;
+  app.add_option("MODEL", a.model, "an ONNX file")->required();
+  app.add_option("--loss", a.options.loss, "the output to make small, of one element")->required();
+  app.add_option("--data", a.data, "NAME=FILE.npy, an input's rows; once for each input")
+      ->required()
+      ->allow_extra_args(false);
+  app.add_option("--batch", a.batch, "rows of a step")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--steps", a.steps, "steps to take")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--optimizer", a.optimizer, "sgd, momentum, nesterov, adam or adagrad")
+      ->capture_default_str();
+  app.add_option("--rate", a.rate, "of learning")->required()->check(CLI::Range(0.0, 1e30));
+  app.add_option("--clip", a.options.clip_norm, "bounds the norm of all gradients together")
+      ->check(CLI::Range(0.0, 1e30));
+  app.add_option("--seed", a.seed, "of the rows' order")->capture_default_str();
+  app.add_option("--threads", a.threads, "CPU workers; 0: one for each processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--log", a.log, "a file of JSON lines, one a step: step, loss")
+      ->check(check_file_name);
+  app.add_option("-o,--output", a.output, "the ONNX file to write")
+      ->required()
+      ->check(check_file_name);
+  return [arguments](Console& console, Interrupts& interrupts) {
+    return train(*arguments, console, interrupts);
+  };
+}
+
+}  // namespace eddy
