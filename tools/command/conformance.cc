@@ -134,6 +134,14 @@ std::optional<std::string> drawing_operator(const std::string& model, const OpTa
   return std::nullopt;
 }
 
+// Why a test of ONNX's own that differs is wrong itself, if it is.
+std::optional<std::string> known_mistake(const std::string& folder) {
+  if (fs::path(folder).filename() != "test_adam_multiple") return std::nullopt;
+  return "the test contradicts itself: its data were made with an epsilon of 1e-2, its model "
+         "leaves "
+         "epsilon at 1e-6";
+}
+
 class Conformance {
  public:
   Conformance(const ConformanceArguments& arguments, SessionOptions options, Interrupts& interrupts)
@@ -158,6 +166,9 @@ class Conformance {
       if (const auto op = drawing_operator(path, library_.ops()); op && result.is_difference) {
         return {Verdict::kUnsupported,
                 fmt::format("draws random numbers by {}, and others than these", *op), false};
+      }
+      if (const auto mistake = known_mistake(folder); mistake && result.is_difference) {
+        return {Verdict::kUnsupported, *mistake, false};
       }
       result.reason = fs::path(data_set).filename().string() + ": " + result.reason;
       return result;
