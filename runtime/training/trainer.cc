@@ -251,9 +251,16 @@ std::vector<std::string> Trainer::parameter_names() const {
   return names;
 }
 
+TensorView Trainer::output(const std::string& name) const {
+  return state_->call->output(index_of(state_->session->outputs(), name));
+}
+
+Result<Graph> Trainer::model() const {
+  return with_parameters(state_->model, state_->library->ops(), state_->parameters());
+}
+
 Status Trainer::save(const std::string& path) const {
-  EDDY_ASSIGN_OR_RETURN(const Graph graph, with_parameters(state_->model, state_->library->ops(),
-                                                           state_->parameters()));
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, model());
   return export_onnx(graph, path);
 }
 

@@ -54,9 +54,13 @@ class Trainer {
   // The parameter as it is now; valid until the next step begins. Without data: no such parameter.
   TensorView parameter(const std::string& name) const;
   std::vector<std::string> parameter_names() const;
+  // Another output of the model in the last step, made with the parameters before its update; valid
+  // until the next step begins. Without data: no such tensor, no step yet, or the last one failed.
+  TensorView output(const std::string& name) const;
 
-  // The model with the parameters as they are, as an ONNX file. The optimizer's states are not
-  // kept.
+  // The model with the parameters as they are: for a session that runs it, and as an ONNX file.
+  // The optimizer's states are not kept.
+  Result<Graph> model() const;
   Status save(const std::string& path) const;
   // Takes the parameters from a file that save() has written, or any with initializers of these
   // names, types and shapes; states and the count of steps start anew. A failure changes nothing.
