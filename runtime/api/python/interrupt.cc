@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace eddy::python {
 namespace {
@@ -38,17 +39,18 @@ class Watcher {
     return watcher;
   }
 
-  bool begin(eddy_run run) {
+  // `outer`: the run that is watched already, where a handler in Python runs a session.
+  bool begin(eddy_run run, eddy_run& outer) {
     if (!install()) return false;
     is_interrupted.store(false);
     const std::lock_guard lock(mutex_);
-    run_ = run;
+    outer = std::exchange(run_, run);
     return true;
   }
-  void end() {
+  void end(eddy_run outer) {
     {
       const std::lock_guard lock(mutex_);
-      run_ = nullptr;
+      run_ = outer;
     }
     if (is_interrupted.load()) ended_.notify_all();
   }
@@ -93,17 +95,17 @@ class Watcher {
   eddy_run run_ = nullptr;
 };
 
-bool begin(eddy_run run) {
+bool begin(eddy_run run, eddy_run& outer) {
   if (!pthread_equal(pthread_self(), main_thread.load())) return false;
   Watcher* const watcher = Watcher::get_or_null();
-  return watcher != nullptr && watcher->begin(run);
+  return watcher != nullptr && watcher->begin(run, outer);
 }
 
 }  // namespace
 
-Interruptible::Interruptible(eddy_run run) : is_watched_(begin(run)) {}
+Interruptible::Interruptible(eddy_run run) : is_watched_(begin(run, outer_)) {}
 Interruptible::~Interruptible() {
-  if (is_watched_) Watcher::get_or_null()->end();
+  if (is_watched_) Watcher::get_or_null()->end(outer_);
 }
 bool Interruptible::was_interrupted() const { return is_watched_ && is_interrupted.load(); }
 

@@ -1,6 +1,8 @@
 // Interruptible: while it lives, Ctrl-C cancels a run that this thread executes.
 //
-//   { const Interruptible watch(run);  api().run_execute(run, …); }
+//   { const Interruptible watch(run);
+//     if (PyErr_CheckSignals() != 0) …a signal came before the watch, and cancels nothing
+//     api().run_execute(run, …); }
 //   if (watch.was_interrupted()) …the interpreter's own handler has been marked, too
 //
 // Python looks at signals only between its instructions, and the main thread is inside of Eddy. So
@@ -23,6 +25,7 @@ class Interruptible {
   bool was_interrupted() const;
 
  private:
+  eddy_run outer_ = nullptr;
   const bool is_watched_;
 };
 

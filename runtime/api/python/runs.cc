@@ -191,8 +191,10 @@ void execute(eddy_run run, const eddy_run_options& options) {
   eddy_code code = EDDY_OK;
   bool was_interrupted = false;
   {
-    const Unlocked unlocked;
     const Interruptible watch(run);
+    // A signal from before the watch would cancel nothing; one from here on does.
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    const Unlocked unlocked;
     const bool is_plain = options.timeout_ns == 0 && options.priority == 0;
     code = api().run_execute(run, is_plain ? nullptr : &options, &error);
     was_interrupted = watch.was_interrupted();

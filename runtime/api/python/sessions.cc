@@ -172,10 +172,24 @@ py::list PySession::run(const py::object& names, const py::dict& feeds, double t
 void PySession::close() {
   if (handle_ == nullptr) return;
   check_may_wait();
-  const eddy_session session = handle_;
-  check_unlocked([&](auto e) { return api().session_close(session, e); });
-  slots_.clear();
-  release_unlocked(handle_);
+  without_lock(api().session_close);
+  // Another thread may have closed it meanwhile, or may look at it while a handle is released.
+  std::vector<std::unique_ptr<Slot>> slots = std::exchange(slots_, {});
+  eddy_session session = std::exchange(handle_, nullptr);
+  slots.clear();
+  release_unlocked(session);
+}
+
+void PySession::without_lock(eddy_code (*call)(eddy_session, eddy_error*)) const {
+  const eddy_session session = get();
+  api().retain(session);
+  struct Owned {
+    explicit Owned(eddy_session of) : handle(of) {}
+    ~Owned() { release_unlocked(handle); }
+    eddy_session handle;
+  };
+  const Owned owned(session);
+  check_unlocked([&](auto e) { return call(session, e); });
 }
 
 std::string PySession::text(eddy_code (*call)(eddy_session, eddy_value*, eddy_error*)) const {
@@ -202,16 +216,8 @@ void add_sessions(py::module_& m) {
              });
              return Value(made).text();
            })
-      .def("cancel_all",
-           [](const PySession& s) {
-             const eddy_session session = s.get();
-             check_unlocked([&](auto e) { return api().session_cancel_all(session, e); });
-           })
-      .def("trim",
-           [](const PySession& s) {
-             const eddy_session session = s.get();
-             check_unlocked([&](auto e) { return api().session_trim(session, e); });
-           })
+      .def("cancel_all", [](const PySession& s) { s.without_lock(api().session_cancel_all); })
+      .def("trim", [](const PySession& s) { s.without_lock(api().session_trim); })
       .def("close", &PySession::close);
 }
 

@@ -40,6 +40,8 @@ class PySession {
   py::list run(const py::object& names, const py::dict& feeds, double timeout, int priority,
                bool as_values);
   void close();
+  // A call that may take long; the session lives through it, also where another thread closes it.
+  void without_lock(eddy_code (*call)(eddy_session, eddy_error*)) const;
   std::string text(eddy_code (*call)(eddy_session, eddy_value*, eddy_error*)) const;
   // Throws where waiting here could never end.
   void check_may_wait() const;

@@ -1,8 +1,13 @@
 """Claim: a session in Python is used as one of ONNX Runtime, and wrong use is an eddy.Error or a
 TypeError that says what was wrong; Ctrl-C cancels."""
 
+import ctypes
 import gc
+import itertools
+import os
 import pickle
+import random
+import signal
 import threading
 import time
 
@@ -221,6 +226,72 @@ def test_close_in_one_thread_ends_the_runs_of_others():
     for thread in threads:
         thread.join()
     assert set(caught) <= {eddy.Code.CANCELLED, eddy.Code.INVALID_STATE} and len(caught) == 3
+
+
+def test_threads_may_close_a_session_that_others_run(seed):
+    chance = random.Random(seed)
+    traced = eddy.function(lambda x: x * 2 + 1).trace(np.ones(3))
+    for _ in range(100):
+        session = eddy.InferenceSession(traced.graph)
+        ways = [session.close, session.close, session.cancel_all, session.trim]
+        codes = set()
+
+        def use(way):
+            try:
+                for _ in range(20):
+                    assert session.run(None, {"x": np.ones(3)})[0].tolist() == [3, 3, 3]
+                way()
+                session.run(None, {"x": np.ones(3)})
+            except eddy.Error as error:
+                codes.add(error.code)
+
+        threads = [threading.Thread(target=use, args=(chance.choice(ways),)) for _ in range(6)]
+        for each in threads:
+            each.start()
+        session.close()
+        for each in threads:
+            each.join()
+        assert session.is_closed and len(session._core.inputs) == 1
+        assert codes <= {eddy.Code.INVALID_STATE, eddy.Code.CANCELLED}, codes
+        with pytest.raises(eddy.Error, match="closed"):
+            session.run(None, {"x": np.ones(3)})
+
+
+def test_ctrl_c_just_before_a_run_ends_it():
+    class Interrupt:
+        @classmethod
+        def from_param(cls, name):
+            return ctypes.c_int(signal.SIGINT)
+
+    # Functions in C only: between the signal and the run, Python looks at no signal.
+    strike = ctypes.CDLL(None)["raise"]
+    strike.argtypes = [Interrupt]
+    session = forever.trace(1.0).session
+    for _ in range(10):
+        names = itertools.filterfalse(strike, ["output0"])
+        with pytest.raises(KeyboardInterrupt):
+            session.run(names, {"x": np.array(1.0)}, timeout=10)
+
+
+def test_ctrl_c_at_any_moment_ends_a_run(seed):
+    chance = random.Random(seed)
+    session = forever.trace(1.0).session
+    for _ in range(100):
+        pid, wait = os.getpid(), chance.choice([0, chance.random() * 2e-3])
+
+        def send():
+            begin.wait()
+            time.sleep(wait)
+            os.kill(pid, signal.SIGINT)
+
+        begin = threading.Event()
+        thread = threading.Thread(target=send)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            begin.set()
+            session.run(None, {session.get_inputs()[0].name: 1.0}, timeout=20)
+        thread.join()
+    assert session.metrics()  # it goes on
 
 
 def test_many_threads_run_one_session():
