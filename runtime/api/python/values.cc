@@ -27,7 +27,14 @@ PyValue of_strings(const py::array& array) {
       raise(EDDY_INVALID_ARGUMENT, "an array of objects must hold strings, not " +
                                        std::string(py::str(py::type::of(text))));
     }
-    bytes += text.cast<std::string>();
+    if (py::isinstance<py::bytes>(text)) {
+      bytes += text.cast<std::string>();
+    } else {
+      Py_ssize_t size = 0;
+      const char* const utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+      if (utf8 == nullptr) throw py::error_already_set();  // half of a surrogate pair
+      bytes.append(utf8, static_cast<size_t>(size));
+    }
     offsets.push_back(static_cast<int64_t>(bytes.size()));
   }
   eddy_value made = nullptr;

@@ -18,6 +18,9 @@ def _scalar(tracer: Tracer, value: Any, what: str, at: Place) -> Tensor:
     made = tracer.lift(value)
     if made.dtype != np.bool_:
         raise refusal(f"{what} is {made.dtype}, not a bool; compare it with something", at)
+    sizes = made.shape or ()
+    if any(isinstance(size, int) and size != 1 for size in sizes):
+        raise refusal(f"{what} has shape {sizes}; use any() or all()", at)
     return made if made.shape == () or made.shape is None else made.reshape(())
 
 
@@ -49,6 +52,8 @@ def _shape(form: Any) -> str:
         return "a value"
     if form is NONE:
         return "None"
+    if form[0] is dict:
+        return f"a dict of {', '.join(map(repr, form[1]))}"
     return f"a {form[0].__name__} of {len(form[-1])}"
 
 

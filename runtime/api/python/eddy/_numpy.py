@@ -4,8 +4,8 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
-from ._tensor import Tensor, alike, as_float, binary, floor_divide, logical, mixed, reduce
-from ._tensor import remainder, tracer_of, vector
+from ._tensor import Tensor, alike, as_float, as_sum, binary, floor_divide, is_weak, logical
+from ._tensor import mixed, reduce, remainder, tracer_of, vector
 from ._trace import refusal
 
 
@@ -33,6 +33,20 @@ def _bools(op: str) -> Callable:
         return tracer.node(op, [tracer.lift(each).astype(np.bool_) for each in values])[0]
 
     return call
+
+
+# Kahan's: the error of exp and log's argument is divided out again.
+def _expm1(x: Tensor) -> Tensor:
+    x = as_float(x)
+    y = np.exp(x)
+    small = (y - 1) * x / np.log(y)
+    return np.where(y == 1, x, np.where(abs(x) < 1, small, y - 1))
+
+
+def _log1p(x: Tensor) -> Tensor:
+    x = as_float(x)
+    y = x + 1
+    return np.where(y == 1, x, np.where(abs(x) < 1, np.log(y) * x / (y - 1), np.log(y)))
 
 
 UFUNCS: Dict[Any, Callable] = {
@@ -70,8 +84,8 @@ UFUNCS: Dict[Any, Callable] = {
     np.sqrt: _float("Sqrt"),
     np.exp: _float("Exp"),
     np.log: _float("Log"),
-    np.expm1: lambda x: np.exp(x) - 1,
-    np.log1p: lambda x: np.log(x + 1),
+    np.expm1: _expm1,
+    np.log1p: _log1p,
     np.sin: _float("Sin"),
     np.cos: _float("Cos"),
     np.tan: _float("Tan"),
@@ -95,7 +109,7 @@ UFUNCS: Dict[Any, Callable] = {
 def _where(condition: Any, x: Any, y: Any) -> Tensor:
     tracer = tracer_of([condition, x, y])
     dtype = mixed([x, y])
-    a, b = (tracer.lift(each).astype(dtype) for each in (x, y))
+    a, b = (tracer.lift(each, dtype if is_weak(each) else None).astype(dtype) for each in (x, y))
     return tracer.node("Where", [tracer.lift(condition).astype(np.bool_), a, b])[0]
 
 
@@ -123,7 +137,7 @@ def _dot(a: Any, b: Any) -> Tensor:
 
 
 def _cumsum(x: Tensor, axis: Any = None) -> Tensor:
-    of = x.reshape(-1) if axis is None else x
+    of = as_sum(x.reshape(-1) if axis is None else x)
     return of.tracer.node("CumSum", [of, np.int64(axis or 0)])[0]
 
 

@@ -227,13 +227,13 @@ class Tensor:
     # -- reductions --
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> "Tensor":
-        return reduce("ReduceSum", self, axis, keepdims)
+        return reduce("ReduceSum", as_sum(self), axis, keepdims)
 
     def mean(self, axis: Axes = None, keepdims: bool = False) -> "Tensor":
         return reduce("ReduceMean", as_float(self), axis, keepdims)
 
     def prod(self, axis: Axes = None, keepdims: bool = False) -> "Tensor":
-        return reduce("ReduceProd", self, axis, keepdims)
+        return reduce("ReduceProd", as_sum(self), axis, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> "Tensor":
         return reduce("ReduceMax", self, axis, keepdims)
@@ -281,17 +281,17 @@ class Tensor:
 # -- dtypes --
 
 
-def _is_weak(value: Any) -> bool:
+def is_weak(value: Any) -> bool:
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
 def mixed(values: Sequence[Any]) -> np.dtype:
     """The dtype that values have together: Python's numbers have their kind only."""
     known = [v.dtype if isinstance(v, Tensor) else np.asarray(v).dtype
-             for v in values if not _is_weak(v)]  # fmt: skip
+             for v in values if not is_weak(v)]  # fmt: skip
     made = np.result_type(*known) if known else np.dtype(np.bool_)
     for value in values:
-        if not _is_weak(value) or isinstance(value, bool):
+        if not is_weak(value) or isinstance(value, bool):
             continue
         if isinstance(value, float) and made.kind not in "fc":
             made = np.dtype(np.float64)
@@ -312,12 +312,18 @@ def alike(values: Sequence[Any], to_float: bool = False) -> List[Tensor]:
         dtype = np.dtype(np.float64)
     made = []
     for value in values:
-        made.append(tracer.lift(value, dtype if _is_weak(value) else None).astype(dtype))
+        made.append(tracer.lift(value, dtype if is_weak(value) else None).astype(dtype))
     return made
 
 
 def as_float(value: Tensor) -> Tensor:
     return value.astype(np.float64) if value.dtype.kind in "biu" else value
+
+
+def as_sum(value: Tensor) -> Tensor:
+    """With elements of at least 64 bits, where they are integers, as numpy adds them up."""
+    return value.astype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(
+        value.dtype.kind, value.dtype))  # fmt: skip
 
 
 # -- operators --
@@ -338,14 +344,25 @@ def remainder(a: Any, b: Any) -> Tensor:
     x, y = alike([a, b])
     if x.dtype.kind != "f":
         return x.tracer.node("Mod", [x, y])[0]
-    return x - y * floor_divide(x, y)
+    return _divmod(x, y)[1]
 
 
 def floor_divide(a: Any, b: Any) -> Tensor:
     x, y = alike([a, b])
     if x.dtype.kind == "f":
-        return x.tracer.node("Floor", [x / y])[0]
+        return _divmod(x, y)[0]
     return x.tracer.node("Div", [x - remainder(x, y), y])[0]
+
+
+def _divmod(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
+    """Of floats, step by step as numpy: the rest is exact, and the quotient follows from it."""
+    rest = x.tracer.node("Mod", [x, y], {"fmod": 1})[0]
+    is_other_side = (rest != 0) & ((y < 0) != (rest < 0))
+    quotient = (x - rest) / y - is_other_side.astype(x.dtype)
+    floor = x.tracer.node("Floor", [quotient])[0]
+    floor = floor + (quotient - floor > 0.5).astype(x.dtype)
+    where = x.tracer.node("Where", [y == 0, x / y, floor])[0]
+    return where, x.tracer.node("Where", [is_other_side, rest + y, rest])[0]
 
 
 def _axes(axis: Axes) -> List[np.ndarray]:
@@ -356,7 +373,8 @@ def _axes(axis: Axes) -> List[np.ndarray]:
 
 
 def reduce(op: str, value: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-    return value._node(op, [value] + _axes(axis), keepdims=int(keepdims))
+    none = {"noop_with_empty_axes": 1} if _axes(axis) and not np.size(axis) else {}
+    return value._node(op, [value] + _axes(axis), keepdims=int(keepdims), **none)
 
 
 def vector(tracer: Tracer, parts: Sequence[Any]) -> Any:

@@ -145,7 +145,12 @@ class Tracer:
 
         return Tensor(self, id)
 
+    def _check_is_current(self) -> None:
+        if current_or_none() is not self:
+            raise refusal("this value belongs to a trace that is not the one being made")
+
     def constant(self, array: Any) -> "Tensor":
+        self._check_is_current()
         array = np.asarray(array)
         if array.dtype == object or array.dtype.kind in "US":
             raise refusal(f"a constant of dtype {array.dtype}: graphs hold numbers and bools")
@@ -162,6 +167,7 @@ class Tracer:
         outputs: int = 1,
         name: str = "",
     ) -> "List[Tensor]":
+        self._check_is_current()
         ids = [0 if each is None else self.lift(each).id for each in inputs]
         made = self.graph.node(
             op, domain, opset, ids, outputs, dict(attributes), name, here()
@@ -178,6 +184,13 @@ class Tracer:
             return value
         if isinstance(value, _core.Value):
             value = value.numpy()
+        if type(value) is int and dtype is not None and np.dtype(dtype).kind in "iu":
+            limits = np.iinfo(dtype)
+            if not limits.min <= value <= limits.max:
+                raise refusal(
+                    f"{value} does not fit {np.dtype(dtype)}, which holds {limits.min} to "
+                    f"{limits.max}; use astype() on what it meets"
+                )
         try:
             return self.constant(np.asarray(value, dtype))
         except (TypeError, ValueError) as error:
@@ -269,10 +282,28 @@ class Function:
     def trace(self, *types: Any, **static: Any) -> Traced:
         """The graph for arguments of these types: TensorTypes, or arrays that have them."""
         leaves, form = flatten_types(types)
-        key = (repr(form), tuple(leaves), tuple(sorted(static.items())))
+        key = (repr(form), tuple(leaves), self._key(static))
         if key not in self._traced:
             self._traced[key] = self._trace_until_known(form, leaves, static)
         return self._traced[key]
+
+    def _key(self, static: Mapping[str, Any]) -> Any:
+        """1, 1.0 and True are equal, but not the same; nor are they in tuples."""
+
+        def typed(value: Any) -> Any:
+            parts = tuple(typed(each) for each in value) if isinstance(value, tuple) else None
+            return type(value), value, parts
+
+        for name, value in static.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeError(
+                    f"keyword argument '{name}' of '{self.name}' is Python's own, so it must have "
+                    f"a hash, which a {type(value).__name__} has not; values of the graph are "
+                    "positional arguments"
+                ) from None
+        return tuple((name, typed(static[name])) for name in sorted(static))
 
     def _find(self, arguments: Tuple, static: Mapping[str, Any]) -> Tuple[List[Any], Traced]:
         leaves, _ = flatten(arguments)
