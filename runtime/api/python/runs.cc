@@ -1,5 +1,7 @@
 #include "runtime/api/python/runs.h"
 
+#include <algorithm>
+
 #include "runtime/api/python/interrupt.h"
 #include "runtime/api/python/operators.h"
 
@@ -74,6 +76,8 @@ class PyRun {
     if (index >= inputs_.size()) throw py::index_error("no such input");
     inputs_[index] = python::bind_input(handle_, index, session_->inputs()[index], object);
   }
+  // Of a run that has ended: lets go of what it read, which must be bound anew before the next.
+  void forget_inputs() { std::fill(inputs_.begin(), inputs_.end(), py::none()); }
   void bind_output(size_t index, const py::array& array) {
     if (index >= outputs_.size()) throw py::index_error("no such output");
     const std::string name = "output '" + session_->outputs()[index].name + "'";
@@ -216,6 +220,7 @@ void add_runs(py::module_& m) {
   py::class_<PyRun>(m, "Run")
       .def(py::init<std::shared_ptr<PySession>>(), py::arg("session"))
       .def("bind_input", &PyRun::bind_input, py::arg("index"), py::arg("object"))
+      .def("forget_inputs", &PyRun::forget_inputs)
       .def("bind_output", &PyRun::bind_output, py::arg("index"), py::arg("array"))
       .def("stream", &PyRun::stream, py::arg("index"), py::arg("rows"))
       .def("execute", &PyRun::execute, py::arg("timeout") = 0.0, py::arg("priority") = 0)

@@ -188,9 +188,9 @@ class InferenceSession:
         places = self._places(output_names)
         run = self._idle.pop() if self._idle else _core.Run(self._core)
         self._feed(run, input_feed)
-        await _submit(run, timeout, priority, self._idle.append)
+        await _submit(run, timeout, priority, self._give_back)
         made = [run.output(place).copy() for place in places]
-        self._idle.append(run)
+        self._give_back(run)
         return made
 
     def stream(
@@ -248,6 +248,10 @@ class InferenceSession:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def _give_back(self, run: "_core.Run") -> None:
+        run.forget_inputs()
+        self._idle.append(run)
 
     def _places(self, names: Optional[Sequence[str]]) -> List[int]:
         if names is None:

@@ -1,6 +1,7 @@
 """Claim: memory goes between numpy, DLPack and Eddy without copies, lives as long as it is used, and
 what is immutable cannot be written."""
 
+import asyncio
 import gc
 import weakref
 
@@ -114,6 +115,7 @@ def test_runs_keep_nothing_of_their_inputs():
         session.run(["nothing"], {"x": array})
     with pytest.raises(eddy.Error):
         session.run(None, {"x": array, "y": array})
+    asyncio.run(session.run_async(None, {"x": array}))
     del array
     gc.collect()
     assert gone() is None
