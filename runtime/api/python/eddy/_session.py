@@ -216,7 +216,11 @@ class InferenceSession:
     def bind(
         self, inputs: Mapping[str, Any] = {}, outputs: Mapping[str, np.ndarray] = {}
     ) -> "BoundRun":
-        """A run that reads and writes the same memory again and again."""
+        """A run that reads and writes the same memory again and again.
+
+        Arrays of outputs share no memory with those of inputs or other outputs; where they do, the
+        numbers are undefined.
+        """
         run = _core.Run(self._core)
         for name, given in inputs.items():
             run.bind_input(self._core.find_input(name), given)
