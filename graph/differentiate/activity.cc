@@ -49,10 +49,13 @@ class Edges {
   }
 
  private:
-  void add(ValueId from, ValueId to) {
+  // Only `makes_integers` leads from floating point to integers (QuantizeLinear): what those reach
+  // is found, so that its maker is refused instead of counting as flat.
+  void add(ValueId from, ValueId to, bool makes_integers = false) {
     if (from.is_none() || is_stop_[from.index()] || is_stop_[to.index()]) return;
-    if (!is_differentiable(graph_.value(from).type)) return;
-    if (is_differentiable(graph_.value(to).type)) edges_.emplace_back(from, to);
+    const bool is_kept = makes_integers || is_differentiable(graph_.value(to).type) ||
+                         !is_differentiable(graph_.value(from).type);
+    if (is_kept) edges_.emplace_back(from, to);
   }
 
   void add_node(const Node& node) {
@@ -61,7 +64,7 @@ class Edges {
       if (rule != nullptr && rule->build == nullptr) return;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (rule != nullptr && !rule->reads_of(i).has_value()) continue;
-        for (const ValueId output : node.outputs) add(node.inputs[i], output);
+        for (const ValueId output : node.outputs) add(node.inputs[i], output, rule == nullptr);
       }
     } else if (node.kind == NodeKind::kWhile) {
       const LoopView loop(graph_, node);
@@ -93,8 +96,10 @@ class Edges {
 
 std::string stop_advice(const Graph& graph, ValueId value) {
   const std::string& name = graph.value(value).name;
-  if (name.empty()) return "name one of its inputs as a stop, or add a rule";
-  return "stop at '" + name + "', or add a rule";
+  // No rule can hand an adjoint back to integers.
+  const std::string rule = is_differentiable(graph.value(value).type) ? ", or add a rule" : "";
+  if (name.empty()) return "name one of its inputs as a stop" + rule;
+  return "stop at '" + name + "'" + rule;
 }
 
 // The first of the parameters that the value depends on.

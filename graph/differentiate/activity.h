@@ -3,9 +3,10 @@
 //
 // An edge leads from an input of a node to an output where the operator's rule hands something
 // back, and through loops and branches from each value to the parameter or output that it becomes
-// (initial -> carried -> ..., next -> carried). Only floating-point tensors have edges; values
-// named as stops have none. An operator without a rule keeps its edges, so that it is found on an
-// active path and refused.
+// (initial -> carried -> ..., next -> carried). Integers are reached only from operators without a
+// rule, values named as stops not at all. An operator without a rule keeps all its edges, so that
+// it is found on an active path and refused, also where it makes integers (QuantizeLinear) that
+// become floating point again.
 //
 // Errors: kUnsupported for an operator without a rule, or a sequence, on an active path: operator,
 // path, which parameter needs it, and how to stop there; kInvalidArgument for parameters that the

@@ -94,6 +94,39 @@ TEST(MessagesTest, AnOperatorWithoutARuleNamesWhoNeedsIt) {
             "gradient of 'w' needs it; stop at 'd', or add a rule");
 }
 
+// loss = sum(w + dequantized(quantize(w))): one way has a derivative, the other rounds.
+TEST(MessagesTest, QuantizingIsNotFlat) {
+  for (const bool is_dynamic : {false, true}) {
+    GraphBuilder b(gradient_ops());
+    const Value w = b.input("w", floats({4}));
+    Value scale = b.scalar(0.5f), zero = b.scalar(uint8_t{3});
+    Value q;
+    if (is_dynamic) {
+      const std::vector<Value> made =
+          b.ops("DynamicQuantizeLinear", std::vector{w}, {},
+                {.name = "round", .num_outputs = 3, .output_names = {"q", "scale", "zero"}});
+      q = made[0], scale = made[1], zero = made[2];
+    } else {
+      q = b.op("QuantizeLinear", {w, scale, zero}, {}, {.name = "round", .output_names = {"q"}});
+    }
+    const Value moved = b.op("Reshape", {q, b.int64s({2, 2})});
+    const Value x = b.op(
+        "Reshape", {b.op("DequantizeLinear", {moved, scale, zero}, {}, {.output_names = {"x"}}),
+                    b.int64s({-1})});
+    b.output("loss", b.op("ReduceSum", {b.op("Add", {w, x})}, {{"keepdims", int64_t{0}}}));
+    auto graph = b.finish();
+    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+    const std::string op = is_dynamic ? "DynamicQuantizeLinear" : "QuantizeLinear";
+    EXPECT_EQ(refusal({.loss = "loss"}, graph->copy()),
+              "unsupported: at round: operator " + op +
+                  " has no gradient rule, and the gradient of 'w' needs it; stop at 'q'");
+    EXPECT_EQ(refusal({.loss = "loss", .stop = {"x"}}, graph->copy()), "accepted");
+    if (!is_dynamic) {
+      EXPECT_EQ(refusal({.loss = "loss", .stop = {"q"}}, graph->copy()), "accepted");
+    }
+  }
+}
+
 // loss = w x w: two uses, of one initializer or of two with one name.
 Graph make_twice(bool is_one) {
   GraphBuilder b(gradient_ops());
