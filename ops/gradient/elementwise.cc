@@ -150,19 +150,26 @@ void cast_gradient(GradientContext& c) {
   c.set_gradient(0, c.cast(c.gradient(), c.input_type(0).element));
 }
 
-// The mask and the ratio are read only where the model trains.
+// The mask and the ratio are read only where the model trains: by an attribute of opset 6, by an
+// input since 12.
 void dropout_gradient(GradientContext& c) {
+  if (c.gradient().is_none()) return;  // of opset 6, a mask of floating point
+  const bool by_attribute = c.opset_version() < 7 && c.attributes().get_int("is_test", 0) == 0;
   const Constant* training = c.input_constant_or_null(2);
-  const bool never = c.opset_version() < 12 || !c.has_input(2) ||
-                     (training != nullptr && *training->view().as<uint8_t>() == 0);
+  const bool never =
+      !by_attribute && (c.opset_version() < 12 || !c.has_input(2) ||
+                        (training != nullptr && *training->view().as<uint8_t>() == 0));
   if (never) return c.set_gradient(0, c.gradient());
   if (c.num_outputs() < 2) {
     c.fail(unsupported("the gradient of Dropout in training mode reads its mask; name output 1"));
     return;
   }
-  const Value ratio = c.has_input(1) ? c.cast(c.input(1), c.element()) : c.number(0.5);
+  const double fixed = static_cast<double>(c.attributes().get_float("ratio", 0.5f));
+  const Value ratio = c.has_input(1) ? c.cast(c.input(1), c.element()) : c.number(fixed);
   const Term scaled = Term(c, c.gradient()) / (1.0 - Term(c, ratio));
-  const Value dropped = c.op("Where", {c.output(1), scaled.value(), c.number(0)});
+  const Value kept = c.cast(c.output(1), ElementType::kBool);
+  const Value dropped = c.op("Where", {kept, scaled.value(), c.number(0)});
+  if (by_attribute) return c.set_gradient(0, dropped);
   c.set_gradient(0, c.op("Where", {c.input(2), dropped, c.gradient()}));
 }
 

@@ -19,14 +19,16 @@ Status add_reduction_gradients(GradientTable& table);
 Status add_product_gradients(GradientTable& table);
 // Reshape ... Tile
 Status add_moving_gradients(GradientTable& table);
-// Gather*, Scatter*, Compress, TopK
+// Gather*, Scatter*, Compress, TopK, OneHot
 Status add_indexing_gradients(GradientTable& table);
-// Softmax, LogSoftmax, BatchNormalization, LayerNormalization ...
+// Softmax, LogSoftmax, BatchNormalization, LayerNormalization, LRN ...
 Status add_normalization_gradients(GradientTable& table);
 // Conv, ConvTranspose
 Status add_convolution_gradients(GradientTable& table);
 // MaxPool, AveragePool and the global ones
 Status add_pool_gradients(GradientTable& table);
+// Resize
+Status add_resize_gradients(GradientTable& table);
 // operators without a derivative, each with its reason
 Status add_flat_operators(GradientTable& table);
 

@@ -100,6 +100,23 @@ void top_k_gradient(GradientContext& c) {
                          {{"axis", axis}, {"reduction", kAdd}}));
 }
 
+// Of values = [off, on]: what lies at the marked places is `on`'s, the rest `off`'s.
+void one_hot_gradient(GradientContext& c) {
+  const Value ends = c.op("Concat",
+                          {c.op("Reshape", {c.number(0), c.int64s({1})}),
+                           c.op("Reshape", {c.number(1), c.int64s({1})})},
+                          {{"axis", int64_t{0}}});
+  const Value marked = c.op("OneHot", {c.input(0), c.input(1), ends},
+                            {{"axis", c.attributes().get_int("axis", -1)}});
+  const Attributes to_scalar = {{"keepdims", int64_t{0}}};
+  const auto one = [&](Value value) {
+    return c.op("Reshape", {c.op("ReduceSum", {value}, to_scalar), c.int64s({1})});
+  };
+  const Value on = one(c.op("Mul", {c.gradient(), marked}));
+  const Value off = c.op("Sub", {one(c.gradient()), on});
+  c.set_gradient(2, c.op("Concat", {off, on}, {{"axis", int64_t{0}}}));
+}
+
 }  // namespace
 
 Status add_indexing_gradients(GradientTable& table) {
@@ -120,7 +137,10 @@ Status add_indexing_gradients(GradientTable& table) {
                            scatter("ScatterND", scatter_nd_gradient),
                            {.op = "TopK",
                             .reads = {GradientReads{.outputs = 2, .input_shapes = 1}, kNothingBack},
-                            .build = top_k_gradient}});
+                            .build = top_k_gradient},
+                           {.op = "OneHot",
+                            .reads = {kNothingBack, kNothingBack, GradientReads{.inputs = 3}},
+                            .build = one_hot_gradient}});
 }
 
 }  // namespace eddy

@@ -128,10 +128,58 @@ void instance_normalization_gradient(GradientContext& c) {
   if (c.wants(2)) c.set_gradient(2, channels.summed(g));
 }
 
+// Sums over `size` neighbouring channels of a value [N, C, ...]: a convolution of ones along C of
+// its [N, 1, C, rest].
+Term neighbours(GradientContext& c, Term value, int64_t size, int64_t before) {
+  const Value flat = c.op("Reshape", {value.value(), c.int64s({0, 0, -1})});
+  const Value ones = c.op("Expand", {c.number(1), c.int64s({1, 1, size, 1})});
+  const Value sums = c.op("Conv", {c.op("Unsqueeze", {flat, c.int64s({1})}), ones},
+                          {{"pads", std::vector<int64_t>{before, 0, size - 1 - before, 0}}});
+  return {c, reshape_to_input(c, sums, 0)};
+}
+
+// y = x s^-beta with s = bias + alpha / size (sum of squares over the window): the way back adds
+// over all windows that cover a channel.
+void lrn_gradient(GradientContext& c) {
+  const auto number = [&](const char* name, float otherwise) {
+    return static_cast<double>(c.attributes().get_float(name, otherwise));
+  };
+  const int64_t size = c.attributes().get_int("size", 1), before = (size - 1) / 2;
+  const double alpha = number("alpha", 1e-4f) / static_cast<double>(size);
+  const double beta = number("beta", 0.75f);
+  const Term g{c, c.gradient()}, x{c, c.input(0)};
+  const Term s = neighbours(c, x * x, size, before) * alpha + number("bias", 1);
+  const Term scaled = g * apply("Pow", s, s.number(-beta));
+  const Term covered = neighbours(c, scaled * x / s, size, size - 1 - before);
+  c.set_gradient(0, (scaled - x * covered * (2 * alpha * beta)).value());
+}
+
+// What comes back through the running mean and variance, which follow those of the batch: of x,
+// and of the running ones before.
+void running_gradient(GradientContext& c, const Channels& channels,
+                      const std::vector<int64_t>& axes) {
+  const double keep = static_cast<double>(c.attributes().get_float("momentum", 0.9f));
+  for (const size_t o : {1, 2}) {
+    if (c.gradient(o).is_none()) continue;
+    const Term g{c, c.gradient(o)};
+    if (c.wants(o + 2)) c.set_gradient(o + 2, (g * keep).value());
+    if (!c.wants(0)) continue;
+    // As a function of x, to be averaged: x itself, or its distance from the mean squared.
+    const Term x{c, c.input(0)};
+    const Term each = channels.stretched((g * (1 - keep)).value());
+    const Term ones{c, zeros_of(c, c.input_shape(0))};
+    const Term count{c, sum_over(c, (ones + 1.0).value(), axes)};
+    const Term slope = o == 1 ? ones + 1.0 : (x - mean_term(x, axes)) * 2.0;
+    c.set_gradient(0, (each * slope / count).value());
+  }
+}
+
 // With the statistics of the batch; those that are given only shift the running ones.
 void train_batch_gradient(GradientContext& c, const Channels& channels, int rank) {
   std::vector<int64_t> axes = axes_between(2, rank);
   axes.insert(axes.begin(), 0);
+  running_gradient(c, channels, axes);
+  if (c.gradient().is_none()) return;
   const Term g{c, c.gradient()};
   const double epsilon = static_cast<double>(c.attributes().get_float("epsilon", 1e-5f));
   const Normalized n = normalize({c, c.input(0)}, axes, true, epsilon);
@@ -141,18 +189,16 @@ void train_batch_gradient(GradientContext& c, const Channels& channels, int rank
   }
   if (c.wants(1)) c.set_gradient(1, channels.summed(g * n.values));
   if (c.wants(2)) c.set_gradient(2, channels.summed(g));
-  for (const size_t i : {3, 4}) {
-    if (c.wants(i)) c.set_gradient(i, zeros_of(c, c.input_shape(i)));
-  }
 }
 
 void batch_normalization_gradient(GradientContext& c) {
   const int rank = c.rank_or_fail(c.input_type(0), "the input");
-  if (rank < 0 || !only_first_output(c)) return;
+  if (rank < 0) return;
   const Channels channels(c, rank);
   if (c.attributes().get_int("training_mode", 0) != 0) {
     return train_batch_gradient(c, channels, rank);
   }
+  if (!only_first_output(c)) return;
   const double epsilon = static_cast<double>(c.attributes().get_float("epsilon", 1e-5f));
   const Term g{c, c.gradient()};
   const Term spread{c, c.input(4)};
@@ -176,7 +222,7 @@ void batch_normalization_gradient(GradientContext& c) {
 Status add_normalization_gradients(GradientTable& table) {
   const GradientReads y{.outputs = 1};
   const GradientReads x_scale{.inputs = 3, .input_shapes = 2}, none{.input_shapes = 4};
-  const GradientReads batch{.inputs = bits({0, 1, 3, 4}), .input_shapes = bits({3, 4})};
+  const GradientReads batch{.inputs = bits({0, 1, 3, 4}), .input_shapes = 1};
   return add_rules(
       table,
       {{.op = "Softmax", .reads = {y}, .build = softmax_gradient},
@@ -188,6 +234,9 @@ Status add_normalization_gradients(GradientTable& table) {
        {.op = "InstanceNormalization",
         .reads = {GradientReads{.inputs = 3}, GradientReads{.inputs = 1}, GradientReads{}},
         .build = instance_normalization_gradient},
+       {.op = "LRN",
+        .reads = {GradientReads{.inputs = 1, .input_shapes = 1}},
+        .build = lrn_gradient},
        {.op = "BatchNormalization",
         .reads = {batch, batch, batch, batch, batch},
         .build = batch_normalization_gradient}});

@@ -224,6 +224,29 @@ TEST_F(RulesTest, Normalizations) {
       make("BatchNormalization", {doubles({4, 3}), batch[1], batch[2], batch[3], batch[4]}));
 }
 
+TEST_F(RulesTest, TrainingModes) {
+  const std::vector<TestValue> batch = {doubles({3, 2, 4}), doubles({2}, 0.5, 2, 3),
+                                        doubles({2}, -1, 1, 4), doubles({2}, -1, 1, 7),
+                                        doubles({2}, 0.5, 2, 8)};
+  const Attributes trains = {{"training_mode", int64_t{1}}, {"momentum", 0.7f}};
+  expect_gradient(make("BatchNormalization", batch, trains));
+  expect_gradient(make("BatchNormalization", batch, trains, 15, 0, 3));
+  std::vector<TestValue> rows = batch;
+  rows[0] = doubles({5, 2});
+  expect_gradient(make("BatchNormalization", rows, trains, 14, 0, 3));
+  expect_gradient(make("Dropout", {doubles({4, 3})}, {{"ratio", 0.3f}}, 6, 0, 2));
+  expect_gradient(make("Dropout", {doubles({4, 3})}, {{"is_test", int64_t{1}}}, 6));
+  const Attributes seeded = {{"seed", int64_t{5}}};
+  for (const bool is_on : {true, false}) {
+    const TestTensor training = TestTensor::of<bool>({}, {is_on});
+    expect_both(
+        make("Dropout", {doubles({4, 3}), TestTensor::scalar(0.3f), training}, seeded, 22, 0, 2),
+        6);
+    expect_both(
+        make("Dropout", {doubles({4, 3}), TestValue::omitted(), training}, seeded, 12, 0, 2), 4);
+  }
+}
+
 TEST_F(RulesTest, Convolutions) {
   struct Case {
     Dims x, w;
@@ -275,6 +298,72 @@ TEST_F(RulesTest, LossesDifferentiateAsTheirNodes) {
   }
   expect_gradient(
       make("SoftmaxCrossEntropyLoss", {scores, classes}, {{"ignore_index", int64_t{0}}}, 22, 0, 2));
+}
+
+TEST_F(RulesTest, NeighbouringChannels) {
+  const TestTensor x = doubles({2, 5, 2, 3});
+  for (const int64_t size : {1, 2, 3, 4, 7}) {
+    expect_gradient(
+        make("LRN", {x}, {{"size", size}, {"alpha", 0.7f}, {"beta", 0.6f}, {"bias", 1.5f}}));
+  }
+  expect_gradient(make("LRN", {doubles({2, 4})}, {{"size", int64_t{3}}}, 12));
+}
+
+TEST_F(RulesTest, OneHotMarksItsValues) {
+  const TestTensor depth = TestTensor::scalar(int64_t{4});
+  const TestTensor where = places({2, 3}, {0, 3, -1, 2, 9, 1});  // 9 is outside
+  for (const int64_t axis : {-1, 0, 1}) {
+    expect_both(make("OneHot", {where, depth, doubles({2})}, {{"axis", axis}}), 2);
+  }
+}
+
+TestTensor scales(const std::vector<float>& values) {
+  return TestTensor::of<float>({static_cast<int64_t>(values.size())}, values);
+}
+
+TEST_F(RulesTest, ResizingByScalesAndSizes) {
+  const TestTensor x = doubles({1, 2, 3, 4});
+  const TestValue none = TestValue::omitted();
+  const Attributes modes[] = {{{"mode", std::string("nearest")}},
+                              {{"mode", std::string("nearest")},
+                               {"coordinate_transformation_mode", std::string("asymmetric")},
+                               {"nearest_mode", std::string("ceil")}},
+                              {{"mode", std::string("linear")}},
+                              {{"mode", std::string("linear")},
+                               {"coordinate_transformation_mode", std::string("align_corners")}},
+                              {{"mode", std::string("linear")}, {"antialias", int64_t{1}}},
+                              {{"mode", std::string("cubic")}, {"exclude_outside", int64_t{1}}}};
+  for (const Attributes& mode : modes) {
+    expect_both(make("Resize", {x, none, scales({1, 1, 1.7f, 0.6f})}, mode), 4);
+    expect_both(make("Resize", {x, none, none, ints({1, 2, 5, 2})}, mode), 8);
+  }
+  const Attributes two = {{"mode", std::string("linear")}, {"axes", Ints{-1, 2}}};
+  expect_gradient(make("Resize", {x, none, none, ints({6, 2})}, two));
+  expect_gradient(
+      make("Resize", {x, scales({1, 1, 2, 1.5f})}, {{"mode", std::string("linear")}}, 10, 2));
+  expect_gradient(
+      make("Resize", {x, scales({1, 1, 2, 1.5f})}, {{"mode", std::string("nearest")}}, 10));
+}
+
+TEST_F(RulesTest, ResizingThatIsRefused) {
+  const TestValue none = TestValue::omitted();
+  const auto refusal = [](const OpCall& call) {
+    auto loss = make_loss(call, Shapes::kStatic, 1);
+    EXPECT_TRUE(loss.is_ok()) << loss.status().to_string();
+    return differentiate(std::move(loss->graph), gradient_ops(), gradient_rules(), {.loss = "loss"})
+        .status()
+        .message();
+  };
+  const TestTensor x = doubles({4, 4}), roi = doubles({4}, 0.1, 0.9);
+  const std::string cropping =
+      refusal(make("Resize", {x, roi, none, ints({2, 2})},
+                   {{"mode", std::string("linear")},
+                    {"coordinate_transformation_mode", std::string("tf_crop_and_resize")}}));
+  EXPECT_NE(cropping.find("tf_crop_and_resize is not known"), std::string::npos) << cropping;
+  const std::string aspect = refusal(make(
+      "Resize", {x, none, none, ints({2, 3})},
+      {{"mode", std::string("linear")}, {"keep_aspect_ratio_policy", std::string("not_larger")}}));
+  EXPECT_NE(aspect.find("give scales, or stretch"), std::string::npos) << aspect;
 }
 
 // The gradient of the sum of outputs, at a point.
