@@ -17,7 +17,6 @@
 #include "tools/command/interrupts.h"
 #include "tools/command/outcome.h"
 #include "tools/command/subcommand.h"
-#include "tools/command/train/train.h"
 
 namespace eddy {
 namespace {

@@ -23,6 +23,7 @@ Action add_check(CLI::App& app);
 Action add_bench(CLI::App& app);  // of tools/bench
 Action add_measure(CLI::App& app);
 Action add_gradient(CLI::App& app);
+Action add_train(CLI::App& app);
 Action add_info(CLI::App& app);
 
 }  // namespace eddy

@@ -2,8 +2,6 @@
 //
 // Each step takes the next rows of a shuffle that --seed decides; a new one begins where fewer than
 // a batch are left. Ctrl-C ends the training after the step under way, and saves.
-#include "tools/command/train/train.h"
-
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "runtime/training/trainer.h"
 #include "tools/command/counted.h"
 #include "tools/command/output_paths.h"
+#include "tools/command/subcommand.h"
 
 namespace eddy {
 namespace {
