@@ -21,6 +21,7 @@ struct Communication {
   uint32_t root = RankSkeleton::kNone;
   uint32_t from = RankSkeleton::kNone;  // of messages
   uint32_t to = RankSkeleton::kNone;
+  ValueId moved = {};        // whose type is compared; none: nothing is moved
   std::string tag = {};      // of messages: tells several alike apart
   bool makes_equal = false;  // its results are equal on all ranks of its group
 };

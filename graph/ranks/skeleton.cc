@@ -21,6 +21,12 @@ struct Front {
   uint32_t done = kNone;
 };
 
+// Where communication ends.
+struct Done {
+  uint32_t stream = kNone;
+  uint32_t vertex = kNone;
+};
+
 // A block and the region that it becomes.
 struct Job {
   uint32_t block;
@@ -95,6 +101,7 @@ class Extraction {
     job_ = job;
     const Program::Block& block = program_.blocks[job.block];
     streams_.clear();
+    done_.clear();
     events_.assign(block.num_events, kNone);
     // Further streams go on from where the iteration before left them.
     for (size_t s = 1; job.previous != kNone && s < block.streams.size(); ++s) {
@@ -113,7 +120,7 @@ class Extraction {
     Front& front = streams_[step.stream];
     switch (step.op) {
       case ProgramOp::kLaunch:
-        return launch(step.operand, &front);
+        return launch(step.operand, step.stream, &front);
       case ProgramOp::kLoop: {
         const Program::Loop& loop = program_.loops[step.operand];
         return enter(loop.node, {loop.before, loop.after}, loop.is_pipelined, &front);
@@ -149,14 +156,26 @@ class Extraction {
     front->start = are_equal ? front->done : join(front->start, vertex);
   }
 
-  void launch(uint32_t id, Front* front) {
+  void launch(uint32_t id, uint32_t stream, Front* front) {
     if (!communication_[id].has_value()) {
       front->start = front->done;  // it holds up its stream until it has ended
       return;
     }
+    const uint32_t node = program_.launches[id].node;
+    for (const ValueId input : graph_.node(NodeId(node)).inputs) {
+      front->start = join(front->start, done_making(input, stream));
+    }
     const uint32_t start = add(Op::kPost, add_post(id, *communication_[id]), {front->start});
     front->start = start;
     front->done = add(Op::kDone, start, {front->done});
+    done_[node] = {stream, front->done};
+  }
+  // The end of the communication that makes the value, if its stream is this one: other streams
+  // wait for events, or not at all. kNone: something else makes it.
+  uint32_t done_making(ValueId value, uint32_t stream) const {
+    if (value.is_none() || graph_.value(value).origin != ValueOrigin::kNodeOutput) return kNone;
+    const auto it = done_.find(graph_.value(value).producer.index());
+    return it == done_.end() || it->second.stream != stream ? kNone : it->second.vertex;
   }
 
   uint32_t channel(const RankSkeleton::Channel& channel, uint32_t node) {
@@ -176,7 +195,6 @@ class Extraction {
 
   uint32_t add_post(uint32_t id, const Communication& communication) {
     const uint32_t n = program_.launches[id].node;
-    const Node& node = graph_.node(NodeId(n));
     RankSkeleton::Post post;
     post.channel = channel(communication.channel, n);
     post.from = communication.from;
@@ -188,11 +206,8 @@ class Extraction {
     signature.root = communication.root;
     const bool is_message = communication.from != kNone;
     signature.tag = is_message ? communication.tag : post.path;
-    // What is moved: an input's type; of a receiver an output's.
-    ValueId value;
-    if (!node.inputs.empty()) value = node.inputs[0];
-    if (value.is_none() && !node.outputs.empty()) value = node.outputs[0];
-    if (!value.is_none()) set_type(graph_.value(value).type, &signature);
+    const ValueId moved = communication.moved;
+    if (!moved.is_none()) set_type(graph_.value(moved).type, &signature);
     skeleton_.posts.push_back(std::move(post));
     return static_cast<uint32_t>(skeleton_.posts.size()) - 1;
   }
@@ -262,6 +277,7 @@ class Extraction {
   Job job_{0, 0};
   std::map<uint32_t, Front> streams_;
   std::vector<uint32_t> events_;
+  std::map<uint32_t, Done> done_;  // by node with communication
 };
 
 }  // namespace

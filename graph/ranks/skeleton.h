@@ -1,10 +1,10 @@
 // extract_skeleton: the communication that a planned program will issue on this rank
 // (graph/proof/rank_skeleton.h), from its steps and from nothing else.
 //
-//   stream of communication   an operation starts once the one in front has started; what the
-//   stream
-//                             waits for holds back the start; a record happens when all in front
-//                             of it has completed
+//   stream of communication   an operation starts once the one in front has started and those
+//                             that make what it reads have completed; what the stream waits for
+//                             holds back the start; a record happens when all in front of it has
+//                             completed
 //   other streams             their steps take their time, and order what they wait for before what
 //                             waits for them
 //

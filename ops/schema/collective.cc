@@ -177,6 +177,12 @@ Status infer_rank(InferContext& context) {
   return Status::ok();
 }
 
+// What it waits for and does not read, so that its place in an order can be said
+// (graph/ranks/tie_channels.h).
+FormalInput after() {
+  return in("after", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional);
+}
+
 // One that works on parts of a value: over a group, and mostly along an axis.
 OpDef over_group(const char* name, TypeSet types, InferFunction infer,
                  std::vector<FormalAttribute> attributes) {
@@ -185,7 +191,7 @@ OpDef over_group(const char* name, TypeSet types, InferFunction infer,
   attributes.push_back(attribute("channel", kInt));
   return {.name = name,
           .domain = "eddy",
-          .inputs = {in("input", types)},
+          .inputs = {in("input", types), after()},
           .attributes = std::move(attributes),
           .infer = std::move(infer),
           .may_wait = true};
@@ -228,7 +234,7 @@ Status add_collective_schemas(OpTable& table) {
   const FormalAttribute reduction = attribute("reduction", kString);
   const FormalAttribute order = attribute("order", kString), channel = attribute("channel", kInt);
   OpDef barrier = over_group("Barrier", kAllTypes, infer_flag<CollectiveKind::kBarrier>, {});
-  barrier.inputs = {in("after", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional)};
+  barrier.inputs = {after()};
   return add_schemas(
       table,
       {over_group("AllReduce", reduced, infer_all_reduce, {reduction, order}),
@@ -239,13 +245,13 @@ Status add_collective_schemas(OpTable& table) {
        std::move(barrier),
        {.name = "Send",
         .domain = "eddy",
-        .inputs = {in("input", kMovedTypes)},
+        .inputs = {in("input", kMovedTypes), after()},
         .attributes = {attribute("root", kInt, true), channel},
         .infer = infer_flag<CollectiveKind::kSend>,
         .may_wait = true},
        {.name = "Recv",
         .domain = "eddy",
-        .inputs = {in("after", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional)},
+        .inputs = {after()},
         .attributes = {attribute("root", kInt, true), attribute("type", kType, true), channel},
         .infer = infer_recv,
         .may_wait = true},

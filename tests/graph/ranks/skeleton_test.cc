@@ -80,7 +80,8 @@ TEST(SkeletonTest, ARecordAndAWaitOrderACompletionBeforeAStart) {
   ASSERT_TRUE(graph.is_ok());
   RankRules rules = some_rules();
   rules.communication = [](const Node& node) -> std::optional<Communication> {
-    return Communication{.kind = "AllReduce", .channel = {{0, 1}, node.name == "first"}};
+    return Communication{
+        .kind = "AllReduce", .channel = {{0, 1}, node.name == "first"}, .moved = node.inputs[0]};
   };
   using Op = Program::Op;
   Program program;

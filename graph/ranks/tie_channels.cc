@@ -1,0 +1,187 @@
+#include "graph/ranks/tie_channels.h"
+
+#include <compare>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/compile/copy_graph.h"
+#include "graph/ir/control_view.h"
+
+namespace eddy {
+namespace {
+
+// What follows one order.
+struct Chain {
+  RankSkeleton::Channel channel;
+  uint32_t from = RankSkeleton::kNone;
+  uint32_t to = RankSkeleton::kNone;
+  auto operator<=>(const Chain&) const = default;
+};
+
+// The last of each chain so far, in the region that is copied: what it made.
+using Ends = std::map<Chain, Value>;
+
+class Tying : public GraphCopier {
+ public:
+  Tying(const Graph& source, GraphBuilder& builder, const RankRules& rules, const TieRules& ties)
+      : GraphCopier(source, builder), rules_(rules), ties_(ties), held_(source.num_nodes()) {
+    for (uint32_t n = 0; n < source.num_nodes(); ++n) {
+      const Node& node = source.node(NodeId(n));
+      if (node.kind != NodeKind::kExec) continue;
+      const std::optional<Communication> communication = rules.communication(node);
+      if (communication.has_value()) add_to_owners(node, chain_of(*communication));
+    }
+    for (uint32_t n = 0; n < source.num_nodes(); ++n) {
+      const Node& node = source.node(NodeId(n));
+      if (node.kind == NodeKind::kExec || held_[n].empty()) continue;
+      const Agreement agreement = rules.agreement(node);
+      if (agreement.decision < RankSkeleton::Decision::kAgreeAll) continue;
+      held_[n].insert({.channel = agreement.channel});
+      add_to_owners(node, {.channel = agreement.channel});
+    }
+  }
+
+ private:
+  static Chain chain_of(const Communication& communication) {
+    return {communication.channel, communication.from, communication.to};
+  }
+  void add_to_owners(const Node& node, const Chain& chain) {
+    for (NodeId owner = source_.region(node.region).owner; !owner.is_none();
+         owner = source_.region(source_.node(owner).region).owner) {
+      held_[owner.index()].insert(chain);
+    }
+  }
+
+  void exec(NodeId id) override {
+    const Node& node = source_.node(id);
+    std::vector<Value> inputs = values(node.inputs);
+    const std::optional<Communication> communication = rules_.communication(node);
+    Value* end = nullptr;
+    if (communication.has_value()) {
+      end = &ends_[chain_of(*communication)];
+      if (!end->is_none()) inputs.push_back(*end);
+    }
+    OpOptions options{.name = node.name,
+                      .domain = node.op->domain,
+                      .opset_version = node.opset_version,
+                      .num_outputs = static_cast<int>(node.outputs.size()),
+                      .device = node.device,
+                      .output_names = {}};
+    for (const ValueId output : node.outputs) {
+      options.output_names.push_back(source_.value(output).name);
+    }
+    const std::vector<Value> made =
+        builder_.ops(node.op->name, inputs, ties_.attributes(node), std::move(options));
+    define_all(node.outputs, made);
+    if (end != nullptr && !made.empty()) *end = made[0];
+  }
+
+  Value join(Value end) {
+    if (end.is_none()) return ties_.join(builder_, {});
+    return ties_.join(builder_, std::span(&end, 1));
+  }
+  // A flag for each chain that `id` holds, behind the chain's last.
+  void push_flags(NodeId id, std::vector<Value>* values) {
+    for (const Chain& chain : held_[id.index()]) values->push_back(join(ends_[chain]));
+  }
+  // The chains that `id` holds end with these flags.
+  void set_ends(NodeId id, std::span<const Value> flags) {
+    size_t i = 0;
+    for (const Chain& chain : held_[id.index()]) {
+      if (i < flags.size()) ends_[chain] = flags[i++];
+    }
+  }
+  static std::span<const Value> behind(std::span<const Value> values, size_t count) {
+    return values.subspan(std::min(count, values.size()));
+  }
+
+  void loop(NodeId id) override {
+    const LoopView loop(source_, id);
+    WhileOptions options;
+    options.name = loop.node().name;
+    options.trip_limit = value(loop.trip_limit());
+    options.initial = values(loop.initial());
+    options.carried_types = carried_types(id);
+    options.num_scan_outputs = loop.node().num_scan_outputs;
+    options.rebuild_on_widening = true;
+    push_flags(id, &options.initial);
+    options.carried_types.resize(options.initial.size());
+    const Ends outside = std::move(ends_);
+    const std::vector<Value> made = builder_.while_loop(
+        options,
+        [&](Value iteration, ValueSpan carried) {
+          ends_.clear();
+          define(loop.iteration(), iteration);
+          define_all(loop.carried(), carried);
+          set_ends(id, behind(carried, loop.carried().size()));
+          nodes(loop.before_id());
+          WhileTest test{value(loop.predicate()), values(loop.forwarded())};
+          push_flags(id, &test.forwarded);
+          return test;
+        },
+        [&](Value iteration, ValueSpan forwarded) {
+          ends_.clear();
+          define(loop.after_iteration(), iteration);
+          define_all(loop.received(), forwarded);
+          set_ends(id, behind(forwarded, loop.received().size()));
+          nodes(loop.after_id());
+          std::vector<Value> results = values(loop.next());
+          push_flags(id, &results);
+          for (const ValueId row : loop.rows()) results.push_back(value(row));
+          return results;
+        });
+    ends_ = outside;
+    const size_t num_forwarded = loop.forwarded().size(), num_flags = held_[id.index()].size();
+    if (made.size() < num_forwarded + num_flags) return;  // the builder has an error
+    define_all(loop.outputs().first(num_forwarded), made);
+    define_all(loop.stacked(), behind(made, num_forwarded + num_flags));
+    set_ends(id, behind(made, num_forwarded));
+  }
+
+  void branch(NodeId id) override {
+    const CaseView choice(source_, id);
+    CaseOptions options;
+    options.name = choice.node().name;
+    options.selector = value(choice.node().inputs[0]);
+    options.default_region = choice.node().default_region;
+    options.pass_through = values(choice.pass_through());
+    // Without pass-through values a selector out of range is an error, also behind this pass.
+    if (choice.has_pass_through()) push_flags(id, &options.pass_through);
+    const Ends outside = ends_;
+    std::vector<CaseBody> bodies;
+    for (const RegionId region : choice.node().regions) {
+      bodies.push_back([this, id, region, &outside] {
+        ends_ = outside;
+        nodes(region);
+        std::vector<Value> results = values(source_.region(region).results);
+        push_flags(id, &results);
+        return results;
+      });
+    }
+    const std::vector<Value> made = builder_.case_of(options, bodies);
+    ends_ = outside;
+    if (made.size() < choice.outputs().size()) return;  // the builder has an error
+    define_all(choice.outputs(), made);
+    set_ends(id, behind(made, choice.outputs().size()));
+  }
+
+  const RankRules& rules_;
+  const TieRules& ties_;
+  std::vector<std::set<Chain>> held_;  // by node: of a loop or case, the chains inside
+  Ends ends_;
+};
+
+}  // namespace
+
+Result<Graph> tie_channels(Graph&& graph, const OpTable& ops, const RankRules& rules,
+                           const TieRules& ties) {
+  GraphBuilder builder(ops, graph.name());
+  Tying(graph, builder, rules, ties).run();
+  builder.adopt_blobs_of(std::move(graph));
+  return builder.finish();
+}
+
+}  // namespace eddy
