@@ -19,9 +19,14 @@ namespace {
 
 using ::testing::IsEmpty;
 
+// The shorter run may have taken one more, by when it was looked at: differences have a sign.
+double share(uint64_t count, double per) {
+  return static_cast<double>(static_cast<int64_t>(count)) / per;
+}
+
 // A call of a library is one kernel here; a library may take more for it.
 void print(const char* name, const char* way, double per, const FakeCudaCounts& counts) {
-  const auto each = [&](uint64_t count) { return static_cast<double>(count) / per; };
+  const auto each = [&](uint64_t count) { return share(count, per); };
   std::printf("| %s | %s | %.4g | %.4g | %.4g | %.4g | %.4g |\n", name, way, each(counts.kernels),
               each(counts.calls), each(counts.word_writes), each(counts.copies),
               each(counts.copied_bytes));
@@ -75,8 +80,8 @@ TEST_P(LoopCounts, ARoundIsNoMoreThanStated) {
   const double num_rounds = kMany - kFew;
   const char* const ways[] = {"one kernel", "recording", "unrolled", "host"};
   print(limit.name, ways[static_cast<size_t>(limit.way)], num_rounds, round);
-  EXPECT_LE(static_cast<double>(round.kernels) / num_rounds, limit.most_kernels + 0.02);
-  EXPECT_LE(static_cast<double>(round.calls) / num_rounds, limit.most_calls + 0.02);
+  EXPECT_LE(share(round.kernels, num_rounds), limit.most_kernels + 0.02);
+  EXPECT_LE(share(round.calls, num_rounds), limit.most_calls + 0.02);
   EXPECT_EQ(round.copies, 0u) << "no copy engine in a round";
 }
 
