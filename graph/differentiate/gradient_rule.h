@@ -128,6 +128,12 @@ class GradientContext {
   Value op(std::string_view name, std::span<const Value> inputs, Attributes attributes = {});
   std::vector<Value> ops(std::string_view name, std::span<const Value> inputs,
                          Attributes attributes, int num_outputs);
+  // A loop of the way back, named after the node.
+  std::vector<Value> while_loop(WhileOptions options, const WhileBefore& before,
+                                const WhileAfter& after) {
+    options.name = node_.name + "/grad/" + options.name;
+    return builder_.while_loop(options, before, after);
+  }
   Value cast(Value value, ElementType element);
   Value int64s(std::span<const int64_t> values) { return builder_.vector(values); }
   Value int64s(std::initializer_list<int64_t> values) { return builder_.int64s(values); }

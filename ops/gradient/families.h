@@ -29,6 +29,8 @@ Status add_convolution_gradients(GradientTable& table);
 Status add_pool_gradients(GradientTable& table);
 // Resize
 Status add_resize_gradients(GradientTable& table);
+// RNN
+Status add_recurrent_gradients(GradientTable& table);
 // operators without a derivative, each with its reason
 Status add_flat_operators(GradientTable& table);
 

@@ -28,7 +28,7 @@ const std::vector<Refused>& refused_operators() {
       {"adjoints of sequences and optionals are not kept yet",
        {"ConcatFromSequence", "Optional", "OptionalGetElement", "SequenceAt", "SequenceConstruct",
         "SequenceErase", "SequenceInsert", "SplitToSequence"}},
-      {"not written yet: steps over time", {"GRU", "LSTM", "RNN", "LinearAttention"}},
+      {"not written yet: steps over time", {"GRU", "LSTM", "LinearAttention"}},
       {"not written yet: samples between elements",
        {"Col2Im", "DeformConv", "GridSample", "MaxRoiPool", "RoiAlign"}},
       {"not written yet: signals", {"DFT", "MelWeightMatrix", "STFT"}},
