@@ -6,11 +6,11 @@
 //              loop or case stands in the chains of all channels that it holds, so it matches on
 //              all ranks that meet in it; ranks that never meet loop apart. From one iteration of a
 //              pipelined loop to the next, chains go on.
-//   No cycle   Each region's joint graph is acyclic: every rank's own order, and from an
-//   operation's
-//              posts on all ranks to each of its completions (of a loop or case: from all entries
-//              to each exit). Iterations of a pipelined loop overlap, yet all edges lead within one
-//              or into a later one, so one acyclic iteration is enough where chains go on.
+//   No cycle   Each region's joint graph is acyclic: every rank's own order, and from the posts of
+//              an operation on all ranks to each of its completions (of a loop or case: from all
+//              entries to each exit). Iterations of a pipelined loop overlap, yet all edges lead
+//              within one or into a later one, so one acyclic iteration is enough where chains go
+//              on.
 //   Decisions  A loop or case that several ranks meet in is decided alike: uniform, or agreed over
 //              exactly these ranks.
 //

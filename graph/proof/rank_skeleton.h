@@ -69,8 +69,8 @@ struct RankSkeleton {
 
   struct Vertex {
     Op op = Op::kPoint;
-    uint32_t operand =
-        0;  // post: posts; done: its post's vertex; enter: controls; leave: its enter
+    // post: of posts; done: its post's vertex; enter: of controls; leave: its entry's vertex
+    uint32_t operand = 0;
     std::vector<uint32_t> after = {};
     // In the regions of a pipelined loop: vertices of its `after` in the iteration before.
     std::vector<uint32_t> previous = {};

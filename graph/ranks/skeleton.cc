@@ -14,19 +14,6 @@ using Step = Program::Step;
 using Vertex = RankSkeleton::Vertex;
 constexpr uint32_t kNone = RankSkeleton::kNone;
 
-// Where a stream is: what its next start waits for, and what a record there waits for. kNone: the
-// region's begin.
-struct Front {
-  uint32_t start = kNone;
-  uint32_t done = kNone;
-};
-
-// Where communication ends.
-struct Done {
-  uint32_t stream = kNone;
-  uint32_t vertex = kNone;
-};
-
 // A block and the region that it becomes.
 struct Job {
   uint32_t block;
@@ -34,19 +21,18 @@ struct Job {
   uint32_t previous = kNone;  // the loop's `after`, where iterations overlap
 };
 
-// A vertex that waits for the iteration before: for a stream's front, or for an event.
+// A vertex that waits for the iteration before: for a stream's end, or for an event.
 struct Overlap {
   uint32_t region;
   uint32_t vertex;
   uint32_t previous;
   uint32_t stream = kNone;
   uint32_t event = kNone;
-  bool is_start = false;
 };
 
 // How a region was left, for those that overlap with it.
 struct Ends {
-  std::map<uint32_t, Front> streams;
+  std::map<uint32_t, uint32_t> streams;
   std::vector<uint32_t> events;
 };
 
@@ -86,7 +72,6 @@ class Extraction {
     if (a == kNone) return b;
     return add(Op::kPoint, 0, {a, b});
   }
-  static Front both(uint32_t vertex) { return {vertex, vertex}; }
 
   uint32_t add_overlap(Overlap overlap) {
     overlap.region = job_.region;
@@ -101,15 +86,11 @@ class Extraction {
     job_ = job;
     const Program::Block& block = program_.blocks[job.block];
     streams_.clear();
-    done_.clear();
     events_.assign(block.num_events, kNone);
     // Further streams go on from where the iteration before left them.
     for (size_t s = 1; job.previous != kNone && s < block.streams.size(); ++s) {
-      Overlap overlap{.region = 0, .vertex = 0, .previous = 0, .stream = block.streams[s]};
-      Front& front = streams_[block.streams[s]];
-      front.done = add_overlap(overlap);
-      overlap.is_start = true;
-      front.start = add_overlap(overlap);
+      streams_[block.streams[s]] =
+          add_overlap({.region = 0, .vertex = 0, .previous = 0, .stream = block.streams[s]});
     }
     for (const Step& step : block.steps) walk(step);
     ends_[job.region] = {std::move(streams_), std::move(events_)};
@@ -117,10 +98,10 @@ class Extraction {
 
   void walk(const Step& step) {
     using ProgramOp = Program::Op;
-    Front& front = streams_[step.stream];
+    uint32_t& front = streams_.try_emplace(step.stream, kNone).first->second;
     switch (step.op) {
       case ProgramOp::kLaunch:
-        return launch(step.operand, step.stream, &front);
+        return launch(step.operand, &front);
       case ProgramOp::kLoop: {
         const Program::Loop& loop = program_.loops[step.operand];
         return enter(loop.node, {loop.before, loop.after}, loop.is_pipelined, &front);
@@ -130,18 +111,20 @@ class Extraction {
         return enter(branches.node, branches.blocks, false, &front);
       }
       case ProgramOp::kRecord:
-        events_[step.operand] = front.done;
+        events_[step.operand] = front;
         return;
       case ProgramOp::kWait:
-        return wait(events_[step.operand], &front);
+        front = join(front, events_[step.operand]);
+        return;
       case ProgramOp::kWaitPrevious:
         if (job_.previous == kNone) return;
-        return wait(add_overlap({.region = 0, .vertex = 0, .previous = 0, .event = step.operand}),
-                    &front);
+        front = join(front,
+                     add_overlap({.region = 0, .vertex = 0, .previous = 0, .event = step.operand}));
+        return;
       case ProgramOp::kTest:
       case ProgramOp::kAdvance:
       case ProgramOp::kEnd:
-        if (front.done != kNone) skeleton_.regions[job_.region].end.push_back(front.done);
+        if (front != kNone) skeleton_.regions[job_.region].end.push_back(front);
         return;
       case ProgramOp::kBegin:
       case ProgramOp::kRetain:
@@ -150,32 +133,10 @@ class Extraction {
     }
   }
 
-  void wait(uint32_t vertex, Front* front) {
-    const bool are_equal = front->start == front->done;
-    front->done = join(front->done, vertex);
-    front->start = are_equal ? front->done : join(front->start, vertex);
-  }
-
-  void launch(uint32_t id, uint32_t stream, Front* front) {
-    if (!communication_[id].has_value()) {
-      front->start = front->done;  // it holds up its stream until it has ended
-      return;
-    }
-    const uint32_t node = program_.launches[id].node;
-    for (const ValueId input : graph_.node(NodeId(node)).inputs) {
-      front->start = join(front->start, done_making(input, stream));
-    }
-    const uint32_t start = add(Op::kPost, add_post(id, *communication_[id]), {front->start});
-    front->start = start;
-    front->done = add(Op::kDone, start, {front->done});
-    done_[node] = {stream, front->done};
-  }
-  // The end of the communication that makes the value, if its stream is this one: other streams
-  // wait for events, or not at all. kNone: something else makes it.
-  uint32_t done_making(ValueId value, uint32_t stream) const {
-    if (value.is_none() || graph_.value(value).origin != ValueOrigin::kNodeOutput) return kNone;
-    const auto it = done_.find(graph_.value(value).producer.index());
-    return it == done_.end() || it->second.stream != stream ? kNone : it->second.vertex;
+  void launch(uint32_t id, uint32_t* front) {
+    if (!communication_[id].has_value()) return;
+    const uint32_t start = add(Op::kPost, add_post(id, *communication_[id]), {*front});
+    *front = add(Op::kDone, start, {});
   }
 
   uint32_t channel(const RankSkeleton::Channel& channel, uint32_t node) {
@@ -223,8 +184,9 @@ class Extraction {
     signature->shape += type.tensor.dims.rank() == 0 ? "[]" : "]";
   }
 
-  void enter(uint32_t node, const std::vector<uint32_t>& blocks, bool is_pipelined, Front* front) {
-    if (!decisions_.holds[node]) return launch_apart(front);
+  void enter(uint32_t node, const std::vector<uint32_t>& blocks, bool is_pipelined,
+             uint32_t* front) {
+    if (!decisions_.holds[node]) return;
     RankSkeleton::Control control;
     const Agreement& agreement = decisions_.by_node[node];
     const bool is_loop = graph_.node(NodeId(node)).kind == NodeKind::kWhile;
@@ -244,11 +206,10 @@ class Extraction {
       jobs_.push_back({block, region, is_pipelined ? first + 1 : kNone});
     }
     const uint32_t entry =
-        add(Op::kEnter, static_cast<uint32_t>(skeleton_.controls.size()), {front->done});
+        add(Op::kEnter, static_cast<uint32_t>(skeleton_.controls.size()), {*front});
     skeleton_.controls.push_back(std::move(control));
-    *front = both(add(Op::kLeave, entry, {}));
+    *front = add(Op::kLeave, entry, {});
   }
-  static void launch_apart(Front* front) { front->start = front->done; }
 
   void connect(const Overlap& overlap) {
     const Ends& ends = ends_[overlap.previous];
@@ -256,7 +217,7 @@ class Extraction {
     if (overlap.event != kNone) {
       if (overlap.event < ends.events.size()) previous = ends.events[overlap.event];
     } else if (const auto it = ends.streams.find(overlap.stream); it != ends.streams.end()) {
-      previous = overlap.is_start ? it->second.start : it->second.done;
+      previous = it->second;
     }
     Vertex& vertex = skeleton_.regions[overlap.region].vertices[overlap.vertex];
     if (previous != kNone) vertex.previous.push_back(previous);
@@ -275,9 +236,8 @@ class Extraction {
 
   // Of the block that is walked.
   Job job_{0, 0};
-  std::map<uint32_t, Front> streams_;
+  std::map<uint32_t, uint32_t> streams_;  // what the next step of each waits for; kNone: the begin
   std::vector<uint32_t> events_;
-  std::map<uint32_t, Done> done_;  // by node with communication
 };
 
 }  // namespace

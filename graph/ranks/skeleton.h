@@ -1,12 +1,10 @@
 // extract_skeleton: the communication that a planned program will issue on this rank
 // (graph/proof/rank_skeleton.h), from its steps and from nothing else.
 //
-//   stream of communication   an operation starts once the one in front has started and those
-//                             that make what it reads have completed; what the stream waits for
-//                             holds back the start; a record happens when all in front of it has
-//                             completed
-//   other streams             their steps take their time, and order what they wait for before what
-//                             waits for them
+// A step counts as begun once all in front of it on its stream has ended, and what its stream waits
+// for. A runtime may start an operation earlier, where it reads nothing and writes over nothing of
+// what is under way, as long as it starts them in order: what is proved holds for it, too, since it
+// only drops waits between ranks and no order of starts.
 //
 // Ids of streams, events and blocks must be valid (graph/program/validate.h). Cost: O(steps).
 //

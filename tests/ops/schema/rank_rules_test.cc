@@ -258,6 +258,21 @@ TEST_F(RankRulesTest, GraphsThatDifferByRankAreRefusedInWords) {
             "float[1]), operation 1 on channel 0 of ranks 0, 1");
 }
 
+// On one stream an operation may wait for the one in front, say for the memory that it had.
+TEST_F(RankRulesTest, OperationsOfOneStreamMayWaitForEachOther) {
+  const auto sums = [](int64_t first, int64_t second) -> Build {
+    return [=](GraphBuilder& b, Value x) {
+      b.output("y", talk(b, "AllReduce", {x}, on(first), first == 1 ? "a" : "b"));
+      b.output("z", talk(b, "AllReduce", {x}, on(second), second == 1 ? "a" : "b"));
+    };
+  };
+  world_.is_one_graph = false;
+  options_.policy = AssignPolicy::kSerial;
+  EXPECT_EQ(verdict({sums(1, 2), sums(1, 2)}), "");
+  EXPECT_EQ(verdict({sums(1, 2), sums(2, 1)}),
+            "rank 0 waits in a for rank 1, which waits in b for rank 0");
+}
+
 TEST_F(RankRulesTest, RanksThatThereAreNotAreRefused) {
   const auto refused = [&](Talk talk, const char* message) {
     EXPECT_THAT(verdict({talks({talk}), talks({talk})}), HasSubstr(message));
