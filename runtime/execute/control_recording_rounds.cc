@@ -72,16 +72,18 @@ Result<bool> ControlRecording::can_test_before_copies(const LoopView& loop) {
   for (size_t k = 0; k < loop.num_carried(); ++k) {
     const ValueId parameter = loop.carried()[k];
     if (is_carried_idly(loop, k, uses_)) continue;
-    const void* next = state_.slot_for(loop.next()[k], parameter).view.data;
+    const TensorView value = state_.slot_for(loop.next()[k], parameter).view;
+    const void* next = value.data;
     if (kept_decisions_.contains(parameter.index())) {
       EDDY_ASSIGN_OR_RETURN(next, decision_address(loop.next()[k]));
     }
-    const auto at = reinterpret_cast<uintptr_t>(next);
-    const auto holds_it = [&](const TensorView& view) {
-      const auto begin = reinterpret_cast<uintptr_t>(view.data);
-      return at >= begin && at - begin < std::max<size_t>(view.size_bytes(), 1);
+    const auto begin = reinterpret_cast<uintptr_t>(next);
+    const auto touches = [&](const TensorView& view) {
+      const auto other = reinterpret_cast<uintptr_t>(view.data);
+      return begin < other + std::max<size_t>(view.size_bytes(), 1) &&
+             other < begin + std::max<size_t>(value.size_bytes(), 1);
     };
-    if (std::ranges::any_of(written, holds_it)) return false;
+    if (std::ranges::any_of(written, touches)) return false;
   }
   return true;
 }
