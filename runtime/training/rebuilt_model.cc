@@ -10,7 +10,10 @@ namespace {
 class ModelCopier : public GraphCopier {
  public:
   ModelCopier(const Graph& source, GraphBuilder& builder, const ParameterViews& parameters)
-      : GraphCopier(source, builder), parameters_(parameters) {}
+      : GraphCopier(source, builder) {
+    // Before any region, which the builder may make anew.
+    for (const auto& [name, view] : parameters) made_[name] = builder.constant(view, name);
+  }
 
   // Inputs and nodes, and as outputs what the root's nodes make.
   std::vector<std::string> run_with_probes() {
@@ -36,15 +39,10 @@ class ModelCopier : public GraphCopier {
   Value value(ValueId id) override {
     if (id.is_none()) return {};
     const ValueInfo& info = source_.value(id);
-    const auto parameter =
-        info.origin == ValueOrigin::kConstant ? parameters_.find(info.name) : parameters_.end();
-    if (parameter == parameters_.end()) return GraphCopier::value(id);
-    Value& made = made_[info.name];
-    if (made.is_none()) made = builder_.constant(parameter->second, info.name);
-    return made;
+    const auto made = info.origin == ValueOrigin::kConstant ? made_.find(info.name) : made_.end();
+    return made == made_.end() ? GraphCopier::value(id) : made->second;
   }
 
-  const ParameterViews& parameters_;
   std::unordered_map<std::string, Value> made_;
 };
 

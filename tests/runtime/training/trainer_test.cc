@@ -99,6 +99,34 @@ TEST_F(TrainerTest, StepsBegunByCallbacksGiveTheSameBits) {
   EXPECT_EQ(w(*begun), w(*waited));
 }
 
+TEST_F(TrainerTest, ACallbackBeginsTheNextStep) {
+  const auto waited = make(Optimizer::kAdam), begun = make(Optimizer::kAdam);
+  ASSERT_TRUE(waited != nullptr && begun != nullptr);
+  std::vector<double> expected, found;
+  for (int i = 0; i < 20; ++i) expected.push_back(*waited->step(x(1, 2), 0.125f));
+  Trainer::Callback callback = [&](const Result<double>& loss) {
+    found.push_back(loss.is_ok() ? *loss : -1);
+    if (found.size() == 20) return;
+    EXPECT_TRUE(begun->step_async(x(1, 2), 0.125f, callback).is_ok());
+  };
+  ASSERT_TRUE(begun->step_async(x(1, 2), 0.125f, callback).is_ok());
+  begun->wait();
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(w(*begun), w(*waited));
+}
+
+TEST_F(TrainerTest, GoesWhileAStepIsUnderWay) {
+  for (int i = 0; i < 50; ++i) {
+    auto trainer = make(Optimizer::kSgd);
+    ASSERT_NE(trainer, nullptr);
+    int calls = 0;
+    ASSERT_TRUE(
+        trainer->step_async(x(1, 2), 0.125f, [&](const Result<double>&) { ++calls; }).is_ok());
+    trainer.reset();
+    EXPECT_EQ(calls, 1);
+  }
+}
+
 TEST_F(TrainerTest, ALossThatIsNotFiniteNamesItsNodeAndChangesNothing) {
   const auto trainer = make(Optimizer::kSgd);
   ASSERT_NE(trainer, nullptr);
@@ -151,6 +179,45 @@ TEST_F(TrainerTest, WhatIsSavedIsLoadedAgain) {
   const double expected = *other->step(x(1, 2), 0.0f);
   EXPECT_DOUBLE_EQ(outputs->at(0).second.values<double>()[0], expected);
   EXPECT_FALSE(other->load(path + ".none").is_ok());
+}
+
+// x w while it is below 10, and w once more behind the loop: the parameter is read in both regions
+// and outside.
+TEST_F(TrainerTest, ParametersThatLoopsReadAreSavedAsTheyAre) {
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kDouble, {}));
+  const Value w = b.scalar(1.5);
+  b.set_name(w, "w");
+  const auto grown = b.while_loop(
+      {.initial = {x}},
+      [&](Value, ValueSpan carried) {
+        return WhileTest{b.op("Less", {b.op("Mul", {carried[0], w}), b.scalar(10.0)}),
+                         {carried[0]}};
+      },
+      [&](Value, ValueSpan carried) -> std::vector<Value> {
+        return {b.op("Mul", {carried[0], w})};
+      });
+  const Value error = b.op("Sub", {b.op("Mul", {grown[0], w}), b.scalar(11.0)});
+  b.output("loss", b.op("Mul", {error, error}));
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  auto made = Trainer::create(library_, std::move(*graph), rules_, {.loss = "loss"}, {});
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  Trainer& trainer = **made;
+  const NamedTensors input = {{"x", Tensor::scalar(1.25)}};
+  for (int i = 0; i < 3; ++i) {
+    const auto loss = trainer.step(input, 0.0001f);
+    ASSERT_TRUE(loss.is_ok()) << loss.status().to_string();
+  }
+  EXPECT_NE(trainer.parameter("w").as<double>()[0], 1.5);
+  EXPECT_EQ(trainer.output("none").data, nullptr);
+  auto model = trainer.model();
+  ASSERT_TRUE(model.is_ok()) << model.status().to_string();
+  const auto session = Session::create(library_, std::move(*model), {.num_threads = 1});
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  const auto outputs = (*session)->run(input);
+  ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+  EXPECT_EQ(outputs->at(0).second.values<double>()[0], *trainer.step(input, 0.0f));
 }
 
 }  // namespace
