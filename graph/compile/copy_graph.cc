@@ -95,6 +95,12 @@ void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std:
   EDDY_CHECK(node.kind == NodeKind::kExec && node.op != nullptr) << node.name << " is no exec node";
   EDDY_CHECK(inputs.size() == node.inputs.size())
       << inputs.size() << " inputs for the " << node.inputs.size() << " of " << node.name;
+  copy_exec(id, inputs, device, node.attributes);
+}
+
+std::vector<Value> GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs,
+                                          const std::string& device, Attributes attributes) {
+  const Node& node = source_.node(id);
   OpOptions options{.name = name_of(id),
                     .domain = node.op->domain,
                     .opset_version = node.opset_version,
@@ -104,8 +110,10 @@ void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std:
   for (const ValueId output : node.outputs) {
     options.output_names.push_back(source_.value(output).name);
   }
-  define_all(node.outputs,
-             builder_.ops(node.op->name, inputs, node.attributes, std::move(options)));
+  const std::vector<Value> made =
+      builder_.ops(node.op->name, inputs, std::move(attributes), std::move(options));
+  define_all(node.outputs, made);
+  return made;
 }
 
 std::vector<std::optional<ValueType>> GraphCopier::carried_types(NodeId id) {

@@ -56,6 +56,9 @@ class GraphCopier {
 
   void copy_exec(NodeId id);
   void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
+  // The same node, with inputs and attributes of one's own; its outputs are defined, too.
+  std::vector<Value> copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device,
+                               Attributes attributes);
   void copy_loop(NodeId id);
   void copy_branch(NodeId id, Value selector);
   // All of a region, into the one that is open; and as a region of its own.

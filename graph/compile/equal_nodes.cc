@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
-#include "graph/ir/node_facts.h"
 
 namespace eddy {
 
@@ -15,9 +14,7 @@ bool draws_random_numbers(const Node& node) {
 std::vector<EqualNodes::Input> EqualNodes::inputs_of(const GraphBuilder& builder, const Node& node,
                                                      std::span<const Value> inputs) {
   const bool is_own = node.op->domain.empty() || node.op->domain == "eddy";
-  if (!is_own || node.op->may_wait || has_effects(node) || draws_random_numbers(node)) {
-    return {};
-  }
+  if (!is_own || node.op->may_wait || draws_random_numbers(node)) return {};  // or has effects
   std::vector<Input> result;
   for (const Value input : inputs) {
     const Constant* constant = input.is_none() ? nullptr : builder.constant_or_null(input);

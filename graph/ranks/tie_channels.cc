@@ -64,18 +64,7 @@ class Tying : public GraphCopier {
       end = &ends_[chain_of(*communication)];
       if (!end->is_none()) inputs.push_back(*end);
     }
-    OpOptions options{.name = node.name,
-                      .domain = node.op->domain,
-                      .opset_version = node.opset_version,
-                      .num_outputs = static_cast<int>(node.outputs.size()),
-                      .device = node.device,
-                      .output_names = {}};
-    for (const ValueId output : node.outputs) {
-      options.output_names.push_back(source_.value(output).name);
-    }
-    const std::vector<Value> made =
-        builder_.ops(node.op->name, inputs, ties_.attributes(node), std::move(options));
-    define_all(node.outputs, made);
+    const std::vector<Value> made = copy_exec(id, inputs, node.device, ties_.attributes(node));
     if (end != nullptr && !made.empty()) *end = made[0];
   }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/compile/equal_nodes.h"
 #include "graph/ir/node_facts.h"
 #include "ops/schema/collective.h"
 
@@ -127,10 +128,11 @@ std::optional<Communication> read(const Node& node, const RankWorld& world) {
 
 // Draws numbers that nothing fixes.
 bool draws_unseeded(const Node& node) {
-  if (!node.op->domain.empty() || node.attributes.has("seed")) return false;
-  const std::string_view op = node.op->name;
-  if (op == "Dropout") return node.inputs.size() > 2 && !node.inputs[2].is_none();
-  return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
+  if (!node.op->domain.empty() || !draws_random_numbers(node)) return false;
+  if (node.attributes.has("seed")) return false;
+  if (node.op->name != "Dropout") return true;
+  if (node.op->since_version < 7) return node.attributes.get_int("is_test", 0) == 0;
+  return node.inputs.size() > 2 && !node.inputs[2].is_none();  // else it does not train
 }
 
 bool is_varying(const Node& node) {
