@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/api/python/interpreter_lock.h"
+
 namespace eddy::python {
 namespace {
 
@@ -35,6 +37,7 @@ void CallThread::post(std::function<void()> call) {
 
 void CallThread::run(const std::shared_ptr<Queue>& queue) {
   is_call_thread = true;
+  go_on_at_the_end();
   for (;;) {
     std::function<void()> call;
     {

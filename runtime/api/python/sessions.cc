@@ -2,6 +2,12 @@
 
 #include <pybind11/stl.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
 #include "runtime/api/python/operators.h"
 #include "runtime/api/python/runs.h"
 
@@ -53,6 +59,54 @@ py::object output_of(eddy_run run, size_t index, bool as_value) {
   const py::object value = py::cast(PyValue(made));
   return as_value ? value : PyValue::to_python(value, true);
 }
+
+// While the interpreter ends: cancels all runs of the sessions again and again, as operators in
+// Python that go on may begin more. Threads: one of its own, which takes no lock of the
+// interpreter.
+class Ending {
+ public:
+  explicit Ending(const std::vector<std::shared_ptr<PySession>>& sessions) {
+    begin_the_end();
+    for (const auto& session : sessions) {
+      if (session->is_closed()) continue;
+      api().retain(session->get());
+      handles_.push_back(session->get());
+    }
+    cancel();
+    try {
+      thread_ = std::thread([this] { work(); });
+    } catch (const std::system_error&) {  // once has to do
+    }
+  }
+  ~Ending() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    for (eddy_session& handle : handles_) release_unlocked(handle);
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  void cancel() const {
+    for (const eddy_session handle : handles_) api().session_cancel_all(handle, nullptr);
+  }
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(5), [this] { return is_over_; })) {
+      cancel();
+    }
+  }
+
+  std::vector<eddy_session> handles_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;  // under mutex_
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -219,6 +273,13 @@ void add_sessions(py::module_& m) {
       .def("cancel_all", [](const PySession& s) { s.without_lock(api().session_cancel_all); })
       .def("trim", [](const PySession& s) { s.without_lock(api().session_trim); })
       .def("close", &PySession::close);
+  m.def(
+      "close_all",
+      [](const std::vector<std::shared_ptr<PySession>>& sessions) {
+        const Ending ending(sessions);
+        for (const auto& session : sessions) session->close();
+      },
+      py::arg("sessions"));
 }
 
 }  // namespace eddy::python

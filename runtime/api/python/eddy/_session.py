@@ -83,8 +83,10 @@ _sessions: "weakref.WeakSet[InferenceSession]" = weakref.WeakSet()
 # A run that calls Python must not outlive the interpreter.
 @atexit.register
 def _close_all() -> None:
-    for session in list(_sessions):
-        session.close()
+    sessions = list(_sessions)
+    for session in sessions:
+        session._idle.clear()
+    _core.close_all([session._core for session in sessions])
 
 
 class InferenceSession:
