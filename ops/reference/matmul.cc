@@ -1,10 +1,12 @@
-// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: three nested loops each. Det: by elimination.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul: three nested loops each.
+// Det: by elimination.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "graph/base/check.h"
 #include "ops/reference/families.h"
+#include "ops/reference/permuted_product.h"
 #include "ops/reference/product.h"
 #include "ops/reference/typed_kernel.h"
 
@@ -102,6 +104,57 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   state->transpose_b = init.attributes.get_int("transB", 0) != 0;
   return bind_typed<Gemm, float, double, Float16, Bfloat16, int32_t, int64_t, uint32_t, uint64_t>(
       init, 0, std::move(state));
+}
+
+struct PermutedState : KernelState {
+  ProductOrders orders;
+};
+
+template <typename T>
+struct PermutedMatMul {
+  static bool run(const KernelArgs& args) {
+    const auto& s = static_cast<const PermutedState&>(*args.state);
+    const PermutedProduct p(args.inputs[0], args.inputs[1], args.outputs[0], s.orders);
+    multiply(args, p, 0, 0, 0, 0);
+    return true;
+  }
+
+  // The matrices of axes from `axis` on.
+  static void multiply(const KernelArgs& args, const PermutedProduct& p, int axis, int64_t a,
+                       int64_t b, int64_t y) {
+    if (axis == p.num_axes) return multiply_one(args, p, a, b, y);
+    const PermutedProduct::Axis& one = p.axes[static_cast<size_t>(axis)];
+    for (int64_t i = 0; i < one.size; ++i) {
+      multiply(args, p, axis + 1, a + i * one.a, b + i * one.b, y + i * one.y);
+    }
+  }
+
+  static void multiply_one(const KernelArgs& args, const PermutedProduct& p, int64_t a, int64_t b,
+                           int64_t y) {
+    const T* const from_a = args.inputs[0].as<T>() + a;
+    const T* const from_b = args.inputs[1].as<T>() + b;
+    const T* const bias = args.has_input(2) ? args.inputs[2].as<T>() : nullptr;
+    const T* const addend = args.has_input(3) ? args.inputs[3].as<T>() : nullptr;
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        Accumulator<T> sum = 0;
+        for (int64_t k = 0; k < p.k; ++k) {
+          sum += accumulate_from(from_a[i * p.a_row + k * p.a_column]) *
+                 accumulate_from(from_b[k * p.b_row + j * p.b_column]);
+        }
+        const int64_t place = y + i * p.y_row + j * p.y_column;
+        if (bias != nullptr) sum += accumulate_from(bias[j]);
+        if (addend != nullptr) sum += accumulate_from(addend[place]);
+        args.outputs[0].mutable_as<T>()[place] = round_from<T>(sum);
+      }
+    }
+  }
+};
+
+Result<BoundKernel> bind_permuted_matmul(const KernelInit& init) {
+  auto state = std::make_unique<PermutedState>();
+  state->orders = ProductOrders::of(init.attributes);
+  return bind_typed<PermutedMatMul, float, double, Float16, Bfloat16>(init, 0, std::move(state));
 }
 
 int32_t byte_at(const TensorView& view, int64_t i) {
@@ -226,6 +279,10 @@ void add_matmul_reference(KernelRegistry& registry) {
   registry.add({.op = "Det", .since_version = 11, .bind = bind_det, .provider = "reference"});
   registry.add({.op = "DequantizeMatMul",
                 .bind = bind_dequantize_matmul,
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "PermutedMatMul",
+                .bind = bind_permuted_matmul,
                 .provider = "reference",
                 .domain = "eddy"});
 }

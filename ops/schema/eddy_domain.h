@@ -7,6 +7,11 @@
 //                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
 //                   float scale and, optional, zero_point of B's type: one value, or n. Made by
 //                   graph/compile/simplify from constant weights.
+//   PermutedMatMul  matrix products of A and B, each with its axes in an order of its own, plus a
+//                   row `bias`, in an order again, plus `addend` of the result's shape: Transpose
+//                   by `perm_a` and `perm_b`, MatMul, Add, Transpose by `perm_y`, Add. Floats; A
+//                   and B have at least two axes. Made by graph/compile/fold_into_products for a
+//                   device.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a

@@ -1,10 +1,11 @@
-// MatMul, Gemm, MatMulInteger.
+// MatMul, Gemm, MatMulInteger, eddy.PermutedMatMul.
 #include <algorithm>
 #include <optional>
 #include <string>
 
 #include "ops/schema/batch_rules.h"
 #include "ops/schema/families.h"
+#include "ops/schema/index_rules.h"
 #include "ops/schema/rules.h"
 
 namespace eddy {
@@ -58,6 +59,65 @@ Status set_product(InferContext& context, ElementType element) {
 Status infer_matmul(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
   return set_product(context, context.input(0).tensor.element);
+}
+
+// The dimensions in the order that the attribute gives; without it as they are.
+Status permute(const InferContext& context, const char* name, const Dims& dims, Dims& permuted) {
+  const std::span<const int64_t> perm = context.attributes().get_ints(name);
+  permuted = dims;
+  if (perm.empty()) return Status::ok();
+  IntList order;
+  if (Status status = resolve_permutation(perm, dims.rank(), order); !status.is_ok()) {
+    return invalid_argument(std::string(name) + ": " + status.message());
+  }
+  for (int i = 0; i < dims.rank(); ++i) permuted[i] = dims[static_cast<int>(order[i])];
+  return Status::ok();
+}
+
+Status check_product_addends(const InferContext& context, int64_t columns, const Dims& y) {
+  if (context.has_input(2) && context.input(2).tensor.is_ranked) {
+    const Dims& bias = context.input(2).tensor.dims;
+    if (bias.rank() != 1 || !merge_dim(bias[0], columns)) {
+      return invalid_argument("bias must hold one value for each of the " +
+                              std::to_string(columns) + " columns, not " + to_string(bias));
+    }
+  }
+  if (!context.has_input(3) || !context.input(3).tensor.is_ranked) return Status::ok();
+  const Dims& addend = context.input(3).tensor.dims;
+  bool fits = addend.rank() == y.rank();
+  for (int i = 0; fits && i < y.rank(); ++i) fits = merge_dim(addend[i], y[i]).has_value();
+  if (fits) return Status::ok();
+  return invalid_argument("the addend must have the shape of the result, " + to_string(y) +
+                          ", not " + to_string(addend));
+}
+
+Status infer_permuted_matmul(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
+  if (!a->is_ranked || !b->is_ranked) {
+    return invalid_argument("A and B of PermutedMatMul must have known ranks");
+  }
+  Dims rows, columns, product, y;
+  EDDY_RETURN_IF_ERROR(permute(context, "perm_a", a->dims, rows));
+  EDDY_RETURN_IF_ERROR(permute(context, "perm_b", b->dims, columns));
+  if (rows.rank() < 2 || columns.rank() < 2) {
+    return invalid_argument("A and B of PermutedMatMul must have at least two dimensions, not " +
+                            to_string(rows) + " and " + to_string(columns));
+  }
+  EDDY_RETURN_IF_ERROR(matmul_dims(rows, columns, product));
+  EDDY_RETURN_IF_ERROR(permute(context, "perm_y", product, y));
+  EDDY_RETURN_IF_ERROR(check_product_addends(context, product[product.rank() - 1], y));
+  context.set_output(0, TensorType(a->element, y));
+  return Status::ok();
+}
+
+double permuted_matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& a = context.input(0).tensor.dims;
+  const std::span<const int64_t> perm = context.attributes().get_ints("perm_a");
+  const auto last = perm.empty() ? a.rank() - 1 : static_cast<int>(perm.back());
+  return 2.0 * static_cast<double>(a[last]) *
+         static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
 double matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
@@ -299,6 +359,17 @@ Status add_matmul_schemas(OpTable& table) {
         .infer = infer_matmul_integer,
         .flops = matmul_flops,
         .batch = batch_matmul_integer},
+       {.name = "PermutedMatMul",
+        .domain = "eddy",
+        .inputs = {in("A", kFloatTypes), in("B", kFloatTypes),
+                   in("bias", kFloatTypes, InputFlag::kOptional),
+                   in("addend", kFloatTypes, InputFlag::kOptional)},
+        .attributes = {attribute("perm_a", AttributeKind::kInts),
+                       attribute("perm_b", AttributeKind::kInts),
+                       attribute("perm_y", AttributeKind::kInts)},
+        .infer = infer_permuted_matmul,
+        .in_place_inputs = uint64_t{1} << 3,
+        .flops = permuted_matmul_flops},
        {.name = "Det", .since_version = 11, .inputs = {in("X", kFloatTypes)}, .infer = infer_det}});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/compile/fold_into_products.h"
 #include "graph/compile/fuse.h"
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
@@ -72,12 +73,17 @@ class NodePlacer {
                           ElementType output) {
       return compile->prepare_elements(expression, inputs, output);
     };
-    const SplitBiasOptions split_options = {names_[device], [&](const Graph& from, NodeId id) {
-                                              return function_of(from, id, *compile).has_value();
-                                            }};
+    const auto is_elementwise = [&](const Graph& from, NodeId id) {
+      return function_of(from, id, *compile).has_value();
+    };
+    EDDY_ASSIGN_OR_RETURN(
+        FoldedProducts folded,
+        fold_into_products(std::move(nodes.graph), ops_, std::move(nodes.value_devices),
+                           {names_[device], is_elementwise}));
+    const SplitBiasOptions split_options = {names_[device], is_elementwise};
     EDDY_ASSIGN_OR_RETURN(
         SplitBiases split,
-        split_bias(std::move(nodes.graph), ops_, std::move(nodes.value_devices), split_options));
+        split_bias(std::move(folded.graph), ops_, std::move(folded.value_devices), split_options));
     EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(split.graph), ops_,
                                                  std::move(split.value_devices), options));
     nodes.graph = std::move(fused.graph);

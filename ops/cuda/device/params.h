@@ -205,8 +205,8 @@ struct ConvParams {
 };
 static_assert(sizeof(ConvParams) == 240, "as above");
 
-// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul: out[m, n] = alpha * sum over k of a * b +
-// beta * c, strided.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul: out[m, n] = alpha * sum
+// over k of a * b + beta * c + bias, strided. c lies as the result does where there are batches.
 inline constexpr int kMaxBatchAxes = 6;
 struct ProductParams {
   void* out;
@@ -219,16 +219,19 @@ struct ProductParams {
   uint64_t batch_dims[kMaxBatchAxes];
   int64_t a_batch[kMaxBatchAxes];  // elements
   int64_t b_batch[kMaxBatchAxes];
+  int64_t out_batch[kMaxBatchAxes];
   int32_t batch_rank;
   float alpha;
   float beta;
   int32_t reserved;
+  const void* bias;  // or null
+  int64_t bias_row, bias_column;
   const void* b_zero;   // of bytes: B's zero points, or null
   int64_t a_zero_step;  // 0: one for all rows
   int64_t a_zero_rows;  // rows of one matrix, where several are one tall matrix
   int64_t b_zero_step;
 };
-static_assert(sizeof(ProductParams) == 320, "as above");
+static_assert(sizeof(ProductParams) == 392, "as above");
 
 // LayerNormalization (a row of `length`), InstanceNormalization (a plane of it); scale and bias are
 // broadcast to the input by strides (LayerNormalization) or belong to row % channels.

@@ -41,9 +41,6 @@ const void* aligned_to(const void* pointer, int64_t alignment) {
   return reinterpret_cast<const void*>(block + static_cast<uintptr_t>(alignment));
 }
 
-// What is added to the product.
-enum class Addend : int64_t { kNone, kMatrix, kRow };
-
 // A product as cuBLASLt sees it: D (n x m) = first (n x k) times second (k x m), column-major.
 struct LtProduct {
   struct Side {
@@ -52,8 +49,11 @@ struct LtProduct {
     bool is_transposed;
   };
   Side first, second;
-  int64_t m, n, k, num_batches, addend_leading;
-  Addend addend = Addend::kNone;
+  int64_t m, n, k, num_batches;
+  int64_t leading, batch_stride;         // of the result
+  const void* addend_or_null = nullptr;  // a matrix, times beta
+  int64_t addend_leading;
+  const void* row_or_null = nullptr;  // added to each row of ours
 
   // False: the library has no way for it.
   bool read(const cuda::ProductParams& p);
@@ -78,21 +78,27 @@ bool LtProduct::read(const cuda::ProductParams& p) {
   num_batches = static_cast<int64_t>(p.num_batches);
   if (m == 0 || n == 0 || k == 0 || num_batches == 0 || p.batch_rank > 1) return false;
   if (num_batches > INT32_MAX) return false;
-  if (p.out_column != 1 || p.out_row != n) return false;
+  if (p.out_column != 1 || p.out_row < n) return false;
   if (!read_side(k, n, p.b_row, p.b_column, first)) return false;
   if (!read_side(m, k, p.a_row, p.a_column, second)) return false;
   first.batch_stride = p.batch_rank == 1 ? p.b_batch[0] : 0;
   second.batch_stride = p.batch_rank == 1 ? p.a_batch[0] : 0;
-  addend_leading = n;
+  leading = addend_leading = p.out_row;
+  batch_stride = p.batch_rank == 1 ? p.out_batch[0] : 0;
+  if (p.bias != nullptr) {
+    if (p.bias_row != 0 || p.bias_column != 1) return false;
+    row_or_null = p.bias;
+  }
   if (p.c == nullptr) return true;
-  if (num_batches != 1 || p.c_column != 1) return false;
+  if (p.c_column != 1 || (num_batches != 1 && p.c_row != p.out_row)) return false;
   if (p.c_row >= n) {
-    addend = Addend::kMatrix;
+    addend_or_null = p.c;
     addend_leading = p.c_row;
     return true;
   }
-  addend = Addend::kRow;
-  return p.c_row == 0 && p.beta == 1.0f;
+  if (p.c_row != 0 || p.beta != 1.0f || row_or_null != nullptr) return false;
+  row_or_null = p.c;
+  return true;
 }
 
 }  // namespace
@@ -119,15 +125,16 @@ namespace {
 // The description of one call; it carries the row that is added, so calls have their own.
 class Operation {
  public:
-  Operation(const CublasLtApi& api, const LtProduct& product, LtCompute compute, const void* row)
+  Operation(const CublasLtApi& api, const LtProduct& product, LtCompute compute,
+            const void* row_or_null)
       : api_(api) {
     const LtType scale = compute == LtCompute::kDouble ? LtType::kDouble : LtType::kFloat;
     status_ = api.matmul_create(&matmul_, compute, scale);
     if (product.first.is_transposed) set(kLtTransposeA, kLtTransposed);
     if (product.second.is_transposed) set(kLtTransposeB, kLtTransposed);
-    if (product.addend != Addend::kRow) return;
+    if (row_or_null == nullptr) return;
     set(kLtEpilogue, kLtEpilogueBias);
-    set(kLtBiasPointer, row);
+    set(kLtBiasPointer, row_or_null);
   }
   ~Operation() {
     if (matmul_ != nullptr) api_.matmul_destroy(matmul_);
@@ -210,7 +217,7 @@ Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
   if (!product.read(params)) return Status::ok();
   const LtType type = lt_type(element);
   const auto rows = static_cast<uint64_t>(product.n), columns = static_cast<uint64_t>(product.m);
-  const LtProduct::Side result{rows, columns, product.n, product.m * product.n, false};
+  const LtProduct::Side result{rows, columns, product.leading, product.batch_stride, false};
   LtProduct::Side addend = result;
   addend.leading = product.addend_leading;
   const LtProduct::Side* const sides[] = {&product.first, &product.second, &addend, &result};
@@ -221,8 +228,9 @@ Status LtProducts::make_plan(Plan& plan, const Key& key, ElementType element,
   }
   EDDY_CHECK(key.size() >= 5) << "a key of " << key.size();
   const int64_t* const alignments = key.data() + key.size() - 5;  // the key ends in them
-  const Operation operation(*api_, product, compute_of(element, options_),
-                            aligned_to(params.c, alignments[4]));
+  const void* const row =
+      product.row_or_null == nullptr ? nullptr : aligned_to(product.row_or_null, alignments[4]);
+  const Operation operation(*api_, product, compute_of(element, options_), row);
   EDDY_RETURN_IF_ERROR(check(operation.status(), "cublasLtMatmulDescCreate"));
   LtPreference preference = nullptr;
   EDDY_RETURN_IF_ERROR(
@@ -260,8 +268,8 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                              const cuda::ProductParams& p) {
   LtProduct product;
   if (!product.read(p)) return false;
-  const void* const addend = product.addend == Addend::kMatrix ? p.c : p.out;
-  const void* const row = product.addend == Addend::kRow ? p.c : nullptr;
+  const bool has_addend = product.addend_or_null != nullptr;
+  const void* const addend = has_addend ? product.addend_or_null : p.out;
   const auto element_bytes = static_cast<int64_t>(element_size_bytes(element));
   const Key key = {static_cast<int64_t>(element),
                    p.m,
@@ -274,13 +282,16 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                    product.num_batches,
                    product.first.batch_stride,
                    product.second.batch_stride,
-                   static_cast<int64_t>(product.addend),
+                   product.leading,
+                   product.batch_stride,
+                   has_addend,
+                   product.row_or_null != nullptr,
                    product.addend_leading,
                    alignment_of(p.b, p.k * p.n * element_bytes),
                    alignment_of(p.a, p.m * p.k * element_bytes),
                    alignment_of(addend, p.m * p.n * element_bytes),
                    alignment_of(p.out, p.m * p.n * element_bytes),
-                   alignment_of(row, p.n * element_bytes)};
+                   alignment_of(product.row_or_null, p.n * element_bytes)};
   bool is_done = false;
   EDDY_RETURN_IF_ERROR(launcher_.in_context([&]() -> Status {
     EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, find(key, element, p));
@@ -292,10 +303,10 @@ Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                                 std::to_string(bytes) + " bytes");
     }
     const LtCompute compute = compute_of(element, options_);
-    const Operation operation(*api_, product, compute, p.c);
+    const Operation operation(*api_, product, compute, product.row_or_null);
     EDDY_RETURN_IF_ERROR(check(operation.status(), "cublasLtMatmulDescCreate"));
     const bool is_double = compute == LtCompute::kDouble;
-    const float factors[] = {p.alpha, product.addend == Addend::kMatrix ? p.beta : 0.0f};
+    const float factors[] = {p.alpha, has_addend ? p.beta : 0.0f};
     const double wide[] = {factors[0], factors[1]};
     const auto factor = [&](int i) {
       return is_double ? static_cast<const void*>(wide + i) : static_cast<const void*>(factors + i);

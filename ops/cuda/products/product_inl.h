@@ -21,14 +21,17 @@ template <typename T>
 using product_t = std::conditional_t<std::is_floating_point_v<computed_t<T>>, computed_t<T>,
                                      std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>>;
 
-// alpha * sum + beta * c. Factors of integers are 1 (others are refused when binding).
+// alpha * sum + beta * c + bias. Factors of integers are 1 (others are refused when binding), and
+// they have no bias.
 template <typename T, typename Sum>
-EDDY_HD T finish_product(Sum sum, float alpha, float beta, const T* addend_or_null) {
+EDDY_HD T finish_product(Sum sum, float alpha, float beta, const T* addend_or_null,
+                         const T* bias_or_null) {
   if constexpr (is_real<T>) {
     Sum value = static_cast<Sum>(alpha) * sum;
     if (addend_or_null != nullptr) {
       value += static_cast<Sum>(beta) * static_cast<Sum>(load(*addend_or_null));
     }
+    if (bias_or_null != nullptr) value += static_cast<Sum>(load(*bias_or_null));
     return store<T>(static_cast<computed_t<T>>(value));
   } else {
     if (addend_or_null != nullptr) sum += static_cast<Sum>(*addend_or_null);
@@ -37,13 +40,15 @@ EDDY_HD T finish_product(Sum sum, float alpha, float beta, const T* addend_or_nu
 }
 
 // The matrices of batch `index`, in elements from the start.
-EDDY_HD void locate_batch(const ProductParams& p, uint64_t index, int64_t& a, int64_t& b) {
-  a = b = 0;
+EDDY_HD void locate_batch(const ProductParams& p, uint64_t index, int64_t& a, int64_t& b,
+                          int64_t& out) {
+  a = b = out = 0;
   for (int i = p.batch_rank - 1; i >= 0; --i) {
     const auto at = static_cast<int64_t>(index % p.batch_dims[i]);
     index /= p.batch_dims[i];
     a += at * p.a_batch[i];
     b += at * p.b_batch[i];
+    out += at * p.out_batch[i];
   }
 }
 
@@ -54,8 +59,7 @@ struct MatrixProduct {
   using Params = ProductParams;
   using Sum = product_t<T>;
   const Params& p;
-  int64_t a_start = 0, b_start = 0;
-  uint64_t batch = 0;
+  int64_t a_start = 0, b_start = 0, out_start = 0;
 
   EDDY_HD static uint64_t num_batches(const Params& p) { return p.num_batches; }
   EDDY_HD static int64_t rows(const Params& p) { return p.m; }
@@ -65,8 +69,8 @@ struct MatrixProduct {
   EDDY_HD static bool is_a_by_depth(const Params& p) { return p.a_column == 1; }
   EDDY_HD static bool is_b_by_column(const Params& p) { return p.b_column == 1; }
 
-  EDDY_HD MatrixProduct(const Params& params, uint64_t index) : p(params), batch(index) {
-    locate_batch(p, index, a_start, b_start);
+  EDDY_HD MatrixProduct(const Params& params, uint64_t index) : p(params) {
+    locate_batch(p, index, a_start, b_start, out_start);
   }
   EDDY_HD Sum a(int64_t row, int64_t k) const {
     return static_cast<Sum>(
@@ -77,11 +81,17 @@ struct MatrixProduct {
         load(static_cast<const T*>(p.b)[b_start + k * p.b_row + column * p.b_column]));
   }
   EDDY_HD void store_result(int64_t row, int64_t column, Sum sum) const {
-    const T* const c =
-        p.c == nullptr ? nullptr : static_cast<const T*>(p.c) + row * p.c_row + column * p.c_column;
-    const int64_t place =
-        static_cast<int64_t>(batch) * p.m * p.n + row * p.out_row + column * p.out_column;
-    static_cast<T*>(p.out)[place] = finish_product<T>(sum, p.alpha, p.beta, c);
+    const T* const c = p.c == nullptr ? nullptr
+                                      : static_cast<const T*>(p.c) + out_start + row * p.c_row +
+                                            column * p.c_column;
+    const T* const bias = p.bias == nullptr ? nullptr
+                                            : static_cast<const T*>(p.bias) + row * p.bias_row +
+                                                  column * p.bias_column;
+    static_cast<T*>(p.out)[place_of(row, column)] =
+        finish_product<T>(sum, p.alpha, p.beta, c, bias);
+  }
+  EDDY_HD int64_t place_of(int64_t row, int64_t column) const {
+    return out_start + row * p.out_row + column * p.out_column;
   }
 };
 
@@ -92,10 +102,7 @@ struct SumProduct : MatrixProduct<T> {
   using Sum = typename Base::Sum;
   EDDY_HD SumProduct(const ProductParams& params, uint64_t index) : Base(params, index) {}
   EDDY_HD void store_result(int64_t row, int64_t column, Sum sum) const {
-    const ProductParams& p = this->p;
-    const int64_t place =
-        static_cast<int64_t>(this->batch) * p.m * p.n + row * p.out_row + column * p.out_column;
-    static_cast<Sum*>(p.out)[place] = sum;
+    static_cast<Sum*>(this->p.out)[this->place_of(row, column)] = sum;
   }
 };
 
@@ -119,9 +126,7 @@ struct ByteProduct : MatrixProduct<int32_t> {
     return static_cast<Sum>(x - zero);
   }
   EDDY_HD void store_result(int64_t row, int64_t column, Sum sum) const {
-    const int64_t place =
-        static_cast<int64_t>(batch) * p.m * p.n + row * p.out_row + column * p.out_column;
-    static_cast<int32_t*>(p.out)[place] = static_cast<int32_t>(sum);
+    static_cast<int32_t*>(p.out)[place_of(row, column)] = static_cast<int32_t>(sum);
   }
 };
 
@@ -138,7 +143,7 @@ struct DequantizeProduct : MatrixProduct<float> {
     return static_cast<Sum>(x - zero) * static_cast<const float*>(p.c)[column * p.c_column];
   }
   EDDY_HD void store_result(int64_t row, int64_t column, Sum sum) const {
-    static_cast<float*>(p.out)[row * p.out_row + column * p.out_column] = sum;
+    static_cast<float*>(p.out)[place_of(row, column)] = sum;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "ops/cuda/products/product_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -43,10 +44,35 @@ ProductPlan ProductPlan::of(const TensorView& a, const TensorView& b) {
   plan.set_sizes(is_one_b ? product.m * count : product.m, product.n, product.k);
   plan.set_a(product.k, 1);
   plan.set_b(product.n, 1);
+  int64_t out_stride = product.num_batches * product.m * product.n;
   for (int i = 0; i < product.batch_rank && !is_one_b; ++i) {
     const auto at = static_cast<size_t>(i);
+    out_stride /= std::max<int64_t>(product.batch_dims[at], 1);
     plan.add_batch_axis(product.batch_dims[at], product.a_strides[at] * product.m * product.k,
-                        product.b_strides[at] * product.k * product.n);
+                        product.b_strides[at] * product.k * product.n, out_stride);
+  }
+  return plan;
+}
+
+ProductPlan ProductPlan::of(const PermutedProduct& product) {
+  // Matrices that follow one another and meet one of B are one tall matrix.
+  int64_t m = product.m;
+  int num_axes = product.num_axes;
+  for (; num_axes > 0; --num_axes) {
+    const PermutedProduct::Axis& axis = product.axes[static_cast<size_t>(num_axes - 1)];
+    const bool follows = axis.b == 0 && axis.a == m * product.a_row && axis.y == m * product.y_row;
+    if (axis.size != 1 && !follows) break;
+    m *= axis.size;
+  }
+  ProductPlan plan;
+  plan.set_sizes(m, product.n, product.k);
+  plan.set_a(product.a_row, product.a_column);
+  plan.set_b(product.b_row, product.b_column);
+  plan.params_.out_row = product.y_row;
+  plan.params_.out_column = product.y_column;
+  for (int i = 0; i < num_axes; ++i) {
+    const PermutedProduct::Axis& axis = product.axes[static_cast<size_t>(i)];
+    plan.add_batch_axis(axis.size, axis.a, axis.b, axis.y);
   }
   return plan;
 }
@@ -68,22 +94,27 @@ void ProductPlan::set_b(int64_t row, int64_t column) {
   params_.b_column = column;
 }
 
-void ProductPlan::add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stride) {
+void ProductPlan::add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stride,
+                                 int64_t out_stride) {
   if (count == 1) return;
   params_.num_batches *= static_cast<uint64_t>(count);
   if (params_.batch_rank > 0) {  // walked like the axis before: one axis
     const int last = params_.batch_rank - 1;
-    if (params_.a_batch[last] == count * a_stride && params_.b_batch[last] == count * b_stride) {
+    if (params_.a_batch[last] == count * a_stride && params_.b_batch[last] == count * b_stride &&
+        params_.out_batch[last] == count * out_stride) {
       params_.batch_dims[last] *= static_cast<uint64_t>(count);
       params_.a_batch[last] = a_stride;
       params_.b_batch[last] = b_stride;
+      params_.out_batch[last] = out_stride;
       return;
     }
   }
-  EDDY_DCHECK(params_.batch_rank < cuda::kMaxAxes) << "more than " << cuda::kMaxAxes << " axes";
+  EDDY_DCHECK(params_.batch_rank < cuda::kMaxBatchAxes)
+      << "more than " << cuda::kMaxBatchAxes << " axes";
   params_.batch_dims[params_.batch_rank] = static_cast<uint64_t>(count);
   params_.a_batch[params_.batch_rank] = a_stride;
-  params_.b_batch[params_.batch_rank++] = b_stride;
+  params_.b_batch[params_.batch_rank] = b_stride;
+  params_.out_batch[params_.batch_rank++] = out_stride;
 }
 
 void ProductPlan::swap_sides() {
@@ -93,6 +124,7 @@ void ProductPlan::swap_sides() {
   std::swap(p.a_row, p.b_column);
   std::swap(p.a_column, p.b_row);
   std::swap(p.c_row, p.c_column);
+  std::swap(p.bias_row, p.bias_column);
   std::swap(p.out_row, p.out_column);
   for (int i = 0; i < p.batch_rank; ++i) std::swap(p.a_batch[i], p.b_batch[i]);
 }

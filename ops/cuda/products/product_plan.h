@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ops/cuda/launch/launch.h"
+#include "ops/reference/permuted_product.h"
 #include "ops/reference/product.h"
 
 namespace eddy {
@@ -28,12 +29,14 @@ class ProductPlan {
   }
   // A [..., m, k] times B [..., k, n], as MatMul has it.
   static ProductPlan of(const TensorView& a, const TensorView& b);
+  // A and B with their axes in other orders into Y, as eddy.PermutedMatMul has it.
+  static ProductPlan of(const PermutedProduct& product);
   // One product of strided matrices into a contiguous one.
   void set_sizes(int64_t m, int64_t n, int64_t k);
   void set_a(int64_t row, int64_t column);
   void set_b(int64_t row, int64_t column);
   // Several, outermost first; strides in elements.
-  void add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stride);
+  void add_batch_axis(int64_t count, int64_t a_stride, int64_t b_stride, int64_t out_stride);
 
   // For pointers, factors and what one kind of product has beyond the others.
   cuda::ProductParams& params() { return params_; }

@@ -1,5 +1,5 @@
-// The host's half of MatMul, Gemm, MatMulInteger and eddy.DequantizeMatMul: by cuBLASLt where it is
-// there and has a way, else by our own kernels.
+// The host's half of MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul and eddy.PermutedMatMul: by
+// cuBLASLt where it is there and has a way, else by our own kernels.
 #include "graph/base/check.h"
 #include "ops/cuda/libraries/lt_products.h"
 #include "ops/cuda/products/product_plan.h"
@@ -14,6 +14,7 @@ struct ProductState : KernelState {
   ElementType element = ElementType::kFloat;
   float alpha = 1, beta = 1;
   bool transposes_a = false, transposes_b = false;
+  ProductOrders orders;
 };
 
 const ProductState& state_of(const KernelArgs& args) {
@@ -40,6 +41,23 @@ bool run_product(const KernelArgs& args, ProductPlan& plan) {
 bool run_matmul(const KernelArgs& args) {
   ProductPlan plan = ProductPlan::of(args.inputs[0], args.inputs[1]);
   set_operands(args, plan);
+  return run_product(args, plan);
+}
+
+bool run_permuted_matmul(const KernelArgs& args) {
+  ProductPlan plan = ProductPlan::of(
+      PermutedProduct(args.inputs[0], args.inputs[1], args.outputs[0], state_of(args).orders));
+  set_operands(args, plan);
+  cuda::ProductParams& params = plan.params();
+  if (args.has_input(2)) {
+    params.bias = args.inputs[2].data;
+    params.bias_column = 1;
+  }
+  if (args.has_input(3)) {
+    params.c = args.inputs[3].data;
+    params.c_row = params.out_row;
+    params.c_column = params.out_column;
+  }
   return run_product(args, plan);
 }
 
@@ -121,6 +139,13 @@ Result<BoundKernel> bind_matmul(const KernelInit& init, CudaLauncher& launcher,
   return cuda::bound(run_matmul, std::move(state));
 }
 
+Result<BoundKernel> bind_permuted_matmul(const KernelInit& init, CudaLauncher& launcher,
+                                         LtProducts* lt_or_null) {
+  EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, lt_or_null));
+  state->orders = ProductOrders::of(init.attributes);
+  return cuda::bound(run_permuted_matmul, std::move(state));
+}
+
 Result<BoundKernel> bind_gemm(const KernelInit& init, CudaLauncher& launcher,
                               LtProducts* lt_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_library_state(init, launcher, lt_or_null));
@@ -151,14 +176,16 @@ Result<BoundKernel> bind_dequantize_matmul(const KernelInit& init, CudaLauncher&
 }  // namespace
 
 void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher, LtProducts* lt_or_null) {
-  const auto add = [&](std::string_view op, auto bind) {
+  const auto add = [&](std::string_view op, auto bind, std::string_view domain) {
     registry.add({.op = op,
                   .bind = [bind, &launcher, lt_or_null](
                               const KernelInit& init) { return bind(init, launcher, lt_or_null); },
-                  .provider = "cuda"});
+                  .provider = "cuda",
+                  .domain = domain});
   };
-  add("MatMul", bind_matmul);
-  add("Gemm", bind_gemm);
+  add("MatMul", bind_matmul, "");
+  add("Gemm", bind_gemm, "");
+  add("PermutedMatMul", bind_permuted_matmul, "eddy");
   cuda::add_kernel(registry, launcher, "MatMulInteger", bind_matmul_integer);
   cuda::add_kernel(registry, launcher, "DequantizeMatMul", bind_dequantize_matmul, "eddy");
 }

@@ -103,7 +103,7 @@ bool multiply_inputs(const KernelArgs& args, const RecurrentParams& p) {
   plan.set_sizes(p.x_rows, gates, input);
   plan.set_a(input, 1);
   plan.set_b(1, input);
-  plan.add_batch_axis(p.directions, 0, gates * input);
+  plan.add_batch_axis(p.directions, 0, gates * input, p.x_rows * gates);
   plan.params().out = const_cast<void*>(p.before);
   plan.params().a = args.inputs[0].data;
   plan.params().b = args.inputs[1].data;

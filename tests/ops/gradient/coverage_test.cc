@@ -46,7 +46,7 @@ const std::vector<Refused>& refused_operators() {
         "ai.onnx.ml.ZipMap"}},
       {"made by passes that run behind differentiation",
        {"eddy.Await", "eddy.BlockChannels", "eddy.BlockedConv", "eddy.BlockedPool", "eddy.Fused",
-        "eddy.HostPredicate", "eddy.Recv", "eddy.Send", "eddy.ToDevice", "eddy.ToHost",
+        "eddy.HostPredicate", "eddy.PermutedMatMul", "eddy.Recv", "eddy.Send", "eddy.ToDevice", "eddy.ToHost",
         "eddy.UnblockChannels"}},
       {"ranks do not train yet",
        {"eddy.AllGather", "eddy.AllReduce", "eddy.AllToAll", "eddy.Barrier", "eddy.Broadcast",

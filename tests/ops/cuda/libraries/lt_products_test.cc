@@ -5,6 +5,7 @@
 
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
 #include "tests/ops/cuda/host/kernel_fixture.h"
+#include "tests/ops/testing/permuted_calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -72,6 +73,45 @@ TEST_F(LtProductsTest, GemmTransposesScalesAndAdds) {
     }
   }
   EXPECT_GT(fake_.num_products(), 0);
+}
+
+TEST_F(LtProductsTest, PermutedProductsAreTheReferencesWhoeverMakesThem) {
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round) + ", seed " + std::to_string(kSeed));
+    const ElementType element = kCudaFloats[round % 4];
+    const OpCall call = random_permuted_call(element, random_).call();
+    const double tolerance = is_half(element) ? 2e-2 : 1e-5;
+    const auto expected = run_op(call, KernelSet::kReference);
+    const auto actual = run_op(call, with_library_);
+    ASSERT_TRUE(expected.is_ok() && actual.is_ok()) << actual.status().to_string();
+    EXPECT_TRUE(is_close((*actual)[0].tensor(), (*expected)[0].tensor(), tolerance, tolerance));
+  }
+  EXPECT_GT(fake_.num_products(), 30);
+}
+
+TEST_F(LtProductsTest, AHeadsMatricesAreOneCallWhereTheirProjectionsMadeThem) {
+  // [1, tokens, heads, width]: queries times keys, and the weights' sums as [1, tokens, heads, …].
+  const int64_t tokens = 5, heads = 3, width = 4;
+  PermutedCall scores{.a = random(ElementType::kFloat, {1, tokens, heads, width}, -1, 1),
+                      .b = random(ElementType::kFloat, {1, tokens, heads, width}, -1, 1)};
+  scores.perm_a = {0, 2, 1, 3};
+  scores.perm_b = {0, 2, 3, 1};
+  PermutedCall sums{.a = random(ElementType::kFloat, {1, heads, tokens, tokens}, -1, 1),
+                    .b = random(ElementType::kFloat, {1, tokens, heads, width}, -1, 1)};
+  sums.perm_b = {0, 2, 1, 3};
+  sums.perm_y = {0, 2, 1, 3};
+  PermutedCall projection{.a = random(ElementType::kFloat, {1, tokens, 6}, -1, 1),
+                          .b = random(ElementType::kFloat, {6, 8}, -1, 1)};
+  projection.bias = random(ElementType::kFloat, {8}, -1, 1);
+  projection.addend = random(ElementType::kFloat, {1, tokens, 8}, -1, 1);
+  for (const PermutedCall& one : {scores, sums, projection}) {
+    const int before = fake_.num_products();
+    const auto expected = run_op(one.call(), KernelSet::kReference);
+    const auto actual = run_op(one.call(), with_library_);
+    ASSERT_TRUE(expected.is_ok() && actual.is_ok()) << actual.status().to_string();
+    EXPECT_TRUE(is_close((*actual)[0].tensor(), (*expected)[0].tensor(), 1e-6, 1e-6));
+    EXPECT_EQ(fake_.num_products(), before + 1) << "by the library";
+  }
 }
 
 TEST_F(LtProductsTest, TheHeuristicIsAskedOnceForEachShape) {

@@ -1,6 +1,7 @@
 // Claim: our own products and recurrences on CUDA give the reference's values within the rounding
 // of their sums (exactly, for integers), whatever the shapes, strides and batches.
 #include "tests/ops/cuda/host/kernel_fixture.h"
+#include "tests/ops/testing/permuted_calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -59,6 +60,15 @@ TEST_F(CudaProductTest, ProductsOfEveryShapeAreTheReferences) {
     for (const ElementType element : {ElementType::kInt32, ElementType::kUint64}) {
       compare(make_call("MatMul", {random(element, a, 0, 90), random(element, b, 0, 90)}));
     }
+  }
+}
+
+TEST_F(CudaProductTest, PermutedProductsWithBiasAndAddendAreTheReferences) {
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const ElementType element = kCudaFloats[round % 4];
+    const double within = tolerance(element);
+    compare_ranked(random_permuted_call(element, random_).call(), within, within);
   }
 }
 

@@ -1,0 +1,258 @@
+#include "graph/compile/fold_into_products.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/base/check.h"
+#include "graph/compile/copy_graph.h"
+#include "graph/compile/only_readers.h"
+
+namespace eddy {
+namespace {
+
+using Order = std::vector<int64_t>;
+
+// A product and what becomes part of it; the new node stands where `last` stood.
+struct Product {
+  NodeId matmul, last;
+  ValueId a, b;
+  ValueId bias = {};    // a constant of one entry for each column
+  ValueId addend = {};  // of the result's shape
+  Order perm_a = {}, perm_b = {}, perm_y = {};
+  std::vector<NodeId> folded = {};
+};
+
+bool is_real(ElementType element) {
+  return element == ElementType::kFloat || element == ElementType::kDouble ||
+         element == ElementType::kFloat16 || element == ElementType::kBfloat16;
+}
+
+// Of dense dims with the axes in an order: strides in elements.
+Order strides_of(const Dims& dims, const Order& perm) {
+  Order dense(static_cast<size_t>(dims.rank())), strides;
+  int64_t stride = 1;
+  for (int i = dims.rank() - 1; i >= 0; --i) {
+    dense[static_cast<size_t>(i)] = stride;
+    stride *= dims[i];
+  }
+  for (const int64_t axis : perm) strides.push_back(dense[static_cast<size_t>(axis)]);
+  return strides;
+}
+
+class ProductFinder {
+ public:
+  ProductFinder(const Graph& graph, const FoldIntoProductsOptions& options)
+      : graph_(graph), options_(options), readers_(only_readers(graph)) {}
+
+  std::vector<Product> find() {
+    std::vector<Product> found;
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      const Node& node = graph_.node(NodeId(n));
+      if (!is_here(node, "MatMul") || !is_plain(node)) continue;
+      Product product{
+          .matmul = NodeId(n), .last = NodeId(n), .a = node.inputs[0], .b = node.inputs[1]};
+      product.a = take_operand(product, product.a, product.perm_a);
+      product.b = take_operand(product, product.b, product.perm_b);
+      if (!take_result(product)) take_addends(product);
+      if (product.folded.empty()) continue;
+      taken_.insert(product.folded.begin(), product.folded.end());
+      taken_.insert(product.last);
+      found.push_back(std::move(product));
+    }
+    return found;
+  }
+
+ private:
+  const Dims& dims(ValueId value) const { return graph_.value(value).type.tensor.dims; }
+
+  bool is_here(const Node& node, std::string_view op) const {
+    return node.kind == NodeKind::kExec && node.device == options_.device &&
+           node.op->domain.empty() && node.op->name == op;
+  }
+  // All sizes are known, and A and B are matrices.
+  bool is_plain(const Node& node) const {
+    const auto is_known = [&](ValueId value) {
+      return graph_.value(value).type.is_static_tensor() && dims(value).rank() >= 2;
+    };
+    return is_known(node.inputs[0]) && is_known(node.inputs[1]) && is_known(node.outputs[0]) &&
+           is_real(graph_.value(node.outputs[0]).type.tensor.element);
+  }
+
+  // At most one axis of matrices, so that a library finds them at one distance.
+  static bool has_one_batch_axis(const Dims& product) {
+    int count = 0;
+    for (int i = 0; i + 2 < product.rank(); ++i) count += product[i] != 1 ? 1 : 0;
+    return count <= 1;
+  }
+
+  Order order_of(const Node& transpose) const {
+    const std::span<const int64_t> perm = transpose.attributes.get_ints("perm");
+    Order order(perm.begin(), perm.end());
+    const int rank = dims(transpose.outputs[0]).rank();
+    for (int i = rank - 1; i >= 0 && perm.empty(); --i) order.push_back(i);
+    return order;
+  }
+
+  // What the product reads instead of the transposed value.
+  ValueId take_operand(Product& product, ValueId operand, Order& perm) const {
+    const ValueInfo& info = graph_.value(operand);
+    if (info.origin != ValueOrigin::kNodeOutput) return operand;
+    const Node& node = graph_.node(info.producer);
+    const Node& matmul = graph_.node(product.matmul);
+    if (!is_here(node, "Transpose") || taken_.contains(info.producer) ||
+        readers_[operand.index()] != product.matmul) {
+      return operand;
+    }
+    if (!graph_.value(node.inputs[0]).type.is_static_tensor()) return operand;
+    const Order order = order_of(node);
+    const Order strides = strides_of(dims(node.inputs[0]), order);
+    const bool has_neighbours = strides.back() == 1 || strides[strides.size() - 2] == 1;
+    if (!has_neighbours || !has_one_batch_axis(dims(matmul.outputs[0]))) return operand;
+    perm = order;
+    product.folded.push_back(info.producer);
+    return node.inputs[0];
+  }
+
+  bool take_result(Product& product) const {
+    const ValueId made = graph_.node(product.matmul).outputs[0];
+    const NodeId reader = readers_[made.index()];
+    if (reader.is_none() || !is_here(graph_.node(reader), "Transpose")) return false;
+    if (taken_.contains(reader)) return false;
+    const Order order = order_of(graph_.node(reader));
+    if (order.back() + 1 != dims(made).rank() || !has_one_batch_axis(dims(made))) return false;
+    product.perm_y = order;
+    take(product, reader);
+    return true;
+  }
+
+  void take_addends(Product& product) const {
+    const ValueId made = graph_.node(product.matmul).outputs[0];
+    Product with = product;
+    ValueId sum = made;
+    if (const NodeId add = add_behind(sum); !add.is_none() && is_bias(other_side(add, sum), made)) {
+      with.bias = other_side(add, sum);
+      take(with, add);
+      sum = graph_.node(add).outputs[0];
+    }
+    if (const NodeId add = add_behind(sum); !add.is_none()) {
+      const ValueId other = other_side(add, sum);
+      if (graph_.value(other).type == graph_.value(made).type) {
+        with.addend = other;
+        take(with, add);
+        sum = graph_.node(add).outputs[0];
+      }
+    }
+    const NodeId reader = readers_[sum.index()];
+    const bool is_for_fuse = !reader.is_none() && graph_.node(reader).device == options_.device &&
+                             options_.is_elementwise(graph_, reader);
+    if (!is_for_fuse) product = std::move(with);
+  }
+
+  static void take(Product& product, NodeId next) {
+    product.folded.push_back(product.last);
+    product.last = next;
+  }
+
+  // The Add that alone reads the value, makes its shape, and is in no other product.
+  NodeId add_behind(ValueId value) const {
+    const NodeId reader = readers_[value.index()];
+    if (reader.is_none() || taken_.contains(reader)) return NodeId();
+    const Node& node = graph_.node(reader);
+    const bool is_same = is_here(node, "Add") && node.opset_version >= 7 &&
+                         graph_.value(node.outputs[0]).type == graph_.value(value).type;
+    return is_same ? reader : NodeId();
+  }
+  ValueId other_side(NodeId add, ValueId value) const {
+    const Node& node = graph_.node(add);
+    return node.inputs[0] == value ? node.inputs[1] : node.inputs[0];
+  }
+  // A constant [n], for a product of one matrix B.
+  bool is_bias(ValueId value, ValueId product) const {
+    const ValueInfo& info = graph_.value(value);
+    return info.origin == ValueOrigin::kConstant && dims(value).rank() == 1 &&
+           dims(value)[0] == dims(product)[dims(product).rank() - 1];
+  }
+
+  const Graph& graph_;
+  const FoldIntoProductsOptions& options_;
+  const std::vector<NodeId> readers_;
+  std::set<NodeId> taken_;  // by the products found so far
+};
+
+class ProductFolder : public GraphCopier {
+ public:
+  ProductFolder(const Graph& source, GraphBuilder& builder, const std::vector<Product>& products,
+                const std::vector<uint32_t>& value_devices)
+      : GraphCopier(source, builder), given_devices_(value_devices) {
+    EDDY_CHECK(value_devices.size() == source.num_values())
+        << value_devices.size() << " devices for " << source.num_values() << " values";
+    for (const Product& product : products) {
+      by_last_[product.last] = &product;
+      for (const NodeId folded : product.folded) folded_.insert(folded);
+    }
+  }
+  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
+
+ private:
+  void exec(NodeId id) override {
+    if (const auto found = by_last_.find(id); found != by_last_.end()) return emit(*found->second);
+    if (!folded_.contains(id)) copy_exec(id);
+  }
+
+  void emit(const Product& product) {
+    const Node& matmul = source_.node(product.matmul);
+    const ValueId made = source_.node(product.last).outputs[0];
+    Attributes attributes;
+    const auto set = [&](const char* name, const Order& order) {
+      if (!order.empty()) attributes.set(name, order);
+    };
+    set("perm_a", product.perm_a);
+    set("perm_b", product.perm_b);
+    set("perm_y", product.perm_y);
+    std::vector<Value> inputs = {value(product.a), value(product.b)};
+    const bool has_addend = !product.addend.is_none();
+    if (has_addend || !product.bias.is_none()) {
+      inputs.push_back(product.bias.is_none() ? Value() : value(product.bias));
+    }
+    if (has_addend) inputs.push_back(value(product.addend));
+    define(made, builder_.op("PermutedMatMul", inputs, std::move(attributes),
+                             {.name = matmul.name,
+                              .domain = "eddy",
+                              .device = matmul.device,
+                              .output_names = {source_.value(made).name}}));
+  }
+
+  void defined(ValueId id, Value value) override {
+    if (value.is_none()) return;
+    const uint32_t index = value.id.index();
+    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
+    value_devices_[index] = given_devices_[id.index()];
+  }
+
+  const std::vector<uint32_t>& given_devices_;
+  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
+  std::map<NodeId, const Product*> by_last_;
+  std::set<NodeId> folded_;
+};
+
+}  // namespace
+
+Result<FoldedProducts> fold_into_products(Graph graph, const OpTable& ops,
+                                          std::vector<uint32_t> value_devices,
+                                          const FoldIntoProductsOptions& options) {
+  const std::vector<Product> products = ProductFinder(graph, options).find();
+  if (products.empty()) return FoldedProducts{std::move(graph), std::move(value_devices), 0};
+  size_t num_folded = 0;
+  for (const Product& product : products) num_folded += product.folded.size();
+  GraphBuilder builder(ops, graph.name());
+  ProductFolder folder(graph, builder, products, value_devices);
+  folder.run();
+  std::vector<uint32_t> devices = folder.take_value_devices();
+  builder.adopt_blobs_of(std::move(graph));
+  EDDY_ASSIGN_OR_RETURN(Graph folded, builder.finish());
+  devices.resize(folded.num_values(), 0);
+  return FoldedProducts{std::move(folded), std::move(devices), num_folded};
+}
+
+}  // namespace eddy

@@ -1,0 +1,241 @@
+// Claim: transpositions around a device's product, a constant bias and an addend of equal shape
+// become part of it where nothing else reads them and nothing elementwise reads the sum, in loops'
+// bodies too, each node in one product only; in all other cases the graph stays as it is.
+#include "graph/compile/fold_into_products.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/ir/builder.h"
+#include "ops/schema/standard.h"
+
+namespace eddy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Ints = std::vector<int64_t>;
+
+class FoldIntoProductsTest : public ::testing::Test {
+ protected:
+  FoldIntoProductsTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
+
+  static ValueType floats(std::initializer_list<int64_t> dims) {
+    return tensor_type(ElementType::kFloat, dims);
+  }
+  static Value op(GraphBuilder& b, const char* name, std::initializer_list<Value> inputs,
+                  const char* device = "cuda") {
+    return b.op(name, inputs, {}, {.name = name, .device = device});
+  }
+  static Value turn(GraphBuilder& b, Value x, Ints perm, const char* device = "cuda") {
+    return b.op("Transpose", {x}, {{"perm", std::move(perm)}}, {.name = "turn", .device = device});
+  }
+  static Value row(GraphBuilder& b) { return b.tensor<float>({4}, {1, 2, 3, 4}); }
+
+  FoldedProducts fold(GraphBuilder& b) {
+    Result<Graph> graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    std::vector<uint32_t> devices(graph->num_values(), 0);
+    for (uint32_t v = 0; v < graph->num_values(); ++v) {
+      const ValueInfo& info = graph->value(ValueId(v));
+      if (info.origin != ValueOrigin::kNodeOutput) continue;
+      devices[v] = graph->node(info.producer).device == "cuda" ? 1 : 0;
+    }
+    const FoldIntoProductsOptions options = {
+        "cuda", [](const Graph& from, NodeId id) {
+          const Node& node = from.node(id);
+          return node.kind == NodeKind::kExec &&
+                 (node.op->name == "Relu" || node.op->name == "Add");
+        }};
+    Result<FoldedProducts> made =
+        fold_into_products(std::move(*graph), ops_, std::move(devices), options);
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    EXPECT_EQ(made->value_devices.size(), made->graph.num_values());
+    for (uint32_t n = 0; n < made->graph.num_nodes(); ++n) {
+      const Node& node = made->graph.node(NodeId(n));
+      if (node.kind != NodeKind::kExec) continue;
+      EXPECT_EQ(made->value_devices[node.outputs[0].index()], node.device == "cuda" ? 1u : 0u);
+    }
+    return std::move(*made);
+  }
+  static std::vector<std::string> names(const Graph& graph) {
+    std::vector<std::string> names;
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      names.push_back(node.kind == NodeKind::kExec ? node.op->name : "loop");
+    }
+    return names;
+  }
+
+  OpTable ops_;
+};
+
+Ints perm_of(const Node& node, const char* name) {
+  const std::span<const int64_t> perm = node.attributes.get_ints(name);
+  return Ints(perm.begin(), perm.end());
+}
+
+TEST_F(FoldIntoProductsTest, TranspositionsBecomeOrdersOfTheProduct) {
+  GraphBuilder b(ops_);
+  const Value q = b.input("q", floats({1, 5, 3, 4})), k = b.input("k", floats({1, 6, 3, 4}));
+  const Value product = op(b, "MatMul", {turn(b, q, {0, 2, 1, 3}), turn(b, k, {0, 2, 3, 1})});
+  b.output("y", turn(b, product, {0, 2, 1, 3}));
+  const FoldedProducts made = fold(b);
+  EXPECT_EQ(made.num_folded, 3u);
+  ASSERT_THAT(names(made.graph), ElementsAre("PermutedMatMul"));
+  const Node& node = made.graph.node(NodeId(0));
+  EXPECT_EQ(node.name, "MatMul");
+  EXPECT_EQ(node.device, "cuda");
+  EXPECT_THAT(perm_of(node, "perm_a"), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(perm_of(node, "perm_b"), ElementsAre(0, 2, 3, 1));
+  EXPECT_THAT(perm_of(node, "perm_y"), ElementsAre(0, 2, 1, 3));
+  EXPECT_EQ(made.graph.value(node.outputs[0]).type, floats({1, 5, 3, 6}));
+}
+
+TEST_F(FoldIntoProductsTest, ABiasAndAnAddendBehindItAreInputs) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", floats({2, 5, 3})), w = b.input("w", floats({3, 4}));
+  const Value before = b.input("before", floats({2, 5, 4}));
+  const Value sum = op(b, "Add", {op(b, "MatMul", {x, w}), row(b)});
+  b.output("y", op(b, "Softmax", {op(b, "Add", {before, sum})}));
+  const FoldedProducts made = fold(b);
+  EXPECT_EQ(made.num_folded, 2u);
+  ASSERT_THAT(names(made.graph), ElementsAre("PermutedMatMul", "Softmax"));
+  const Node& node = made.graph.node(NodeId(0));
+  ASSERT_EQ(node.inputs.size(), 4u);
+  EXPECT_EQ(made.graph.value(node.inputs[2]).origin, ValueOrigin::kConstant);
+  EXPECT_EQ(made.graph.value(node.inputs[3]).name, "before");
+  EXPECT_THAT(perm_of(node, "perm_a"), IsEmpty());
+}
+
+TEST_F(FoldIntoProductsTest, AnAddendWithoutABiasAndABiasWithoutAnAddend) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", floats({5, 3})), w = b.input("w", floats({3, 4}));
+  b.output("y", op(b, "Softmax", {op(b, "Add", {op(b, "MatMul", {x, w}), row(b)})}));
+  b.output("z", op(b, "Add", {op(b, "MatMul", {x, w}), b.input("c", floats({5, 4}))}));
+  const FoldedProducts made = fold(b);
+  ASSERT_THAT(names(made.graph), ElementsAre("PermutedMatMul", "Softmax", "PermutedMatMul"));
+  EXPECT_EQ(made.graph.node(NodeId(0)).inputs.size(), 3u);
+  const Node& second = made.graph.node(NodeId(2));
+  ASSERT_EQ(second.inputs.size(), 4u);
+  EXPECT_TRUE(second.inputs[2].is_none());
+}
+
+TEST_F(FoldIntoProductsTest, ASumOfTwoProductsIsPartOfOne) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", floats({5, 3})), w = b.input("w", floats({3, 4}));
+  const Value v = b.input("v", floats({3, 4}));
+  b.output("y", op(b, "Add", {op(b, "MatMul", {x, w}), op(b, "MatMul", {x, v})}));
+  EXPECT_THAT(names(fold(b).graph), ElementsAre("MatMul", "PermutedMatMul"));
+}
+
+TEST_F(FoldIntoProductsTest, ATranspositionBetweenTwoProductsIsPartOfOne) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", floats({1, 5, 3, 4})), w = b.input("w", floats({4, 4}));
+  const Value first = op(b, "MatMul", {x, w});
+  b.output("y", op(b, "MatMul", {turn(b, first, {0, 2, 1, 3}), w}));
+  const FoldedProducts made = fold(b);
+  EXPECT_EQ(made.num_folded, 1u);
+  EXPECT_EQ(made.graph.num_nodes(), 2u);
+}
+
+TEST_F(FoldIntoProductsTest, InALoopsBodyToo) {
+  GraphBuilder b(ops_);
+  const Value from = b.input("x", floats({4, 4}));
+  b.output("y", b.while_loop(
+                    {.name = "loop", .initial = {from}},
+                    [&](Value, ValueSpan v) {
+                      return WhileTest{b.scalar(true), {v[0]}};
+                    },
+                    [&](Value, ValueSpan v) {
+                      const Value product = op(b, "MatMul", {turn(b, v[0], {1, 0}), from});
+                      return std::vector<Value>{op(b, "Add", {product, row(b)})};
+                    })[0]);
+  EXPECT_EQ(fold(b).num_folded, 2u);
+}
+
+TEST_F(FoldIntoProductsTest, OthersStayAsTheyAre) {
+  using Build = std::function<void(GraphBuilder&, Value x, Value w)>;
+  const auto product = [](GraphBuilder& b, Value x, Value w) { return op(b, "MatMul", {x, w}); };
+  const std::pair<const char*, Build> cases[] = {
+      {"nothing around it",
+       [&](GraphBuilder& b, Value x, Value w) { b.output("y", product(b, x, w)); }},
+      {"a sum that Relu reads",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Relu", {op(b, "Add", {product(b, x, w), row(b)})}));
+       }},
+      {"a product that is a result, too",
+       [&](GraphBuilder& b, Value x, Value w) {
+         const Value made = product(b, x, w);
+         b.output("z", made);
+         b.output("y", op(b, "Add", {made, row(b)}));
+       }},
+      {"a bias that is computed",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Add", {product(b, x, w), b.input("bias", floats({4}))}));
+       }},
+      {"an addend that is broadcast",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Add", {product(b, x, w), b.input("c", floats({5, 1}))}));
+       }},
+      {"a sum that is larger",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Add", {product(b, x, w), b.input("c", floats({2, 5, 4}))}));
+       }},
+      {"a product added to itself",
+       [&](GraphBuilder& b, Value x, Value w) {
+         const Value made = product(b, x, w);
+         b.output("y", op(b, "Add", {made, made}));
+       }},
+      {"a product on the CPU",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Add", {op(b, "MatMul", {x, w}, ""), row(b)}));
+       }},
+      {"a sum on the CPU",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", op(b, "Add", {product(b, x, w), row(b)}, ""));
+       }},
+      {"a transposed value that others read",
+       [&](GraphBuilder& b, Value, Value w) {
+         const Value turned = turn(b, w, {1, 0});
+         b.output("z", turned);
+         b.output("y", op(b, "MatMul", {turned, w}));
+       }},
+      {"columns that lie apart",
+       [&](GraphBuilder& b, Value x, Value w) {
+         b.output("y", turn(b, product(b, x, w), {1, 0}));
+       }},
+      {"matrices without neighbours",
+       [&](GraphBuilder& b, Value, Value) {
+         const Value from = b.input("from", floats({3, 5, 2}));
+         const Value other = b.input("other", floats({2, 5, 4}));
+         b.output("y", op(b, "MatMul", {turn(b, from, {2, 0, 1}), other}));
+       }},
+      {"two axes of matrices",
+       [&](GraphBuilder& b, Value, Value) {
+         const Value q = b.input("q", floats({2, 5, 3, 4}));
+         const Value k = b.input("k", floats({2, 3, 4, 5}));
+         b.output("y", op(b, "MatMul", {turn(b, q, {0, 2, 1, 3}), k}));
+       }},
+      {"unknown sizes",
+       [&](GraphBuilder& b, Value, Value w) {
+         const Value q = b.input("q", floats({1, kUnknownDim, 3, 3}));
+         b.output("y", op(b, "MatMul", {turn(b, q, {0, 2, 1, 3}), w}));
+       }},
+      {"integers",
+       [&](GraphBuilder& b, Value, Value) {
+         const Value i = b.input("i", tensor_type(ElementType::kInt32, {4, 4}));
+         b.output("y", op(b, "MatMul", {turn(b, i, {1, 0}), i}));
+       }},
+  };
+  for (const auto& [what, build] : cases) {
+    SCOPED_TRACE(what);
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", floats({5, 3})), w = b.input("w", floats({3, 4}));
+    build(b, x, w);
+    EXPECT_EQ(fold(b).num_folded, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace eddy

@@ -1,0 +1,86 @@
+// PermutedCall: a call of eddy.PermutedMatMul, and random ones whose parts fit.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "graph/base/random.h"
+#include "tests/ops/testing/op_runner.h"
+
+namespace eddy::testing {
+
+struct PermutedCall {
+  TestTensor a, b;
+  std::optional<TestTensor> bias = {}, addend = {};
+  std::vector<int64_t> perm_a = {}, perm_b = {}, perm_y = {};
+
+  OpCall call() const {
+    OpCall call;
+    call.op = "PermutedMatMul";
+    call.domain = "eddy";
+    call.inputs = {a, b};
+    if (bias || addend) call.inputs.push_back(bias ? TestValue(*bias) : TestValue());
+    if (addend) call.inputs.push_back(*addend);
+    const auto set = [&](const char* name, const std::vector<int64_t>& perm) {
+      if (!perm.empty()) call.attributes.set(name, perm);
+    };
+    set("perm_a", perm_a);
+    set("perm_b", perm_b);
+    set("perm_y", perm_y);
+    return call;
+  }
+};
+
+// Of rank 2 to 4, broadcast axes of matrices among them; each part is there or not.
+inline PermutedCall random_permuted_call(ElementType element, Random& random) {
+  const auto size = [&] { return static_cast<int64_t>(1 + random.below(7)); };
+  const auto order_of = [&](size_t rank) {
+    std::vector<int64_t> order(rank);
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = rank; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    return random.below(4) == 0 ? std::vector<int64_t>() : order;
+  };
+  // The tensor whose axes in that order have these sizes.
+  const auto source = [&](const Dims& dims, const std::vector<int64_t>& order) {
+    Dims from = dims;
+    for (size_t i = 0; i < order.size(); ++i) {
+      from[static_cast<int>(order[i])] = dims[static_cast<int>(i)];
+    }
+    return TestTensor::random(element, from, random, -1, 1);
+  };
+  const size_t a_rank = 2 + random.below(3), b_rank = 2 + random.below(3);
+  const size_t rank = std::max(a_rank, b_rank);
+  Dims a, b, y;
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    const int64_t each = size();
+    const bool in_a = i + a_rank >= rank, in_b = i + b_rank >= rank;
+    const uint64_t broadcast = random.below(4);  // 0: A's is 1; 1: B's
+    const int64_t of_a = in_b && broadcast == 0 ? 1 : each,
+                  of_b = in_a && broadcast == 1 ? 1 : each;
+    if (in_a) a.push_back(of_a);
+    if (in_b) b.push_back(of_b);
+    y.push_back(std::max(in_a ? of_a : 1, in_b ? of_b : 1));
+  }
+  const int64_t m = size(), n = size(), k = size();
+  a.push_back(m), a.push_back(k);
+  b.push_back(k), b.push_back(n);
+  y.push_back(m), y.push_back(n);
+  PermutedCall one{.a = TestTensor::random(element, {1}, random, -1, 1),
+                   .b = TestTensor::random(element, {1}, random, -1, 1)};
+  one.perm_a = order_of(a_rank);
+  one.perm_b = order_of(b_rank);
+  one.perm_y = order_of(rank);
+  one.a = source(a, one.perm_a);
+  one.b = source(b, one.perm_b);
+  if (random.below(2) == 0) one.bias = TestTensor::random(element, {n}, random, -1, 1);
+  Dims made = y;
+  for (size_t i = 0; i < one.perm_y.size(); ++i) {
+    made[static_cast<int>(i)] = y[static_cast<int>(one.perm_y[i])];
+  }
+  if (random.below(2) == 0) one.addend = TestTensor::random(element, made, random, -1, 1);
+  return one;
+}
+
+}  // namespace eddy::testing
