@@ -15,9 +15,10 @@ using Order = std::vector<int64_t>;
 
 // A product and what becomes part of it; the new node stands where `last` stood.
 struct Product {
-  NodeId matmul, last;
+  NodeId first, last;  // `first`: the MatMul or Conv
+  const char* op;      // the new one
   ValueId a, b;
-  ValueId bias = {};    // a constant of one entry for each column
+  ValueId bias = {};    // a constant of one entry for each column or filter
   ValueId addend = {};  // of the result's shape
   Order perm_a = {}, perm_b = {}, perm_y = {};
   std::vector<NodeId> folded = {};
@@ -49,12 +50,18 @@ class ProductFinder {
     std::vector<Product> found;
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       const Node& node = graph_.node(NodeId(n));
-      if (!is_here(node, "MatMul") || !is_plain(node)) continue;
-      Product product{
-          .matmul = NodeId(n), .last = NodeId(n), .a = node.inputs[0], .b = node.inputs[1]};
-      product.a = take_operand(product, product.a, product.perm_a);
-      product.b = take_operand(product, product.b, product.perm_b);
-      if (!take_result(product)) take_addends(product);
+      Product product{.first = NodeId(n),
+                      .last = NodeId(n),
+                      .op = "PermutedMatMul",
+                      .a = ValueId(),
+                      .b = ValueId()};
+      if (is_here(node, "MatMul") && is_plain(node)) {
+        product.a = take_operand(product, node.inputs[0], product.perm_a);
+        product.b = take_operand(product, node.inputs[1], product.perm_b);
+        if (!take_result(product)) take_addends(product);
+      } else if (is_here(node, "Conv")) {
+        take_relu(product);
+      }
       if (product.folded.empty()) continue;
       taken_.insert(product.folded.begin(), product.folded.end());
       taken_.insert(product.last);
@@ -99,9 +106,9 @@ class ProductFinder {
     const ValueInfo& info = graph_.value(operand);
     if (info.origin != ValueOrigin::kNodeOutput) return operand;
     const Node& node = graph_.node(info.producer);
-    const Node& matmul = graph_.node(product.matmul);
+    const Node& matmul = graph_.node(product.first);
     if (!is_here(node, "Transpose") || taken_.contains(info.producer) ||
-        readers_[operand.index()] != product.matmul) {
+        readers_[operand.index()] != product.first) {
       return operand;
     }
     if (!graph_.value(node.inputs[0]).type.is_static_tensor()) return operand;
@@ -115,7 +122,7 @@ class ProductFinder {
   }
 
   bool take_result(Product& product) const {
-    const ValueId made = graph_.node(product.matmul).outputs[0];
+    const ValueId made = graph_.node(product.first).outputs[0];
     const NodeId reader = readers_[made.index()];
     if (reader.is_none() || !is_here(graph_.node(reader), "Transpose")) return false;
     if (taken_.contains(reader)) return false;
@@ -127,7 +134,7 @@ class ProductFinder {
   }
 
   void take_addends(Product& product) const {
-    const ValueId made = graph_.node(product.matmul).outputs[0];
+    const ValueId made = graph_.node(product.first).outputs[0];
     Product with = product;
     ValueId sum = made;
     if (const NodeId add = add_behind(sum); !add.is_none() && is_bias(other_side(add, sum), made)) {
@@ -147,6 +154,31 @@ class ProductFinder {
     const bool is_for_fuse = !reader.is_none() && graph_.node(reader).device == options_.device &&
                              options_.is_elementwise(graph_, reader);
     if (!is_for_fuse) product = std::move(with);
+  }
+
+  // A Relu behind a convolution with a constant bias, and a residual's Add between the two.
+  void take_relu(Product& product) const {
+    const Node& conv = graph_.node(product.first);
+    if (conv.inputs.size() < 3 || conv.inputs[2].is_none() ||
+        graph_.value(conv.inputs[2]).origin != ValueOrigin::kConstant ||
+        !graph_.value(conv.outputs[0]).type.is_static_tensor()) {
+      return;
+    }
+    Product with = product;
+    with.op = "ConvRelu";
+    with.a = conv.inputs[0], with.b = conv.inputs[1], with.bias = conv.inputs[2];
+    ValueId sum = conv.outputs[0];
+    if (const NodeId add = add_behind(sum); !add.is_none()) {
+      const ValueId other = other_side(add, sum);
+      if (graph_.value(other).type != graph_.value(sum).type) return;
+      with.addend = other;
+      take(with, add);
+      sum = graph_.node(add).outputs[0];
+    }
+    const NodeId relu = readers_[sum.index()];
+    if (relu.is_none() || !is_here(graph_.node(relu), "Relu")) return;
+    take(with, relu);
+    product = std::move(with);
   }
 
   static void take(Product& product, NodeId next) {
@@ -201,9 +233,10 @@ class ProductFolder : public GraphCopier {
   }
 
   void emit(const Product& product) {
-    const Node& matmul = source_.node(product.matmul);
+    const Node& first = source_.node(product.first);
     const ValueId made = source_.node(product.last).outputs[0];
-    Attributes attributes;
+    const bool is_conv = first.op->name == "Conv";
+    Attributes attributes = is_conv ? first.attributes : Attributes();
     const auto set = [&](const char* name, const Order& order) {
       if (!order.empty()) attributes.set(name, order);
     };
@@ -216,10 +249,10 @@ class ProductFolder : public GraphCopier {
       inputs.push_back(product.bias.is_none() ? Value() : value(product.bias));
     }
     if (has_addend) inputs.push_back(value(product.addend));
-    define(made, builder_.op("PermutedMatMul", inputs, std::move(attributes),
-                             {.name = matmul.name,
+    define(made, builder_.op(product.op, inputs, std::move(attributes),
+                             {.name = first.name,
                               .domain = "eddy",
-                              .device = matmul.device,
+                              .device = first.device,
                               .output_names = {source_.value(made).name}}));
   }
 

@@ -1,9 +1,11 @@
-// fold_into_products: what stands around a matrix product becomes part of it, eddy.PermutedMatMul.
+// fold_into_products: what stands around a matrix product or convolution becomes part of it,
+// eddy.PermutedMatMul or eddy.ConvRelu.
 //
 //   Transpose ─┐                                   a, b: axes in the order of perm_a, perm_b
 //              MatMul ── Transpose              →  the result's axes in that of perm_y
 //   Transpose ─┘
 //   MatMul ── Add(row) ── Add(same shape)       →  bias and addend
+//   Conv ── Add(same shape) ── Relu             →  addend; Relu at last
 //
 // For devices that read strided matrices and add what is given for nothing, and pay for each
 // launch: a head's queries, keys and values lie as the projections made them, and a projection's
@@ -11,7 +13,8 @@
 // floats of known sizes, in the same region, whose result nothing else reads; a transposition only
 // where the device's library still finds one matrix after the other (at most one axis of matrices,
 // neighbours within them), an Add only where the bias is constant and where no elementwise node
-// reads the sum, for fuse() makes one kernel of both then.
+// reads the sum, for fuse() makes one kernel of both then. A convolution has a constant bias, and
+// with or without the Add a Relu.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

@@ -1,4 +1,5 @@
-// Conv and ConvTranspose: one sum for each output element, taps and channels by counting.
+// Conv, eddy.ConvRelu and ConvTranspose: one sum for each output element, taps and channels by
+// counting.
 #include <algorithm>
 
 #include "ops/reference/conv.h"
@@ -11,6 +12,7 @@ namespace {
 
 struct ConvState : KernelState {
   Attributes attributes;
+  bool ends_in_relu = false;
 };
 
 template <typename T>
@@ -26,6 +28,8 @@ struct Conv {
     Status status =
         make_conv_shape(static_cast<const ConvState&>(*args.state).attributes, x, w, y, shape);
     if (!status.is_ok()) return args.fail(std::move(status));
+    const bool ends_in_relu = static_cast<const ConvState&>(*args.state).ends_in_relu;
+    const T* const addend = args.has_input(3) ? args.inputs[3].as<T>() : nullptr;
     const Grid& grid = shape.grid;
     const int64_t filters = shape.filters;
     T* out = y.mutable_as<T>();
@@ -35,8 +39,10 @@ struct Conv {
         const T* plane = x.as<T>() + (n * x.dims[1] + first) * grid.input_size;
         const T* weights = w.as<T>() + f * w.dims[1] * grid.kernel_size;
         for (Position at(grid.output, grid.rank); !at.done(); at.next()) {
-          const double sum = bias_of<T>(args, f) + sum_at(grid, at, w.dims[1], plane, weights);
-          out[(n * filters + f) * grid.output_size + at.index()] = round_from<T>(sum);
+          const int64_t place = (n * filters + f) * grid.output_size + at.index();
+          double sum = bias_of<T>(args, f) + sum_at(grid, at, w.dims[1], plane, weights);
+          if (addend != nullptr) sum += static_cast<double>(addend[place]);
+          out[place] = round_from<T>(ends_in_relu && sum < 0 ? 0.0 : sum);
         }
       }
     }
@@ -103,8 +109,9 @@ struct ConvTranspose {
 };
 
 template <template <typename> class Kernel>
-Result<BoundKernel> bind_conv(const KernelInit& init) {
+Result<BoundKernel> bind_conv(const KernelInit& init, bool ends_in_relu = false) {
   auto state = std::make_unique<ConvState>();
+  state->ends_in_relu = ends_in_relu;
   state->attributes = init.attributes;
   return bind_typed<Kernel, float, double, Float16, Bfloat16>(init, 0, std::move(state));
 }
@@ -119,6 +126,10 @@ Result<BoundKernel> bind_conv_transpose_reference(const KernelInit& init) {
 
 void add_conv_reference(KernelRegistry& registry) {
   registry.add({.op = "Conv", .bind = bind_conv_reference, .provider = "reference"});
+  registry.add({.op = "ConvRelu",
+                .bind = [](const KernelInit& init) { return bind_conv<Conv>(init, true); },
+                .provider = "reference",
+                .domain = "eddy"});
   registry.add(
       {.op = "ConvTranspose", .bind = bind_conv_transpose_reference, .provider = "reference"});
 }

@@ -130,17 +130,6 @@ Status check_bias_and_clamp(const InferContext& context, const Dims& w) {
                           " filters, not " + to_string(bias.dims));
 }
 
-// It is added element by element.
-Status check_addend(const InferContext& context, const Dims& y) {
-  if (!context.has_input(3) || !context.input(3).tensor.is_ranked) return Status::ok();
-  const Dims& addend = context.input(3).tensor.dims;
-  bool fits = addend.rank() == y.rank();
-  for (int i = 0; fits && i < y.rank(); ++i) fits = merge_dim(addend[i], y[i]).has_value();
-  if (fits) return Status::ok();
-  return invalid_argument("the addend must have the shape of the result, " + to_string(y) +
-                          ", not " + to_string(addend));
-}
-
 Status infer_blocked_conv(InferContext& context) {
   int64_t block;
   EDDY_RETURN_IF_ERROR(read_block(context, block));
@@ -162,7 +151,7 @@ Status infer_blocked_conv(InferContext& context) {
     EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), 2, &kernel, windows));
     Dims dims{x->dims[0], num_blocks(w->dims[0], block), 0, 0, block};
     EDDY_RETURN_IF_ERROR(resolve_windows(windows, x->dims, dims));
-    EDDY_RETURN_IF_ERROR(check_addend(context, dims));
+    EDDY_RETURN_IF_ERROR(expect_addend(context, 3, dims));
     y = TensorType(x->element, dims);
   }
   context.set_output(0, y);

@@ -1,4 +1,4 @@
-// Conv, ConvTranspose and DeformConv.
+// Conv, ConvTranspose, DeformConv, eddy.ConvRelu.
 #include <string>
 
 #include "ops/schema/batch_rules.h"
@@ -74,7 +74,7 @@ Status check_channels(const ConvInputs& in, int64_t group) {
   return Status::ok();
 }
 
-Status infer_conv(InferContext& context) {
+Result<TensorType> conv_result(const InferContext& context) {
   ConvInputs in;
   int64_t group;
   EDDY_RETURN_IF_ERROR(read_conv_inputs(context, in));
@@ -84,10 +84,7 @@ Status infer_conv(InferContext& context) {
     EDDY_RETURN_IF_ERROR(check_channels(in, group));
     EDDY_RETURN_IF_ERROR(check_bias(context, 2, (*in.w)[0]));
   }
-  if (!in.x) {
-    context.set_output(0, TensorType(element));
-    return Status::ok();
-  }
+  if (!in.x) return TensorType(element);
   Windows windows;
   EDDY_RETURN_IF_ERROR(
       parse_windows(context.attributes(), in.x->rank() - 2, in.w ? &in.kernel : nullptr, windows));
@@ -98,8 +95,19 @@ Status infer_conv(InferContext& context) {
     EDDY_RETURN_IF_ERROR(resolve_axis(windows, i, (*in.x)[i + 2], axis, output));
     dims.push_back(output);
   }
-  context.set_output(0, TensorType(element, dims));
+  return TensorType(element, dims);
+}
+
+Status infer_conv(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType y, conv_result(context));
+  context.set_output(0, y);
   return Status::ok();
+}
+
+Status infer_conv_relu(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const TensorType y, conv_result(context));
+  context.set_output(0, y);
+  return y.is_ranked ? expect_addend(context, 3, y.dims) : Status::ok();
 }
 
 // Multiply-adds for each element of `dims`: input channels of a group times the kernel's taps.
@@ -220,18 +228,34 @@ std::vector<FormalInput> conv_inputs() {
   return {in("X", kFloatTypes), in("W", kFloatTypes), in("B", kFloatTypes, InputFlag::kOptional)};
 }
 
+std::vector<FormalAttribute> conv_attributes() {
+  return {attribute("auto_pad", kString), attribute("dilations", kInts),
+          attribute("group", kInt),       attribute("kernel_shape", kInts),
+          attribute("pads", kInts),       attribute("strides", kInts)};
+}
+
+std::vector<FormalInput> conv_relu_inputs() {
+  std::vector<FormalInput> inputs = conv_inputs();
+  inputs.push_back(in("addend", kFloatTypes, InputFlag::kOptional));
+  return inputs;
+}
+
 }  // namespace
 
 Status add_conv_schemas(OpTable& table) {
   return add_schemas(
       table, {{.name = "Conv",
                .inputs = conv_inputs(),
-               .attributes = {attribute("auto_pad", kString), attribute("dilations", kInts),
-                              attribute("group", kInt), attribute("kernel_shape", kInts),
-                              attribute("pads", kInts), attribute("strides", kInts)},
+               .attributes = conv_attributes(),
                .infer = infer_conv,
                .flops = conv_flops,
                .batch = batch_images},
+              {.name = "ConvRelu",
+               .domain = "eddy",
+               .inputs = conv_relu_inputs(),
+               .attributes = conv_attributes(),
+               .infer = infer_conv_relu,
+               .flops = conv_flops},
               {.name = "ConvTranspose",
                .inputs = conv_inputs(),
                .attributes = {attribute("auto_pad", kString), attribute("dilations", kInts),

@@ -12,6 +12,8 @@
 //                   by `perm_a` and `perm_b`, MatMul, Add, Transpose by `perm_y`, Add. Floats; A
 //                   and B have at least two axes. Made by graph/compile/fold_into_products for a
 //                   device.
+//   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
+//                   graph/compile/fold_into_products, too.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a

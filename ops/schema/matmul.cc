@@ -74,21 +74,12 @@ Status permute(const InferContext& context, const char* name, const Dims& dims, 
   return Status::ok();
 }
 
-Status check_product_addends(const InferContext& context, int64_t columns, const Dims& y) {
-  if (context.has_input(2) && context.input(2).tensor.is_ranked) {
-    const Dims& bias = context.input(2).tensor.dims;
-    if (bias.rank() != 1 || !merge_dim(bias[0], columns)) {
-      return invalid_argument("bias must hold one value for each of the " +
-                              std::to_string(columns) + " columns, not " + to_string(bias));
-    }
-  }
-  if (!context.has_input(3) || !context.input(3).tensor.is_ranked) return Status::ok();
-  const Dims& addend = context.input(3).tensor.dims;
-  bool fits = addend.rank() == y.rank();
-  for (int i = 0; fits && i < y.rank(); ++i) fits = merge_dim(addend[i], y[i]).has_value();
-  if (fits) return Status::ok();
-  return invalid_argument("the addend must have the shape of the result, " + to_string(y) +
-                          ", not " + to_string(addend));
+Status check_product_bias(const InferContext& context, int64_t columns) {
+  if (!context.has_input(2) || !context.input(2).tensor.is_ranked) return Status::ok();
+  const Dims& bias = context.input(2).tensor.dims;
+  if (bias.rank() == 1 && merge_dim(bias[0], columns)) return Status::ok();
+  return invalid_argument("bias must hold one value for each of the " + std::to_string(columns) +
+                          " columns, not " + to_string(bias));
 }
 
 Status infer_permuted_matmul(InferContext& context) {
@@ -107,7 +98,8 @@ Status infer_permuted_matmul(InferContext& context) {
   }
   EDDY_RETURN_IF_ERROR(matmul_dims(rows, columns, product));
   EDDY_RETURN_IF_ERROR(permute(context, "perm_y", product, y));
-  EDDY_RETURN_IF_ERROR(check_product_addends(context, product[product.rank() - 1], y));
+  EDDY_RETURN_IF_ERROR(check_product_bias(context, product[product.rank() - 1]));
+  EDDY_RETURN_IF_ERROR(expect_addend(context, 3, y));
   context.set_output(0, TensorType(a->element, y));
   return Status::ok();
 }

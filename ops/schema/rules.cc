@@ -89,6 +89,18 @@ Result<TensorType> broadcast_inputs(const InferContext& context, size_t first, s
   return is_ranked ? TensorType(element, dims) : TensorType(element);
 }
 
+Status expect_addend(const InferContext& context, size_t i, const Dims& result) {
+  if (!context.has_input(i) || !context.input(i).tensor.is_ranked) return Status::ok();
+  const Dims& addend = context.input(i).tensor.dims;
+  bool fits = addend.rank() == result.rank();
+  for (int axis = 0; fits && axis < result.rank(); ++axis) {
+    fits = merge_dim(addend[axis], result[axis]).has_value();
+  }
+  if (fits) return Status::ok();
+  return invalid_argument("the addend must have the shape of the result, " + to_string(result) +
+                          ", not " + to_string(addend));
+}
+
 Status expect_same_element(const InferContext& context, size_t first, size_t last) {
   for (size_t i = first + 1; i < last; ++i) {
     if (!context.has_input(i)) continue;

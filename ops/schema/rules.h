@@ -43,6 +43,9 @@ Result<TensorType> broadcast_inputs(const InferContext& context, size_t first, s
 // skipped).
 Status expect_same_element(const InferContext& context, size_t first, size_t last);
 
+// Fails where input i, which is added element by element, surely has another shape than the result.
+Status expect_addend(const InferContext& context, size_t i, const Dims& result);
+
 // Fails where input i surely has not one element.
 Status expect_one_element(const InferContext& context, size_t i, std::string_view name);
 

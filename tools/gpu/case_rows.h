@@ -33,6 +33,9 @@ struct GpuCase {
   std::string made_by = "the CPU";  // `expected`, or the CPU
   HostTolerance tolerance;          // but for TF32
   bool is_timed_on_cpu = false;     // as a rival: rows have "cpu_ms", a median likewise
+  // Rivals keep inputs and outputs on the GPU: so does "ms" (resident_values.h), and from host
+  // memory to host memory it takes "ms_from_host".
+  bool is_resident = false;
   std::function<void(nlohmann::json& row)> add_to_row =
       {};  // to one that has passed; null: nothing
 };

@@ -127,6 +127,28 @@ void add_products(std::vector<ConformanceCase>& cases) {
                    attributes({{"transA", int64_t{1}}, {"transB", int64_t{1}}}),
                    1,
                    32});
+  for (const int64_t m : {33, 3}) {
+    // A head's queries and keys; a projection with a bias and a residual.
+    cases.push_back({.op = "PermutedMatMul",
+                     .inputs = {{{1, m, 5, 19}}, {{1, 35, 5, 19}}},
+                     .attributes = attributes({{"perm_a", ints({0, 2, 1, 3})},
+                                               {"perm_b", ints({0, 2, 3, 1})},
+                                               {"perm_y", ints({0, 2, 1, 3})}}),
+                     .slack = 32,
+                     .domain = "eddy"});
+    cases.push_back({.op = "PermutedMatMul",
+                     .inputs = {{{2, m, 67}}, {{67, 65}}, {{65}}, {{2, m, 65}}},
+                     .slack = 32,
+                     .domain = "eddy"});
+  }
+  for (const int64_t filters : {9, 51}) {
+    cases.push_back(
+        {.op = "ConvRelu",
+         .inputs = {{{2, 6, 13, 11}}, {{filters, 6, 3, 3}}, {{filters}}, {{2, filters, 13, 11}}},
+         .attributes = attributes({{"pads", ints({1, 1, 1, 1})}}),
+         .slack = 32,
+         .domain = "eddy"});
+  }
   for (const int64_t group : {1, 3}) {
     for (const auto& pads : {ints({1, 0, 1, 2}), ints({1, 1, 1, 1})}) {
       for (const int64_t filters : {9, 51}) {  // one by one, by tiles

@@ -29,6 +29,7 @@ Result<GpuCase> read_network(const Library& library, const fs::path& folder) {
   EDDY_ASSIGN_OR_RETURN(const Tensor output, read_tensor(folder / "output.npy"));
   one.inputs = {{graph.value(graph.inputs()[0]).name, input}};
   one.has_products = true;
+  one.is_resident = true;
   one.expected = NamedTensors{{graph.output_names()[0], output}};
   one.build = [file](const OpTable& ops) { return import_onnx(file, ops); };
   return one;

@@ -195,15 +195,18 @@ struct ConvParams {
   void* out;
   const void* in;
   const void* weights;
-  const void* bias;  // or null
+  const void* bias;    // or null
+  const void* addend;  // or null; lies as the result
   int64_t batch;
   int64_t groups;
   int64_t channels;  // of the input, in a group
   int64_t filters;   // of the output, in a group
   uint64_t count;    // of the output's elements
+  int32_t ends_in_relu;
+  int32_t reserved;
   WindowParams window;
 };
-static_assert(sizeof(ConvParams) == 240, "as above");
+static_assert(sizeof(ConvParams) == 256, "as above");
 
 // MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul: out[m, n] = alpha * sum
 // over k of a * b + beta * c + bias, strided. c lies as the result does where there are batches.

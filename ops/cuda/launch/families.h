@@ -76,12 +76,13 @@ inline void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::st
 template <typename Library>
 void add_kernel(KernelRegistry& registry, CudaLauncher& launcher, std::string_view op,
                 Result<BoundKernel> (*bind)(const KernelInit&, CudaLauncher&, Library*),
-                std::type_identity_t<Library>* library_or_null) {
+                std::type_identity_t<Library>* library_or_null, std::string_view domain = "") {
   registry.add(
       {.op = op,
        .bind =
            [=, &launcher](const KernelInit& init) { return bind(init, launcher, library_or_null); },
-       .provider = "cuda"});
+       .provider = "cuda",
+       .domain = domain});
 }
 inline BoundKernel bound(KernelFunction run, std::unique_ptr<KernelState> state,
                          bool may_fault = false) {

@@ -25,6 +25,7 @@ using DnnTensor = struct DnnTensorTag*;
 using DnnFilter = struct DnnFilterTag*;
 using DnnConvolution = struct DnnConvolutionTag*;
 using DnnPooling = struct DnnPoolingTag*;
+using DnnActivation = struct DnnActivationTag*;
 
 constexpr int kDnnSuccess = 0;
 // The call was refused for its parameters, and nothing has been enqueued; the same call will be
@@ -47,8 +48,9 @@ enum class DnnPoolMode : int {
   kAverageOfInput = 2,
   kMax = 3,  // the deterministic one
 };
-constexpr int kDnnPropagateNan = 1;  // of a window with a NaN the greatest is NaN
-constexpr int kDnnNormSpatial = 1;   // moments of a channel
+constexpr int kDnnPropagateNan = 1;  // of a window with a NaN the greatest is NaN; NaN or 0 is NaN
+constexpr int kDnnRelu = 1;
+constexpr int kDnnNormSpatial = 1;  // moments of a channel
 
 struct DnnAlgorithm {  // cudnnConvolutionFwdAlgoPerf_t
   int algorithm;
@@ -91,6 +93,19 @@ static_assert(sizeof(DnnAlgorithm) == 48);
     int(DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x, DnnFilter filter, \
         const void* w, DnnConvolution convolution, int algorithm, void* workspace,                \
         size_t workspace_bytes, const void* beta, DnnTensor y_tensor, void* y))                   \
+  X(convolve_with_addends, "cudnnConvolutionBiasActivationForward",                               \
+    int(DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x, DnnFilter filter, \
+        const void* w, DnnConvolution convolution, int algorithm, void* workspace,                \
+        size_t workspace_bytes, const void* z_factor, DnnTensor z_tensor, const void* z,          \
+        DnnTensor bias_tensor, const void* bias, DnnActivation activation, DnnTensor y_tensor,    \
+        void* y))                                                                                 \
+  X(activation_create, "cudnnCreateActivationDescriptor", int(DnnActivation * activation))        \
+  X(activation_destroy, "cudnnDestroyActivationDescriptor", int(DnnActivation activation))        \
+  X(activation_set, "cudnnSetActivationDescriptor",                                               \
+    int(DnnActivation activation, int mode, int nans, double bound))                              \
+  X(activate, "cudnnActivationForward",                                                           \
+    int(DnnHandle handle, DnnActivation activation, const void* alpha, DnnTensor x_tensor,        \
+        const void* x, const void* beta, DnnTensor y_tensor, void* y))                            \
   X(add, "cudnnAddTensor",                                                                        \
     int(DnnHandle handle, const void* alpha, DnnTensor a_tensor, const void* a, const void* beta, \
         DnnTensor c_tensor, void* c))                                                             \

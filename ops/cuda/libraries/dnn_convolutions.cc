@@ -30,6 +30,7 @@ Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType
       describe_tensor(handles_, element, dnn_shape(1, filters, ones, rank), plan.bias));
   EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights));
   EDDY_RETURN_IF_ERROR(describe_convolution(plan, element, p));
+  if (p.ends_in_relu != 0) EDDY_RETURN_IF_ERROR(describe_relu(plan));
   return choose(handle, plan, wanted_math(element));
 }
 
@@ -62,6 +63,14 @@ Status DnnConvolutions::describe_convolution(Plan& plan, ElementType element,
   EDDY_RETURN_IF_ERROR(handles_.check(api.convolution_groups(made, static_cast<int>(p.groups)),
                                       "cudnnSetConvolutionGroupCount"));
   return set_math(plan, wanted_math(element));
+}
+
+Status DnnConvolutions::describe_relu(Plan& plan) const {
+  const CudnnApi& api = handles_.api();
+  EDDY_RETURN_IF_ERROR(plan.relu.make(handles_, api.activation_create, api.activation_destroy,
+                                      "cudnnCreateActivationDescriptor"));
+  return handles_.check(api.activation_set(plan.relu.get(), kDnnRelu, kDnnPropagateNan, 0.0),
+                        "cudnnSetActivationDescriptor");
 }
 
 // What algorithms are asked for with.
@@ -102,29 +111,59 @@ Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan, int wanted_ma
 
 Status DnnConvolutions::enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan,
                                 ElementType element, const ConvParams& p) const {
-  const CudnnApi& api = handles_.api();
   const size_t bytes = plan.chosen.workspace_bytes;
   void* const workspace = bytes == 0 ? nullptr : args.scratch->reserve(bytes);
   if (bytes > 0 && workspace == nullptr) {
     return resource_exhausted("no device memory for a convolution's workspace of " +
                               std::to_string(bytes) + " bytes");
   }
+  if (p.ends_in_relu != 0 && p.bias != nullptr && plan.is_one_call) {
+    Status status = enqueue_as_one(handle, plan, element, p, {workspace, bytes});
+    if (status.code() != StatusCode::kUnsupported) return status;
+    plan.is_one_call = false;
+  }
+  return enqueue_apart(handle, plan, element, p, {workspace, bytes});
+}
+
+Status DnnConvolutions::enqueue_as_one(DnnHandle handle, const Plan& plan, ElementType element,
+                                       const ConvParams& p, Workspace workspace) const {
+  const DnnFactors factors = dnn_factors(element);
+  const bool adds = p.addend != nullptr;  // else what stands there is not read
+  return handles_.check(
+      handles_.api().convolve_with_addends(
+          handle, factors.one, plan.x.get(), p.in, plan.w.get(), p.weights, plan.convolution.get(),
+          plan.chosen.algorithm, workspace.data, workspace.bytes, adds ? factors.one : factors.zero,
+          plan.y.get(), adds ? p.addend : p.out, plan.bias.get(), p.bias, plan.relu.get(),
+          plan.y.get(), p.out),
+      "cudnnConvolutionBiasActivationForward");
+}
+
+Status DnnConvolutions::enqueue_apart(DnnHandle handle, const Plan& plan, ElementType element,
+                                      const ConvParams& p, Workspace workspace) const {
+  const CudnnApi& api = handles_.api();
   const DnnFactors factors = dnn_factors(element);
   EDDY_RETURN_IF_ERROR(
       handles_.check(api.convolve(handle, factors.one, plan.x.get(), p.in, plan.w.get(), p.weights,
-                                  plan.convolution.get(), plan.chosen.algorithm, workspace, bytes,
-                                  factors.zero, plan.y.get(), p.out),
+                                  plan.convolution.get(), plan.chosen.algorithm, workspace.data,
+                                  workspace.bytes, factors.zero, plan.y.get(), p.out),
                      "cudnnConvolutionForward"));
-  if (p.bias == nullptr) return Status::ok();
-  return handles_.check(
-      api.add(handle, factors.one, plan.bias.get(), p.bias, factors.one, plan.y.get(), p.out),
-      "cudnnAddTensor");
+  const auto add = [&](const DnnDescriptor<DnnTensor>& shape, const void* addend) {
+    return handles_.check(
+        api.add(handle, factors.one, shape.get(), addend, factors.one, plan.y.get(), p.out),
+        "cudnnAddTensor");
+  };
+  if (p.bias != nullptr) EDDY_RETURN_IF_ERROR(add(plan.bias, p.bias));
+  if (p.addend != nullptr) EDDY_RETURN_IF_ERROR(add(plan.y, p.addend));
+  if (p.ends_in_relu == 0) return Status::ok();
+  return handles_.check(api.activate(handle, plan.relu.get(), factors.one, plan.y.get(), p.out,
+                                     factors.zero, plan.y.get(), p.out),
+                        "cudnnActivationForward");
 }
 
 DnnPlans<DnnConvolutions::Plan>::Key DnnConvolutions::key_of(ElementType element,
                                                              const ConvParams& p) {
-  std::vector<int64_t> key = {static_cast<int64_t>(element), p.batch, p.groups, p.channels,
-                              p.filters};
+  std::vector<int64_t> key = {
+      static_cast<int64_t>(element), p.batch, p.groups, p.channels, p.filters, p.ends_in_relu};
   add_to_key(key, p.window);
   return key;
 }

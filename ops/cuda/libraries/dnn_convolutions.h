@@ -9,9 +9,13 @@
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.
-// Cost: a lookup and one call, with a bias two; the first time a shape is met, some 100 µs.
+// With a Relu, bias, addend and Relu are part of the convolution's call; where the library refuses
+// that for a shape, each is a call of its own from then on.
+// Cost: a lookup and one call, with a bias alone two; the first time a shape is met, some 100 µs.
 // Errors: the library's errors, by the call's name.
 #pragma once
+
+#include <atomic>
 
 #include "ops/cuda/libraries/dnn_options.h"
 #include "ops/cuda/libraries/dnn_plans.h"
@@ -37,7 +41,9 @@ class DnnConvolutions {
     DnnDescriptor<DnnTensor> x, y, bias;
     DnnDescriptor<DnnFilter> w;
     DnnDescriptor<DnnConvolution> convolution;
+    DnnDescriptor<DnnActivation> relu;  // where it ends in one
     DnnAlgorithm chosen{};
+    mutable std::atomic<bool> is_one_call{true};
   };
 
   static DnnPlans<Plan>::Key key_of(ElementType element, const cuda::ConvParams& params);
@@ -46,11 +52,20 @@ class DnnConvolutions {
   Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;
+  Status describe_relu(Plan& plan) const;
   int wanted_math(ElementType element) const;
   Status set_math(const Plan& plan, int math) const;
   Result<bool> choose(DnnHandle handle, Plan& plan, int wanted_math) const;
+  struct Workspace {
+    void* data = nullptr;
+    size_t bytes = 0;
+  };
   Status enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan, ElementType element,
                  const cuda::ConvParams& params) const;
+  Status enqueue_as_one(DnnHandle handle, const Plan& plan, ElementType element,
+                        const cuda::ConvParams& params, Workspace workspace) const;
+  Status enqueue_apart(DnnHandle handle, const Plan& plan, ElementType element,
+                       const cuda::ConvParams& params, Workspace workspace) const;
 
   DnnHandles& handles_;
   const DnnOptions options_;

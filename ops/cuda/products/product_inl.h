@@ -196,7 +196,8 @@ struct ConvProduct {
     const int64_t filter = group * p.filters + row;
     if (p.bias != nullptr) sum += static_cast<Sum>(load(static_cast<const T*>(p.bias)[filter]));
     const int64_t place = (static_cast<int64_t>(plane) * p.filters + row) * out_size + column;
-    static_cast<T*>(p.out)[place] = store<T>(static_cast<computed_t<T>>(sum));
+    static_cast<T*>(p.out)[place] =
+        store<T>(static_cast<computed_t<T>>(finish_conv<T>(p, sum, place)));
   }
 };
 

@@ -176,16 +176,9 @@ Result<BoundKernel> bind_dequantize_matmul(const KernelInit& init, CudaLauncher&
 }  // namespace
 
 void add_products_cuda(KernelRegistry& registry, CudaLauncher& launcher, LtProducts* lt_or_null) {
-  const auto add = [&](std::string_view op, auto bind, std::string_view domain) {
-    registry.add({.op = op,
-                  .bind = [bind, &launcher, lt_or_null](
-                              const KernelInit& init) { return bind(init, launcher, lt_or_null); },
-                  .provider = "cuda",
-                  .domain = domain});
-  };
-  add("MatMul", bind_matmul, "");
-  add("Gemm", bind_gemm, "");
-  add("PermutedMatMul", bind_permuted_matmul, "eddy");
+  cuda::add_kernel(registry, launcher, "MatMul", bind_matmul, lt_or_null);
+  cuda::add_kernel(registry, launcher, "Gemm", bind_gemm, lt_or_null);
+  cuda::add_kernel(registry, launcher, "PermutedMatMul", bind_permuted_matmul, lt_or_null, "eddy");
   cuda::add_kernel(registry, launcher, "MatMulInteger", bind_matmul_integer);
   cuda::add_kernel(registry, launcher, "DequantizeMatMul", bind_dequantize_matmul, "eddy");
 }

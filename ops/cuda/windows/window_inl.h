@@ -123,6 +123,15 @@ EDDY_HD double bias_at(const ConvParams& p, int64_t filter) {
   return p.bias == nullptr ? 0.0 : static_cast<double>(load(static_cast<const T*>(p.bias)[filter]));
 }
 
+// The sum with what else a convolution makes of it.
+template <typename T, typename Sum>
+EDDY_HD Sum finish_conv(const ConvParams& p, Sum sum, int64_t place) {
+  if (p.addend != nullptr) {
+    sum += static_cast<Sum>(load(static_cast<const T*>(p.addend)[place]));
+  }
+  return p.ends_in_relu != 0 && sum < Sum(0) ? Sum(0) : sum;
+}
+
 // Weights: [groups * filters, channels, taps].
 template <typename T>
 EDDY_HD void run_conv(const ConvParams& p, uint64_t first, uint64_t step) {
@@ -141,6 +150,7 @@ EDDY_HD void run_conv(const ConvParams& p, uint64_t first, uint64_t step) {
                static_cast<double>(load(weights[c * num_taps + tap]));
       }
     });
+    sum = finish_conv<T>(p, sum, static_cast<int64_t>(item));
     static_cast<T*>(p.out)[item] = round_sum<T>(sum);
   }
 }

@@ -22,7 +22,8 @@ struct WindowState : cuda::LaunchState {
   CudaFunction tile = nullptr;  // Conv's product of tiles
   DnnLibrary* dnn_or_null = nullptr;
   ElementType element = ElementType::kFloat;
-  bool is_max = false;  // of a pool
+  bool is_max = false;        // of a pool
+  bool ends_in_relu = false;  // of a convolution
 };
 
 const WindowState& state_of(const KernelArgs& args) {
@@ -113,6 +114,7 @@ void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
   p.in = args.inputs[0].data;
   p.weights = args.inputs[1].data;
   p.bias = args.has_input(2) ? args.inputs[2].data : nullptr;
+  p.addend = args.has_input(3) ? args.inputs[3].data : nullptr;
   fill_sizes(shape, args.outputs[0], p);
 }
 
@@ -129,6 +131,7 @@ bool run_conv(const KernelArgs& args) {
   if (!status.is_ok()) return args.fail(std::move(status));
   ConvParams p{};
   fill_conv(args, shape, p);
+  p.ends_in_relu = state.ends_in_relu ? 1 : 0;
   if (state.dnn_or_null != nullptr) {
     const auto outcome =
         cuda::outcome_of(args, state.dnn_or_null->convolutions().run(args, state.element, p));
@@ -205,12 +208,14 @@ void plan_conv(const KernelInit& init, const WindowState& state) {
   if (!status.is_ok()) return;
   ConvParams p{};
   fill_sizes(shape, y, p);
+  p.ends_in_relu = state.ends_in_relu ? 1 : 0;
   state.dnn_or_null->convolutions().prepare(state.element, p);
 }
 
 Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
                               DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
+  state->ends_in_relu = init.op.name == "ConvRelu";
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   if (state->dnn_or_null != nullptr) {
     state->dnn_or_null->expect_use();
@@ -228,6 +233,7 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& la
 
 void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null) {
   cuda::add_kernel(registry, launcher, "Conv", bind_conv, dnn_or_null);
+  cuda::add_kernel(registry, launcher, "ConvRelu", bind_conv, dnn_or_null, "eddy");
   cuda::add_kernel(registry, launcher, "MaxPool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "AveragePool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);

@@ -1,6 +1,7 @@
 // Claim: transpositions around a device's product, a constant bias and an addend of equal shape
-// become part of it where nothing else reads them and nothing elementwise reads the sum, in loops'
-// bodies too, each node in one product only; in all other cases the graph stays as it is.
+// become part of it where nothing else reads them and nothing elementwise reads the sum, as do a
+// Relu behind a convolution and a residual before that, in loops' bodies too, each node in one
+// product only; in all other cases the graph stays as it is.
 #include "graph/compile/fold_into_products.h"
 
 #include <gmock/gmock.h>
@@ -154,6 +155,74 @@ TEST_F(FoldIntoProductsTest, InALoopsBodyToo) {
   EXPECT_EQ(fold(b).num_folded, 2u);
 }
 
+class FoldIntoConvolutionsTest : public FoldIntoProductsTest {
+ protected:
+  static Value conv(GraphBuilder& b, Value x, bool has_bias = true) {
+    const Value w = b.tensor<float>({2, 2, 1, 1}, {1, 2, 3, 4});
+    std::vector<Value> inputs = {x, w};
+    if (has_bias) inputs.push_back(b.tensor<float>({2}, {5, 6}));
+    return b.op("Conv", inputs, {{"group", int64_t{1}}}, {.name = "conv", .device = "cuda"});
+  }
+  static Value image(GraphBuilder& b, const char* name = "x") {
+    return b.input(name, floats({1, 2, 4, 4}));
+  }
+};
+
+TEST_F(FoldIntoConvolutionsTest, AReluAndAResidualBeforeIt) {
+  GraphBuilder b(ops_);
+  const Value x = image(b);
+  const Value first = op(b, "Relu", {conv(b, x)});
+  b.output("y", op(b, "Relu", {op(b, "Add", {conv(b, first), x})}));
+  const FoldedProducts made = fold(b);
+  EXPECT_EQ(made.num_folded, 3u);
+  ASSERT_THAT(names(made.graph), ElementsAre("ConvRelu", "ConvRelu"));
+  EXPECT_EQ(made.graph.node(NodeId(0)).inputs.size(), 3u);
+  const Node& second = made.graph.node(NodeId(1));
+  ASSERT_EQ(second.inputs.size(), 4u);
+  EXPECT_EQ(made.graph.value(second.inputs[3]).name, "x");
+  EXPECT_EQ(second.attributes.get_int("group", 0), 1);
+  EXPECT_EQ(second.name, "conv_2");
+}
+
+TEST_F(FoldIntoConvolutionsTest, OfTwoConvolutionsThatAreAddedOneTakesTheSum) {
+  GraphBuilder b(ops_);
+  const Value x = image(b), z = image(b, "z");
+  b.output("y", op(b, "Relu", {op(b, "Add", {conv(b, x), conv(b, z)})}));
+  EXPECT_THAT(names(fold(b).graph), ElementsAre("Conv", "ConvRelu"));
+}
+
+TEST_F(FoldIntoConvolutionsTest, OthersStayAsTheyAre) {
+  using Build = std::function<Value(GraphBuilder&, Value x)>;
+  const std::pair<const char*, Build> cases[] = {
+      {"no Relu", [](GraphBuilder& b, Value x) { return op(b, "Sigmoid", {conv(b, x)}); }},
+      {"no bias", [](GraphBuilder& b, Value x) { return op(b, "Relu", {conv(b, x, false)}); }},
+      {"a Relu on the CPU",
+       [](GraphBuilder& b, Value x) { return op(b, "Relu", {conv(b, x)}, ""); }},
+      {"a residual without a Relu",
+       [](GraphBuilder& b, Value x) {
+         return op(b, "Add", {conv(b, x), x});
+       }},
+      {"a sum that is larger",
+       [](GraphBuilder& b, Value x) {
+         const Value many = b.input("many", floats({3, 2, 4, 4}));
+         return op(b, "Relu", {op(b, "Add", {conv(b, x), many})});
+       }},
+      {"a result that others read",
+       [](GraphBuilder& b, Value x) {
+         const Value made = conv(b, x);
+         b.output("z", made);
+         return op(b, "Relu", {made});
+       }},
+  };
+  for (const auto& [what, build] : cases) {
+    SCOPED_TRACE(what);
+    GraphBuilder b(ops_);
+    b.output("y", build(b, image(b)));
+    EXPECT_EQ(fold(b).num_folded, 0u);
+  }
+}
+
+// long: a list of cases
 TEST_F(FoldIntoProductsTest, OthersStayAsTheyAre) {
   using Build = std::function<void(GraphBuilder&, Value x, Value w)>;
   const auto product = [](GraphBuilder& b, Value x, Value w) { return op(b, "MatMul", {x, w}); };

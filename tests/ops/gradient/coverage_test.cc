@@ -45,7 +45,7 @@ const std::vector<Refused>& refused_operators() {
         "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor",
         "ai.onnx.ml.ZipMap"}},
       {"made by passes that run behind differentiation",
-       {"eddy.Await", "eddy.BlockChannels", "eddy.BlockedConv", "eddy.BlockedPool", "eddy.Fused",
+       {"eddy.Await", "eddy.BlockChannels", "eddy.BlockedConv", "eddy.BlockedPool", "eddy.ConvRelu", "eddy.Fused",
         "eddy.HostPredicate", "eddy.PermutedMatMul", "eddy.Recv", "eddy.Send", "eddy.ToDevice", "eddy.ToHost",
         "eddy.UnblockChannels"}},
       {"ranks do not train yet",

@@ -436,7 +436,7 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "Constant", "Range", "EyeLike",
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "ToDevice",
-      "ToHost", "Await", "HostPredicate", "PermutedMatMul",
+      "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank",

@@ -143,9 +143,9 @@ TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
     if (row.value("way", "") == "library") ++num_rows[row["op"]];
   }
   // Not those of uneven padding, or of pools that give indices.
-  EXPECT_THAT(num_rows,
-              UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("AveragePool", 4 * 5),
-                                   Pair("MaxPool", 4 * 2), Pair("BatchNormalization", 2)));
+  EXPECT_THAT(num_rows, UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("ConvRelu", 4 * 2),
+                                             Pair("AveragePool", 4 * 5), Pair("MaxPool", 4 * 2),
+                                             Pair("BatchNormalization", 2)));
   EXPECT_THAT(cudnn_.violations(), IsEmpty());
 }
 

@@ -17,6 +17,8 @@ FakeCudnn::FakeCudnn(Enqueue enqueue) : enqueue_(std::move(enqueue)) {
   fill_handles(*api);
   fill_descriptors(*api);
   fill_calls(*api);
+  fill_activations(*api);
+  fill_one_call(*api);
   fill_pools(*api);
   fill_norms(*api);
   api_ = std::move(api);
@@ -178,35 +180,16 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
                         int algorithm, void* workspace, size_t workspace_bytes, const void* beta,
                         DnnTensor y_tensor, void* y) {
     if (const int failure = failure_of("convolve"); failure != 0) return failure;
-    const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ws = *reinterpret_cast<Shape*>(filter);
-    const Shape ys = *reinterpret_cast<Shape*>(y_tensor);
-    const Convolution c = *reinterpret_cast<Convolution*>(convolution);
-    if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
-    if (c.math != c.chosen_math) {
-      return violation("an algorithm under another math type than it was chosen with");
-    }
-    if (workspace_bytes < 1024 || workspace == nullptr) return violation("no workspace");
-    const FakeFloat type = float_of(xs.type);
-    if (!are_one_and_zero(type, alpha, beta)) return violation("factors other than 1 and 0");
-    ++num_convolutions_;
-    num_exact_ += c.math == kDnnFmaMath ? 1 : 0;
+    const Sums sums{*reinterpret_cast<Shape*>(x_tensor),
+                    *reinterpret_cast<Shape*>(filter),
+                    *reinterpret_cast<Shape*>(y_tensor),
+                    *reinterpret_cast<Convolution*>(convolution),
+                    x,
+                    weights};
+    if (!are_one_and_zero(sums.type(), alpha, beta)) return violation("factors other than 1 and 0");
+    if (const int problem = begin(sums, algorithm, workspace, workspace_bytes)) return problem;
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, y}, [=] {
-      const int64_t in_size = xs.volume(2), out_size = ys.volume(2), num_taps = ws.volume(2);
-      const int64_t filters = ys.dims[1], channels = ws.dims[1];
-      for (int64_t item = 0; item < ys.volume(0); ++item) {
-        const int64_t n = item / out_size / filters, f = item / out_size % filters;
-        const std::vector<int64_t> at = ys.position(item % out_size);
-        double sum = 0;
-        for (int64_t tap = 0; tap < num_taps; ++tap) {
-          const int64_t place = c.place(xs, at, ws.position(tap));
-          for (int64_t i = 0; place >= 0 && i < channels; ++i) {
-            const int64_t plane = n * xs.dims[1] + f / (filters / c.groups) * channels + i;
-            sum += read_number(type, x, plane * in_size + place) *
-                   read_number(type, weights, (f * channels + i) * num_taps + tap);
-          }
-        }
-        write_number(type, y, item, sum);
-      }
+      for (int64_t i = 0; i < sums.y.volume(0); ++i) write_number(sums.type(), y, i, sums.at(i));
     });
     return kDnnSuccess;
   };
@@ -214,12 +197,101 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
                    DnnTensor c_tensor, void* c) {
     if (const int failure = failure_of("add"); failure != 0) return failure;
     const Shape as = *reinterpret_cast<Shape*>(a_tensor), cs = *reinterpret_cast<Shape*>(c_tensor);
-    if (as.dims[1] != cs.dims[1] || as.volume(0) != as.dims[1]) return violation("another bias");
+    const bool is_whole = as.dims == cs.dims;
+    if (as.dims[1] != cs.dims[1] || (!is_whole && as.volume(0) != as.dims[1])) {
+      return violation("another bias");
+    }
     const FakeFloat type = float_of(cs.type);
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {a, c}, [=] {
       for (int64_t i = 0; i < cs.volume(0); ++i) {
-        const int64_t channel = i / cs.volume(2) % cs.dims[1];
-        write_number(type, c, i, read_number(type, c, i) + read_number(type, a, channel));
+        const int64_t from = is_whole ? i : i / cs.volume(2) % cs.dims[1];
+        write_number(type, c, i, read_number(type, c, i) + read_number(type, a, from));
+      }
+    });
+    return kDnnSuccess;
+  };
+}
+
+int FakeCudnn::begin(const Sums& sums, int algorithm, const void* workspace, size_t bytes) {
+  if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
+  if (sums.c.math != sums.c.chosen_math) {
+    return violation("an algorithm under another math type than it was chosen with");
+  }
+  if (bytes < 1024 || workspace == nullptr) return violation("no workspace");
+  ++num_convolutions_;
+  num_exact_ += sums.c.math == kDnnFmaMath ? 1 : 0;
+  return 0;
+}
+
+void FakeCudnn::fill_activations(CudnnApi& api) {
+  api.activation_create = [this](DnnActivation* activation) {
+    ++num_alive_;
+    *activation = reinterpret_cast<DnnActivation>(new Activation());
+    return kDnnSuccess;
+  };
+  api.activation_destroy = [this](DnnActivation activation) {
+    --num_alive_;
+    delete reinterpret_cast<Activation*>(activation);
+    return kDnnSuccess;
+  };
+  api.activation_set = [this](DnnActivation activation, int mode, int nans, double) {
+    if (mode != kDnnRelu || nans != kDnnPropagateNan) return violation("another activation");
+    reinterpret_cast<Activation*>(activation)->is_set = true;
+    return kDnnSuccess;
+  };
+  api.activate = [this](DnnHandle handle, DnnActivation activation, const void* alpha,
+                        DnnTensor x_tensor, const void* x, const void* beta, DnnTensor y_tensor,
+                        void* y) {
+    if (const int failure = failure_of("activate"); failure != 0) return failure;
+    const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ys = *reinterpret_cast<Shape*>(y_tensor);
+    const FakeFloat type = float_of(xs.type);
+    if (!reinterpret_cast<Activation*>(activation)->is_set || xs.dims != ys.dims ||
+        !are_one_and_zero(type, alpha, beta)) {
+      return violation("another activation");
+    }
+    enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, y}, [=] {
+      for (int64_t i = 0; i < xs.volume(0); ++i) {
+        const double value = read_number(type, x, i);
+        write_number(type, y, i, value < 0 ? 0 : value);
+      }
+    });
+    return kDnnSuccess;
+  };
+}
+
+void FakeCudnn::fill_one_call(CudnnApi& api) {
+  api.convolve_with_addends = [this](DnnHandle handle, const void* alpha, DnnTensor x_tensor,
+                                     const void* x, DnnFilter filter, const void* weights,
+                                     DnnConvolution convolution, int algorithm, void* workspace,
+                                     size_t workspace_bytes, const void* z_factor,
+                                     DnnTensor z_tensor, const void* z, DnnTensor bias_tensor,
+                                     const void* bias, DnnActivation activation, DnnTensor y_tensor,
+                                     void* y) {
+    if (const int failure = failure_of("one_call"); failure != 0) return failure;
+    const Sums sums{*reinterpret_cast<Shape*>(x_tensor),
+                    *reinterpret_cast<Shape*>(filter),
+                    *reinterpret_cast<Shape*>(y_tensor),
+                    *reinterpret_cast<Convolution*>(convolution),
+                    x,
+                    weights};
+    const FakeFloat type = sums.type();
+    const FakeFloat scale = type == FakeFloat::kDouble ? type : FakeFloat::kFloat;
+    const double z_times = read_number(scale, z_factor, 0);
+    const Shape biases = *reinterpret_cast<Shape*>(bias_tensor);
+    if (read_number(scale, alpha, 0) != 1 || (z_times != 0 && z_times != 1)) {
+      return violation("factors other than 1 and 0");
+    }
+    if (reinterpret_cast<Shape*>(z_tensor)->dims != sums.y.dims || bias == nullptr ||
+        biases.volume(0) != sums.y.dims[1] || !reinterpret_cast<Activation*>(activation)->is_set) {
+      return violation("an addend, a bias or an activation that does not fit");
+    }
+    if (const int problem = begin(sums, algorithm, workspace, workspace_bytes)) return problem;
+    ++num_one_calls_;
+    enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, z, bias, y}, [=] {
+      for (int64_t i = 0; i < sums.y.volume(0); ++i) {
+        double sum = sums.at(i) + read_number(type, bias, i / sums.y.volume(2) % sums.y.dims[1]);
+        if (z_times != 0) sum += read_number(type, z, i);
+        write_number(type, y, i, sum < 0 ? 0 : sum);
       }
     });
     return kDnnSuccess;

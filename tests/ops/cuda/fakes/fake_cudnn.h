@@ -26,6 +26,7 @@ class FakeCudnn {
 
   std::shared_ptr<const CudnnApi> api() const { return api_; }
   int num_convolutions() const { return num_convolutions_; }
+  int num_one_calls() const { return num_one_calls_; }  // convolutions with what stands behind
   int num_pools() const { return num_pools_; }
   int num_norms() const { return num_norms_; }
   int num_choices() const { return num_choices_; }
@@ -42,8 +43,8 @@ class FakeCudnn {
   std::vector<std::string> violations() const { return violations_; }
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
-  // The next call of that name ("choose", "convolve", "convolution_set", "add", "pooling_set",
-  // "pool", "normalize") answers so.
+  // The next call of that name ("choose", "convolve", "one_call", "activate", "convolution_set",
+  // "add", "pooling_set", "pool", "normalize") answers so.
   void fail_next(std::string call, int status) {
     fail_call_ = std::move(call);
     fail_with_ = status;
@@ -55,15 +56,21 @@ class FakeCudnn {
   struct Window;
   struct Convolution;
   struct Pooling;
+  struct Activation;
+  struct Sums;
 
   void fill_handles(CudnnApi& api);
   void fill_descriptors(CudnnApi& api);
   void fill_calls(CudnnApi& api);
+  void fill_activations(CudnnApi& api);
+  void fill_one_call(CudnnApi& api);
   void fill_pools(CudnnApi& api);
   void fill_norms(CudnnApi& api);
   int pool(const Handle& handle, const Pooling& pooling, const Shape& x, const void* from,
            const Shape& y, void* to);
   std::string misfit(const Pooling& pooling, const Shape& x, const Shape& y) const;
+  // Counts a convolution; else the status of a violation.
+  int begin(const Sums& sums, int algorithm, const void* workspace, size_t bytes);
   int choose(Convolution& convolution, int num_wanted, int* num_found, DnnAlgorithm* found);
   std::string misfit(const Shape& x, const Shape& w, const Convolution& c, const Shape& y) const;
   int violation(const std::string& what);
@@ -71,6 +78,7 @@ class FakeCudnn {
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
+  int num_one_calls_ = 0;
   int num_created_ = 0, num_destroyed_ = 0, num_pools_ = 0, num_norms_ = 0;
   std::function<void()> synchronize_ = [] {};
   std::function<void()> chosen_ = [] {};

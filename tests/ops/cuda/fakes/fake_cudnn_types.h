@@ -81,4 +81,34 @@ struct FakeCudnn::Pooling : Window {
   std::vector<int64_t> sizes;
 };
 
+struct FakeCudnn::Activation {
+  bool is_set = false;
+};
+
+// A convolution's sums.
+struct FakeCudnn::Sums {
+  Shape x, w, y;
+  Convolution c;
+  const void* from;
+  const void* weights;
+
+  FakeFloat type() const { return float_of(x.type); }
+  double at(int64_t item) const {
+    const int64_t in_size = x.volume(2), out_size = y.volume(2), num_taps = w.volume(2);
+    const int64_t filters = y.dims[1], channels = w.dims[1];
+    const int64_t n = item / out_size / filters, f = item / out_size % filters;
+    const std::vector<int64_t> place_of = y.position(item % out_size);
+    double sum = 0;
+    for (int64_t tap = 0; tap < num_taps; ++tap) {
+      const int64_t place = c.place(x, place_of, w.position(tap));
+      for (int64_t i = 0; place >= 0 && i < channels; ++i) {
+        const int64_t plane = n * x.dims[1] + f / (filters / c.groups) * channels + i;
+        sum += read_number(type(), from, plane * in_size + place) *
+               read_number(type(), weights, (f * channels + i) * num_taps + tap);
+      }
+    }
+    return sum;
+  }
+};
+
 }  // namespace eddy::testing

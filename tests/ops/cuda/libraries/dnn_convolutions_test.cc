@@ -29,6 +29,65 @@ TEST_F(DnnConvolutionsTest, LinesPlanesAndVolumesAreTheReferences) {
   EXPECT_EQ(fake_.num_convolutions(), 4 * 4 * 2);
 }
 
+TEST_F(DnnConvolutionsTest, BiasAddendAndReluArePartOfTheCall) {
+  const Dims y = {2, 6, 8, 8};
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-6;
+    for (const Dims* addend : {static_cast<const Dims*>(nullptr), &y}) {
+      const int before = fake_.num_one_calls();
+      compare_ranked(
+          make_conv_relu(element, {2, 4, 8, 8}, {6, 4, 3, 3}, {1, 1, 1, 1}, true, addend),
+          tolerance, tolerance);
+      EXPECT_EQ(fake_.num_one_calls(), before + 2);
+      compare_ranked(
+          make_conv_relu(element, {2, 4, 8, 8}, {6, 4, 3, 3}, {1, 1, 1, 1}, false, addend),
+          tolerance, tolerance);
+      EXPECT_EQ(fake_.num_one_calls(), before + 2) << "the library's call needs a bias";
+    }
+  }
+}
+
+TEST_F(DnnConvolutionsTest, WhereTheLibraryRefusesOneCallSeveralDoTheSame) {
+  constexpr int kNotSupported = 3000;
+  const Dims y = {2, 6, 8, 8};
+  const OpCall call =
+      make_conv_relu(ElementType::kFloat, {2, 4, 8, 8}, {6, 4, 3, 3}, {1, 1, 1, 1}, true, &y);
+  fake_.fail_next("one_call", kNotSupported);
+  compare_ranked(call, 1e-6, 1e-6);
+  EXPECT_EQ(fake_.num_one_calls(), 0) << "it is not asked again";
+  EXPECT_EQ(fake_.num_convolutions(), 2);
+  fake_.fail_next("activate", 4000);
+  const auto failed = run_op(call, registry_);
+  ASSERT_FALSE(failed.is_ok());
+  EXPECT_THAT(failed.status().message(), HasSubstr("cudnnActivationForward"));
+}
+
+TEST_F(DnnConvolutionsTest, AFailureOfTheOneCallIsTheRunsError) {
+  fake_.fail_next("one_call", 5000);
+  const auto failed = run_op(
+      make_conv_relu(ElementType::kFloat, {2, 4, 8, 8}, {6, 4, 3, 3}, {1, 1, 1, 1}, true, nullptr),
+      registry_);
+  ASSERT_FALSE(failed.is_ok());
+  EXPECT_THAT(failed.status().message(), HasSubstr("cudnnConvolutionBiasActivationForward"));
+}
+
+TEST_F(DnnConvolutionsTest, OurOwnKernelsAddAndBoundToo) {
+  const Dims y = {2, 20, 8, 8}, few = {2, 3, 8, 8};
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-5;
+    for (const bool has_bias : {false, true}) {
+      fake_.offer_nothing(1000);
+      compare_ranked(
+          make_conv_relu(element, {2, 4, 8, 8}, {20, 4, 3, 3}, {1, 1, 1, 1}, has_bias, &y),
+          tolerance, tolerance);
+      compare_ranked(
+          make_conv_relu(element, {2, 1, 8, 8}, {3, 1, 3, 3}, {1, 1, 1, 1}, has_bias, &few),
+          tolerance, tolerance);
+    }
+  }
+  EXPECT_EQ(fake_.num_convolutions(), 0);
+}
+
 // A volume of one plane, of which the only window lies in the padding before it.
 TEST_F(DnnConvolutionsTest, AVolumeOfOnePlaneIsNoPlaneWhereItIsPadded) {
   OpCall call =

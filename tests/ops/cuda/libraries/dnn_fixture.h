@@ -39,6 +39,16 @@ class DnnFixture : public CudaKernelFixture {
     call.attributes.set("group", x[1] / w[1]);
     return call;
   }
+  // The same, ending in a Relu; with a bias or none, and an addend of the shape or none.
+  OpCall make_conv_relu(ElementType element, const Dims& x, const Dims& w,
+                        std::vector<int64_t> pads, bool has_bias, const Dims* addend) {
+    OpCall call = make_conv(element, x, w, std::move(pads));
+    call.op = "ConvRelu";
+    call.domain = "eddy";
+    if (!has_bias) call.inputs[2] = TestValue();
+    if (addend != nullptr) call.inputs.push_back(random(element, *addend, -1, 1));
+    return call;
+  }
   // A pool with a window of 3, padding of 1 and a stride of 2.
   OpCall make_pool(const std::string& op, ElementType element, const Dims& x) {
     OpCall call = make_call(op, {random(element, x, -2, 2)});

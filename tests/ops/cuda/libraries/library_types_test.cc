@@ -80,6 +80,7 @@ TEST(LibraryTypes, ValuesAreCudnns) {
        CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING},
       {static_cast<int>(DnnPoolMode::kAverageOfInput), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING},
       {kDnnPropagateNan, CUDNN_PROPAGATE_NAN},
+      {kDnnRelu, CUDNN_ACTIVATION_RELU},
       {kDnnNormSpatial, CUDNN_BATCHNORM_SPATIAL}};
   for (const auto& [ours, theirs] : pairs) EXPECT_EQ(ours, theirs);
 }
