@@ -28,7 +28,7 @@ std::string type_text(const Graph& graph, const ValueType& type) {
 
 // Which inputs are read on the host, and by which node.
 void find_host_readers(SessionCore& core) {
-  const Graph& graph = core.graph;
+  const Graph& graph = core.graph();
   core.host_readers.resize(graph.inputs().size());
   if (core.has_one_device()) return;
   std::vector<std::vector<size_t>> inputs_of(graph.num_values());
@@ -56,7 +56,7 @@ void find_host_readers(SessionCore& core) {
 
 // How a loop is driven, and why.
 LoopReport describe_loop(const SessionCore& core, NodeId loop) {
-  LoopReport report{core.graph.path(loop), 0, "host", "forced by the session's options"};
+  LoopReport report{core.graph().path(loop), 0, "host", "forced by the session's options"};
   if (core.has_one_device()) {
     if (core.is_host_driven()) return report;
     report.driven = "device";
@@ -74,10 +74,10 @@ LoopReport describe_loop(const SessionCore& core, NodeId loop) {
 // Beside a device that decides, only.
 void describe_branches(SessionCore& core) {
   if (!core.executable->has_device_control()) return;
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    if (core.graph.node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
+  for (uint32_t n = 0; n < core.graph().num_nodes(); ++n) {
+    if (core.graph().node(NodeId(n)).kind != NodeKind::kCaseOf) continue;
     const ControlVerdict& verdict = core.executable->control_verdict(NodeId(n));
-    core.branches.push_back({core.graph.path(NodeId(n)), 0,
+    core.branches.push_back({core.graph().path(NodeId(n)), 0,
                              verdict.is_driven_by_device ? "device" : "host", verdict.reason});
   }
 }
@@ -85,7 +85,7 @@ void describe_branches(SessionCore& core) {
 }  // namespace
 
 void describe_values(SessionCore& core) {
-  const Graph& graph = core.graph;
+  const Graph& graph = core.graph();
   for (ValueId value : graph.inputs()) {
     const ValueInfo& info = graph.value(value);
     core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});
@@ -99,8 +99,8 @@ void describe_values(SessionCore& core) {
 }
 
 Status describe_loops(SessionCore& core) {
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    if (core.graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+  for (uint32_t n = 0; n < core.graph().num_nodes(); ++n) {
+    if (core.graph().node(NodeId(n)).kind != NodeKind::kWhile) continue;
     const LoopReport report = describe_loop(core, NodeId(n));
     core.loop_reports.add(NodeId(n), report);
     if (core.options.loops != Loops::kDevice || report.driven == "device") continue;

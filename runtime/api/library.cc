@@ -5,6 +5,8 @@
 #include "graph/base/check.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "ops/schema/standard.h"
+#include "runtime/api/shared_programs.h"
+#include "runtime/execute/bound_kernels.h"
 
 namespace eddy {
 
@@ -32,7 +34,7 @@ std::function<Returned(Argument&)> without_throwing(std::string by,
 
 }  // namespace
 
-Library::Library() {
+Library::Library() : shared_programs_(std::make_unique<SharedPrograms>()) {
   const Status status = add_standard_schemas(ops_);
   EDDY_CHECK(status.is_ok()) << status.to_string();
   add_cpu_kernels(cpu_kernels_);
@@ -55,8 +57,8 @@ Status Library::add_operator(OpDef def, BindFunction bind) {
   // The registry keeps views of names: the table's own strings live as long as the library.
   const OpDef* kept = ops_.find_or_null(domain, name, since_version);
   cpu_kernels_.add({kept->name, since_version,
-                    without_throwing("binding a kernel of " + name, std::move(bind)), "custom",
-                    kept->domain});
+                    without_throwing("binding a kernel of " + name, std::move(bind)),
+                    kCustomProvider, kept->domain});
   return Status::ok();
 }
 

@@ -5,6 +5,8 @@
 //   library.add_host_function("stop?", fn);            // named predicate or selector
 //   GraphBuilder b(library.ops());
 //
+// Sessions of one library that run the same model share what is compiled of it (shared_programs.h).
+//
 // Must outlive the graphs built from its table and the sessions that run them; do not add to it
 // once a session uses it. Errors: kInvalidArgument for a second definition of the same thing.
 #pragma once
@@ -64,6 +66,8 @@ struct HostFunctionOptions {
   bool is_non_blocking = false;
 };
 
+class SharedPrograms;
+
 class Library {
  public:
   Library();
@@ -71,6 +75,8 @@ class Library {
 
   const OpTable& ops() const { return ops_; }
   const KernelRegistry& cpu_kernels() const { return cpu_kernels_; }
+  // Of its sessions; has a lock of its own.
+  SharedPrograms& shared_programs() const { return *shared_programs_; }
   struct NamedHostFunction {
     HostFunction function;  // or
     AsyncHostFunction async = {};
@@ -90,6 +96,7 @@ class Library {
   OpTable ops_;
   KernelRegistry cpu_kernels_;
   std::map<std::string, NamedHostFunction> host_functions_;  // addresses are stable
+  const std::unique_ptr<SharedPrograms> shared_programs_;
 };
 
 }  // namespace eddy

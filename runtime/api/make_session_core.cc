@@ -55,7 +55,7 @@ bool has_node_that_waits(const Graph& graph) {
 // what goes on meanwhile.
 uint32_t most_streams(const SessionCore& core) {
   if (core.options.max_streams > 0 || !core.starts_on_workers()) return core.options.max_streams;
-  if (has_node_that_waits(core.graph)) return 0;
+  if (has_node_that_waits(core.graph())) return 0;
   return static_cast<uint32_t>(core.host().num_workers());
 }
 
@@ -66,11 +66,11 @@ constexpr double kSharedNs = 40'000;
 // None where nodes wait for something else: what goes on meanwhile needs a stream.
 std::vector<bool> shared_nodes(const SessionCore& core) {
   if (!core.has_one_device() || core.host().num_workers() < 2) return {};
-  if (has_node_that_waits(core.graph)) return {};
-  const std::vector<double> costs = estimate_costs_ns(core.graph, core.options.costs.get());
-  std::vector<bool> shared(core.graph.num_nodes(), false);
-  for (uint32_t n = 0; n < core.graph.num_nodes(); ++n) {
-    const Node& node = core.graph.node(NodeId(n));
+  if (has_node_that_waits(core.graph())) return {};
+  const std::vector<double> costs = estimate_costs_ns(core.graph(), core.options.costs.get());
+  std::vector<bool> shared(core.graph().num_nodes(), false);
+  for (uint32_t n = 0; n < core.graph().num_nodes(); ++n) {
+    const Node& node = core.graph().node(NodeId(n));
     if (node.kind != NodeKind::kExec || costs[n] < kSharedNs) continue;
     const OpDef& op = *node.op;
     shared[n] = core.devices[0].kernels->has_tiles(op.domain, op.name, op.since_version);
@@ -100,15 +100,15 @@ Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
   const int num_threads = core.host().num_workers();
   const bool is_one_stream = num_threads == 1 && !options.plan_for;
   if (options.assignment != Assignment::kAuto || is_one_stream) {
-    return plan_graph(core.graph, planning);
+    return plan_graph(core.graph(), planning);
   }
   const bool is_known = options.costs || options.plan_for;
   if (is_known && core.has_one_device()) {
     const FluidMachine machine =
         options.plan_for ? *options.plan_for : cpu_machine(static_cast<uint32_t>(num_threads));
-    return choose_plan(core.graph, machine, {planning});
+    return choose_plan(core.graph(), machine, {planning});
   }
-  Plan plan = plan_graph(core.graph, planning);
+  Plan plan = plan_graph(core.graph(), planning);
   plan.notices.push_back(std::string("assign auto: not simulated, because ") +
                          (is_known ? "several devices share the work" : "no costs are known") +
                          "; rank, one stream where little would overlap by estimates");
@@ -152,12 +152,16 @@ std::vector<std::string> device_names(const SessionCore& core) {
   return names;
 }
 
-Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
+// `made_or_null`: the core's own program, whose kernels are not bound yet.
+Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
+                                                    CompiledProgram* made_or_null) {
   ExecutableOptions options;
   options.observer_or_null = core.options.observer_or_null;
-  if (core.options.release_constants) {
-    options.release_constants = [&core](std::span<const ConstantId> unread) {
-      core.graph.release_constants(unread);
+  if (made_or_null == nullptr) {
+    options.kernels = core.program->kernels;
+  } else if (core.options.release_constants) {
+    options.release_constants = [made_or_null](std::span<const ConstantId> unread) {
+      made_or_null->graph.release_constants(unread);
     };
   }
   options.bind_host = [&core](const KernelInit& init) {
@@ -202,7 +206,7 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
                               const GraphCaptures& captures) -> std::unique_ptr<StrandRunner> {
       return std::make_unique<HostStrands>(
           code, bindings, scheduler,
-          HostStrands::Options{devices, core.plan.stream_devices, captures, now,
+          HostStrands::Options{devices, core.plan().stream_devices, captures, now,
                                [&core](const Status& why) { core.note_refusal(why); }});
     };
   } else {
@@ -211,7 +215,7 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core) {
       return host.create_runner_or_null(code, bindings);
     };
   }
-  return Executable::create(core.graph, core.plan, core.devices, std::move(options));
+  return Executable::create(core.graph(), core.plan(), core.devices, std::move(options));
 }
 
 Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
@@ -239,16 +243,16 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
 }
 
 // With several devices: one for each node of the graph, copies between them.
-Status place_graph(SessionCore& core, PlanOptions& plan) {
+Status place_graph(SessionCore& core, CompiledProgram& made, PlanOptions& plan) {
   if (core.has_one_device()) return Status::ok();
   plan.devices = device_names(core);
   const PlaceNodesOptions options{
       // A host that computes a loop's predicate is one that drives it.
       .has_host_arithmetic = core.options.loops != Loops::kDevice,
       .merges_loops = core.options.merges_loops && can_device_drive(core)};
-  EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(core.graph), core.library.ops(),
+  EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(made.graph), core.library.ops(),
                                                         core.devices, plan.devices, options));
-  core.graph = std::move(placed.graph);
+  made.graph = std::move(placed.graph);
   core.placement = std::move(placed.text);
   plan.value_devices = std::move(placed.value_devices);
   return Status::ok();
@@ -325,56 +329,107 @@ Result<Graph> make_graph_to_run(const Library& library, Graph graph,
   return make_graph_to_run(library, std::move(graph), options, log);
 }
 
+namespace {
+
+Status check(const SessionOptions& options) {
+  return options.check ? options.check() : Status::ok();
+}
+
+// The core's own program: simplified, planned and proved; its kernels are not bound.
+Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph graph,
+                                                      const Fingerprint& given, StepLog& log) {
+  const SessionOptions& options = core.options;
+  EDDY_ASSIGN_OR_RETURN(Graph ready,
+                        make_graph_to_run(core.library, std::move(graph), options, log));
+  auto made = std::make_shared<CompiledProgram>(CompiledProgram{.graph = std::move(ready)});
+  core.program = made;
+  PlanOptions planning = plan_options(core);
+  EDDY_RETURN_IF_ERROR(place_graph(core, *made, planning));
+  if (!core.has_one_device()) {
+    log.done("placed " + core.placement.substr(0, core.placement.find('\n')));
+  }
+  made->plan = make_plan(core, planning);
+  log.done("planned " + count_text(made->graph.num_regions(), "region") + ", assignment " +
+           made->plan.assignment);
+  if (options.log) {
+    for (const std::string& notice : made->plan.notices) options.log(notice);
+  }
+  if (options.costs && options.log) {
+    const std::string text = cost_coverage(made->graph, *options.costs).text(made->graph);
+    if (!text.empty()) options.log("costs: " + text);
+  }
+  EDDY_RETURN_IF_ERROR(check(options));
+  // Before anything follows it: strands, simulations and recordings execute this very program.
+  EDDY_RETURN_IF_ERROR(prove_plan(made->graph, made->plan));
+  log.done("proved the plan");
+  // While the constants are all there.
+  made->made = simplified_fingerprint(given, made->graph);
+  made->costs = options.costs;
+  made->machine = options.plan_for;
+  return made;
+}
+
+// Binds the kernels; of a program made here for the others that may run it, too.
+Status bind_program(SessionCore& core, const std::shared_ptr<CompiledProgram>& made_or_null,
+                    const std::string& key) {
+  EDDY_ASSIGN_OR_RETURN(core.executable, make_executable(core, made_or_null.get()));
+  if (made_or_null == nullptr) return Status::ok();
+  if (core.options.release_constants) {
+    made_or_null->graph.release_constants(core.executable->unread_constants());
+  }
+  made_or_null->kernels = core.executable->shared_kernels_or_null();
+  if (key.empty() || made_or_null->kernels == nullptr) return Status::ok();
+  auto shared = core.library.shared_programs().offer(key, made_or_null);
+  if (shared == made_or_null) return Status::ok();
+  // Another thread was faster: its program for this session, and nothing of this one is kept.
+  core.executable.reset();
+  core.program = std::move(shared);
+  EDDY_ASSIGN_OR_RETURN(core.executable, make_executable(core, nullptr));
+  return Status::ok();
+}
+
+bool may_share(const SessionOptions& options) {
+  return options.shares_program && !options.make_device && options.make_devices.empty();
+}
+
+}  // namespace
+
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
                                                        const SessionOptions& options) {
   EDDY_RETURN_IF_ERROR(check_options(options));
   const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
     if (options.release_constants) graph.release_constants({});
   });
-  const auto check = [&options] { return options.check ? options.check() : Status::ok(); };
-  EDDY_RETURN_IF_ERROR(check());
+  EDDY_RETURN_IF_ERROR(check(options));
   StepLog log(options);
-  EDDY_ASSIGN_OR_RETURN(Graph ready, make_graph_to_run(library, std::move(graph), options, log));
-  auto core = std::make_unique<SessionCore>(library, options, std::move(ready));
+  auto core = std::make_unique<SessionCore>(library, options);
   EDDY_RETURN_IF_ERROR(make_devices(*core));
-  PlanOptions planning = plan_options(*core);
-  EDDY_RETURN_IF_ERROR(place_graph(*core, planning));
-  if (!core->has_one_device()) {
-    log.done("placed " + core->placement.substr(0, core->placement.find('\n')));
+  std::string key;  // empty: this session's alone
+  if (may_share(options)) {
+    key = program_key(given, graph, options, core->host().num_workers());
+    core->program = library.shared_programs().find_or_null(key);
   }
-  core->plan = make_plan(*core, planning);
-  log.done("planned " + count_text(core->graph.num_regions(), "region") + ", assignment " +
-           core->plan.assignment);
-  if (options.log) {
-    for (const std::string& notice : core->plan.notices) options.log(notice);
+  std::shared_ptr<CompiledProgram> made_or_null;
+  if (core->program != nullptr) {
+    log.done("found the program of another session");
+  } else {
+    EDDY_ASSIGN_OR_RETURN(made_or_null, plan_program(*core, std::move(graph), given, log));
   }
-  if (options.costs && options.log) {
-    const std::string text = cost_coverage(core->graph, *options.costs).text(core->graph);
-    if (!text.empty()) options.log("costs: " + text);
-  }
-  EDDY_RETURN_IF_ERROR(check());
-  // Before anything follows it: strands, simulations and recordings execute this very program.
-  EDDY_RETURN_IF_ERROR(prove_plan(core->graph, core->plan));
-  log.done("proved the plan");
   core->plan_ns = log.total_ns();
-  for (const Program::Block& block : core->plan.program.blocks) {
+  for (const Program::Block& block : core->plan().program.blocks) {
     core->has_one_strand &= block.streams.size() == 1;
   }
   describe_values(*core);
-  // While the constants are all there.
-  const Fingerprint made = simplified_fingerprint(given, core->graph);
-  EDDY_ASSIGN_OR_RETURN(core->executable, make_executable(*core));
+  EDDY_RETURN_IF_ERROR(bind_program(*core, made_or_null, key));
   log.done("bound kernels");
-  EDDY_RETURN_IF_ERROR(check());
+  EDDY_RETURN_IF_ERROR(check(options));
   core->run_pool = std::make_unique<RunPool>(*core->executable);
   core->run_pool->release(core->run_pool->acquire());
   log.done("made a first run's state");
   EDDY_RETURN_IF_ERROR(describe_loops(*core));
-  core->fingerprint = program_fingerprint(made, *core->executable, core->is_host_driven());
-  if (options.release_constants) {
-    core->graph.release_constants(core->executable->unread_constants());
-  }
-  EDDY_RETURN_IF_ERROR(check());
+  core->fingerprint =
+      program_fingerprint(core->program->made, *core->executable, core->is_host_driven());
+  EDDY_RETURN_IF_ERROR(check(options));
   return core;
 }
 

@@ -62,7 +62,7 @@ Status RunValues::check_value(size_t index, const Tensor& value) const {
 }
 
 void RunValues::borrow(size_t index, const TensorView& view) {
-  state_->slot(core_.graph.inputs()[index]).borrow(view);
+  state_->slot(core_.graph().inputs()[index]).borrow(view);
   std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
   if (!is_aligned(view.data, view.element)) misaligned_.emplace_back(index, view.data);
 }
@@ -70,7 +70,7 @@ void RunValues::borrow(size_t index, const TensorView& view) {
 // Anew for each launch: the caller may have written there.
 Status RunValues::align_inputs() {
   for (const auto& [index, data] : misaligned_) {
-    Slot& slot = state_->slot(core_.graph.inputs()[index]);
+    Slot& slot = state_->slot(core_.graph().inputs()[index]);
     TensorView from = slot.view;
     from.data = const_cast<void*>(data);
     EDDY_RETURN_IF_ERROR(slot.copy(from, state_->allocator()));
@@ -80,7 +80,7 @@ Status RunValues::align_inputs() {
 
 // What has been checked.
 void RunValues::put(size_t index, const Tensor& value) {
-  Slot& slot = state_->slot(core_.graph.inputs()[index]);
+  Slot& slot = state_->slot(core_.graph().inputs()[index]);
   if (value.is_tensor()) {
     return value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
   }
@@ -153,7 +153,7 @@ std::optional<std::span<const int64_t>> RunValues::bound_shape(size_t index) con
     if (!given_[index]->is_tensor()) return std::nullopt;
     return given_[index]->dims().span();
   }
-  const Slot& slot = state_->slot(core_.graph.inputs()[index]);
+  const Slot& slot = state_->slot(core_.graph().inputs()[index]);
   if (slot.kind != ValueKind::kTensor) return std::nullopt;
   return slot.view.shape();
 }
@@ -175,7 +175,7 @@ Status RunValues::check_symbols() const {
       if (known == sizes.end()) {
         sizes.emplace_back(symbol, size);
       } else if (known->second != size) {
-        return invalid_argument("dimension '" + core_.graph.symbol(symbol) + "' is " +
+        return invalid_argument("dimension '" + core_.graph().symbol(symbol) + "' is " +
                                 std::to_string(known->second) + " in one input, but axis " +
                                 std::to_string(axis) + " of input '" + input.name + "' is " +
                                 std::to_string(size));

@@ -98,7 +98,7 @@ void RunValues::find_overlaps() {
     const auto begin = reinterpret_cast<uintptr_t>(data);
     if (size_bytes > 0) ranges_.push_back({begin, begin + size_bytes, output});
   };
-  for (const ValueId input : core_.graph.inputs()) {
+  for (const ValueId input : core_.graph().inputs()) {
     const Slot& slot = state_->slot(input);
     if (slot.kind == ValueKind::kTensor) add(slot.view.data, slot.view.size_bytes(), kNoOutput);
     for (const SequenceElement& element : slot.elements) {
@@ -129,7 +129,7 @@ Status no_memory() { return resource_exhausted("no memory for copies of the run'
 
 }  // namespace
 
-TensorView RunValues::made(size_t index) { return state_->slot(core_.graph.outputs()[index]).view; }
+TensorView RunValues::made(size_t index) { return state_->slot(core_.graph().outputs()[index]).view; }
 
 bool RunValues::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
 
@@ -146,7 +146,7 @@ Status RunValues::check_made(size_t index) {
 Status RunValues::clear_callers_memory() {
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (bound_outputs_[i] && is_home(i)) continue;
-    EDDY_ASSIGN_OR_RETURN(const size_t bytes, state_->move_home(core_.graph.outputs()[i]));
+    EDDY_ASSIGN_OR_RETURN(const size_t bytes, state_->move_home(core_.graph().outputs()[i]));
     copied_bytes_ += bytes;
   }
   return Status::ok();
@@ -210,7 +210,7 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
 
 bool RunValues::copies_collected() const {
   const auto is_copied = [](const auto& value) { return !is_own(value.buffer); };
-  return std::ranges::any_of(core_.graph.outputs(), [&](ValueId output) {
+  return std::ranges::any_of(core_.graph().outputs(), [&](ValueId output) {
     const Slot& slot = state_->slot(output);
     return slot.kind == ValueKind::kSequence ? std::ranges::any_of(slot.elements, is_copied)
                                              : slot.kind == ValueKind::kTensor && is_copied(slot);
@@ -219,7 +219,7 @@ bool RunValues::copies_collected() const {
 
 Tensor RunValues::collect_output(size_t index) {
   if (is_on_device_[index]) return Tensor();
-  const Slot& slot = state_->slot(core_.graph.outputs()[index]);
+  const Slot& slot = state_->slot(core_.graph().outputs()[index]);
   const std::shared_ptr<const void> device = core_.keep_alive();
   if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
   if (slot.kind != ValueKind::kSequence) return Tensor();

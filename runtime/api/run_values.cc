@@ -11,10 +11,10 @@ namespace eddy {
 
 RunValues::RunValues(SessionCore& core, TraceRecorder* trace_or_null)
     : core_(core), trace_or_null_(trace_or_null) {
-  is_bound_.resize(core.graph.inputs().size(), false);
-  bound_outputs_.resize(core.graph.outputs().size());
-  bound_dims_.resize(core.graph.outputs().size());
-  is_on_device_.resize(core.graph.outputs().size(), false);
+  is_bound_.resize(core.graph().inputs().size(), false);
+  bound_outputs_.resize(core.graph().outputs().size());
+  bound_dims_.resize(core.graph().outputs().size());
+  is_on_device_.resize(core.graph().outputs().size(), false);
 }
 
 RunValues::~RunValues() {
@@ -40,7 +40,7 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
 }
 
 Status RunValues::find_streamed(const std::string& name, Streamed& streamed) const {
-  const Graph& graph = core_.graph;
+  const Graph& graph = core_.graph();
   const auto is_it = [&](const ValueDescription& output) { return output.name == name; };
   const auto found = std::ranges::find_if(core_.outputs, is_it);
   if (found == core_.outputs.end()) return not_found("there is no output '" + name + "'");
@@ -86,7 +86,7 @@ Status RunValues::adapt_state() {
   is_streaming_ = !streams_.empty();
   Status status;
   for (size_t i = 0; i < is_bound_.size() && status.is_ok(); ++i) {
-    const ValueId input = core_.graph.inputs()[i];
+    const ValueId input = core_.graph().inputs()[i];
     status = state_->slot(input).share(old->slot(input), state_->allocator());
   }
   release(std::move(old));
@@ -97,7 +97,7 @@ void RunValues::drop_state() { release(std::move(state_)); }
 
 // What the slots hold of the caller's goes before the state is used again.
 void RunValues::release(std::unique_ptr<BoundRun> state) {
-  for (const ValueId input : core_.graph.inputs()) state->slot(input).set_none();
+  for (const ValueId input : core_.graph().inputs()) state->slot(input).set_none();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) state->unbind_output(i);
   state->reset();
   state->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);

@@ -121,8 +121,8 @@ Session::~Session() {
 
 const std::vector<ValueDescription>& Session::inputs() const { return core_->inputs; }
 const std::vector<ValueDescription>& Session::outputs() const { return core_->outputs; }
-const Graph& Session::graph() const { return core_->graph; }
-const Plan& Session::plan() const { return core_->plan; }
+const Graph& Session::graph() const { return core_->graph(); }
+const Plan& Session::plan() const { return core_->plan(); }
 MemoryStatistics Session::memory() const { return core_->host().allocator().statistics(); }
 const std::string& Session::fingerprint() const { return core_->fingerprint; }
 size_t Session::workspace_bytes() const {

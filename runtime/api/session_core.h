@@ -16,6 +16,7 @@
 #include "runtime/api/session_options.h"
 #include "runtime/api/session_report.h"
 #include "runtime/api/session_runs.h"
+#include "runtime/api/shared_programs.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/execution_device.h"
@@ -23,14 +24,15 @@
 namespace eddy {
 
 struct SessionCore {
-  SessionCore(const Library& l, SessionOptions o, Graph g)
-      : SessionCore(l, threads_of(o), std::move(o), std::move(g)) {}
+  SessionCore(const Library& l, SessionOptions o) : SessionCore(l, threads_of(o), std::move(o)) {}
   ~SessionCore();
 
   const Library& library;
   const SessionOptions options;
-  Graph graph;  // constants that kernels have packed have let go of their bytes
-  Plan plan;
+  // Other sessions may run it too; replaced while the session is made.
+  std::shared_ptr<const CompiledProgram> program;
+  const Graph& graph() const { return program->graph; }
+  const Plan& plan() const { return program->plan; }
   int64_t plan_ns = 0;
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
@@ -99,10 +101,9 @@ struct SessionCore {
   SessionCallbacks callbacks;           // last: ends first, while everything else is still there
 
  private:
-  SessionCore(const Library& l, std::shared_ptr<SharedThreads> t, SessionOptions&& o, Graph&& g)
+  SessionCore(const Library& l, std::shared_ptr<SharedThreads> t, SessionOptions&& o)
       : library(l),
         options(std::move(o)),
-        graph(std::move(g)),
         fork_guard(t->fork_guard()),
         threads(std::move(t)),
         runs(make_runs()),

@@ -60,6 +60,9 @@ struct SessionOptions {
   size_t min_released_bytes = 4096;
   // Constants that kernels have packed let go of their bytes; graph() then lacks them.
   bool release_constants = true;
+  // Sessions of one library, one model and equal options have one plan, one set of constants and of
+  // packed weights (shared_programs.h). False, and on devices that the options make: each its own.
+  bool shares_program = true;
   // Values of fixed shape live in an arena, where the plan has proved that they may; else each
   // keeps memory of its own.
   bool use_arenas = true;

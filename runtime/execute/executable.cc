@@ -38,13 +38,13 @@ bool is_host_predicate(const Node& node) {
 }
 
 // The largest scratch memory of the nodes on each of the machine's streams.
-std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKernel> kernels) {
+std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKernel* const> kernels) {
   std::vector<size_t> sizes(plan.num_streams, 0);
   for (const Program::Block& block : plan.program.blocks) {
     for (const Program::Step& step : block.steps) {
       if (step.op != Program::Op::kLaunch) continue;
       if (sizes.size() <= step.stream) sizes.resize(step.stream + 1, 0);
-      const BoundKernel& kernel = kernels[node_of(plan.program, step).index()];
+      const BoundKernel& kernel = *kernels[node_of(plan.program, step).index()];
       sizes[step.stream] = std::max(sizes[step.stream], kernel.scratch_bytes);
     }
   }
@@ -201,7 +201,6 @@ Status Executable::bind() {
     constants_[v] = std::make_unique<Slot>();
     constants_[v]->borrow(graph_.constant(info.constant).view());
   }
-  kernels_.resize(graph_.num_nodes());
   const std::vector<double> costs_ns = estimate_costs_ns(graph_);
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     const Node& node = graph_.node(NodeId(n));
@@ -211,7 +210,7 @@ Status Executable::bind() {
     const bool is_issued = device_of(NodeId(n)) != 0;
     is_cheap_.push_back(!may_block && (is_issued || costs_ns[n] < kInlineBudgetNs));
   }
-  EDDY_RETURN_IF_ERROR(bind_nodes());
+  EDDY_RETURN_IF_ERROR(options_.kernels != nullptr ? bind_with_shared() : bind_nodes());
   forget_unread_constants();
   workspaces_ = find_workspaces(plan_, kernels_);
   if (has_device_control()) judge();
@@ -220,6 +219,10 @@ Status Executable::bind() {
 
 Status Executable::bind_nodes() {
   constexpr size_t kReleaseBytes = 8 << 20;
+  auto bound = std::make_shared<BoundKernels>();
+  bound->kernels.resize(graph_.num_nodes());
+  for (const BoundKernel& kernel : bound->kernels) kernels_.push_back(&kernel);
+  bool are_shareable = num_devices() == 1;
   PackedConstants packed;
   ConstantReads reads(graph_);
   std::deque<Uploader> uploaders;  // by device
@@ -232,9 +235,10 @@ Status Executable::bind_nodes() {
   size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-    Status status = bind_node(NodeId(n), packed);
-    if (!status.is_ok()) return std::move(status.prepend_path(graph_.path(NodeId(n))));
-    uint64_t unread = kernels_[n].unread_constants;
+    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_node(NodeId(n), &packed));
+    uint64_t unread = kernel.unread_constants;
+    keep_kernel(NodeId(n), std::move(kernel), *bound);
+    are_shareable &= unread == 0 || kernels_[n] == &bound->kernels[n];
     EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), uploaders, unread));
     num_packed_bytes += reads.bind(NodeId(n), unread);
     if (num_packed_bytes < kReleaseBytes || !options_.release_constants) continue;
@@ -242,14 +246,39 @@ Status Executable::bind_nodes() {
     num_released = reads.unread().size();
     num_packed_bytes = 0;
   }
-  unread_constants_ = reads.take_unread();
+  bound->unread_constants = reads.take_unread();
+  bound_ = std::move(bound);
+  if (are_shareable) shared_kernels_ = bound_;
   for (uint32_t d = 1; d < num_devices(); ++d) EDDY_RETURN_IF_ERROR(uploaders[d].finish());
   return Status::ok();
 }
 
+Status Executable::bind_with_shared() {
+  bound_ = shared_kernels_ = options_.kernels;
+  EDDY_CHECK(num_devices() == 1 && bound_->kernels.size() == graph_.num_nodes())
+      << bound_->kernels.size() << " kernels for " << graph_.num_nodes() << " nodes";
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    const BoundKernel& shared = bound_->kernels[n];
+    kernels_.push_back(&shared);
+    const bool is_bound = shared.run != nullptr || shared.run_value != nullptr;
+    if (graph_.node(NodeId(n)).kind != NodeKind::kExec || is_bound) continue;
+    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_node(NodeId(n), nullptr));
+    kernels_[n] = &own_kernels_.emplace_back(std::move(kernel));
+  }
+  return Status::ok();
+}
+
+void Executable::keep_kernel(NodeId id, BoundKernel kernel, BoundKernels& shared) {
+  const bool is_own = kernel.provider == kCustomProvider || kernel.start != nullptr ||
+                      is_host_predicate(graph_.node(id));
+  BoundKernel& kept = is_own ? own_kernels_.emplace_back() : shared.kernels[id.index()];
+  kept = std::move(kernel);
+  kernels_[id.index()] = &kept;
+}
+
 void Executable::forget_unread_constants() {
   std::vector<bool> is_unread(graph_.num_constants(), false);
-  for (const ConstantId id : unread_constants_) is_unread[id.index()] = true;
+  for (const ConstantId id : unread_constants()) is_unread[id.index()] = true;
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
     if (info.origin != ValueOrigin::kConstant || !is_unread[info.constant.index()]) continue;
@@ -276,16 +305,16 @@ auto Executable::with_init(NodeId id, PackedConstants* packed_or_null, const Use
   return use(init);
 }
 
-Status Executable::bind_node(NodeId id, PackedConstants& packed) {
-  EDDY_ASSIGN_OR_RETURN(kernels_[id.index()], with_init(id, &packed, [&](const KernelInit& init) {
-                          return bind_kernel(id, init);
-                        }));
+Result<BoundKernel> Executable::bind_node(NodeId id, PackedConstants* packed_or_null) {
+  Result<BoundKernel> kernel =
+      with_init(id, packed_or_null, [&](const KernelInit& init) { return bind_kernel(id, init); });
   const OpDef& op = *graph_.node(id).op;
-  if (kernels_[id.index()].run_value == nullptr || op.is_value_op || op.is_view) {
-    return Status::ok();
+  if (kernel.is_ok() && kernel->run_value != nullptr && !op.is_value_op && !op.is_view) {
+    kernel = internal_error("the kernel of " + op.name +
+                            " makes its own outputs, which the operator's definition does not say");
   }
-  return internal_error("the kernel of " + op.name +
-                        " makes its own outputs, which the operator's definition does not say");
+  if (kernel.is_ok()) return kernel;
+  return std::move(kernel.take_status().prepend_path(graph_.path(id)));
 }
 
 Result<BoundKernel> Executable::bind_kernel(NodeId id, const KernelInit& init) const {

@@ -10,7 +10,8 @@
 // Errors: kUnsupported with the node's path when there is no kernel for it, and for devices that
 // cannot exchange values.
 // Threads: immutable after creation, but for the choices of loops, which any thread may use.
-// Cost: creation binds every kernel (packing weights).
+// Cost: creation binds every kernel (packing weights)
+// that it is not given.
 #pragma once
 
 #include <deque>
@@ -30,6 +31,7 @@
 #include "runtime/device/graph_capture.h"
 #include "runtime/device/staging.h"
 #include "runtime/device/strand_runner.h"
+#include "runtime/execute/bound_kernels.h"
 #include "runtime/execute/loop_choice.h"
 #include "runtime/execute/values/slot.h"
 
@@ -80,6 +82,8 @@ struct ExecutableOptions {
   bool shares_tiles = false;
   bool is_host_driven = false;
   FileWaits file_waits = {};
+  // Of another executable of the same graph on the host alone; null: kernels are bound here.
+  std::shared_ptr<const BoundKernels> kernels = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
 };
@@ -100,7 +104,12 @@ class Executable {
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
   const ExecutableOptions& options() const { return options_; }
-  const BoundKernel& kernel(NodeId node) const { return kernels_[node.index()]; }
+  const BoundKernel& kernel(NodeId node) const { return *kernels_[node.index()]; }
+  // For other executables of the graph; null where they can't have them: beside other devices, and
+  // where constants may be gone that a kernel of their own would be bound by.
+  const std::shared_ptr<const BoundKernels>& shared_kernels_or_null() const {
+    return shared_kernels_;
+  }
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
@@ -156,7 +165,7 @@ class Executable {
 
   // Constants whose bytes no run reads: kernels have packed them, or no node uses them. Their slots
   // have null data. Those that release_constants was called with are among them.
-  const std::vector<ConstantId>& unread_constants() const { return unread_constants_; }
+  const std::vector<ConstantId>& unread_constants() const { return bound_->unread_constants; }
 
   // Bytes of scratch memory that kernels are known to need, by the machine's stream.
   const std::vector<size_t>& workspaces() const { return workspaces_; }
@@ -170,7 +179,10 @@ class Executable {
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   Status bind_nodes();
-  Status bind_node(NodeId node, PackedConstants& packed);
+  Status bind_with_shared();
+  Result<BoundKernel> bind_node(NodeId node, PackedConstants* packed_or_null);
+  // Puts it where it is shared, or with this executable's own.
+  void keep_kernel(NodeId node, BoundKernel kernel, BoundKernels& shared);
   Result<BoundKernel> bind_kernel(NodeId node, const KernelInit& init) const;
   template <typename Use>
   auto with_init(NodeId node, PackedConstants* packed_or_null, const Use& use);
@@ -186,12 +198,14 @@ class Executable {
   const std::vector<ExecutionDevice> devices_;
   const ExecutableOptions options_;
   std::vector<uint32_t> node_devices_;  // by NodeId
-  std::vector<BoundKernel> kernels_;    // by NodeId
-  std::vector<bool> is_cheap_;          // by NodeId
+  std::shared_ptr<const BoundKernels> bound_;
+  std::shared_ptr<const BoundKernels> shared_kernels_;  // the same, or null
+  std::deque<BoundKernel> own_kernels_;
+  std::vector<const BoundKernel*> kernels_;  // by NodeId; of control nodes an empty one
+  std::vector<bool> is_cheap_;               // by NodeId
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
-  std::vector<bool> is_only_copied_out_;  // by output of the graph
-  std::vector<ConstantId> unread_constants_;
+  std::vector<bool> is_only_copied_out_;                           // by output of the graph
   std::vector<ControlVerdict> control_verdicts_;                   // by NodeId
   std::vector<std::unique_ptr<PersistentLoop>> persistent_loops_;  // by NodeId; empty: none
   std::vector<std::unique_ptr<LoopChoice>> loop_choices_;  // by NodeId; empty: nothing is measured

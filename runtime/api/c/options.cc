@@ -181,6 +181,7 @@ Refusal read_session_options(const eddy_option* given, size_t count, SessionOpti
                                                   {"rank", Assignment::kRank},
                                                   {"matching", Assignment::kMatching},
                                                   {"serial", Assignment::kSerial}})},
+       {"share_program", boolean([&](bool is) { options.shares_program = is; })},
        {"simplify", boolean([&](bool is) { options.simplify = is; })},
        {"fold_norms", boolean([&](bool is) { options.folds_norms = is; })},
        {"exact", boolean([&](bool is) {
