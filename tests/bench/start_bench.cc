@@ -1,16 +1,16 @@
 // What the first session of a model costs and what the second, which shares its program
-// (runtime/api/shared_programs.h): milliseconds and bytes of memory in use, and the steps of the
-// first.
+// (runtime/api/shared_programs.h): milliseconds of time and of the processor, bytes of memory in
+// use, and the steps of the first round.
 //
 //   bazel run //tests/bench:start_bench -- MODEL.onnx [ROUNDS]
 //
 // Each round has a library of its own. `first` and `second` are made from one imported graph,
-// `second, from the file` imports it again.
+// `another, from the file` imports it again.
 #include <malloc.h>
+#include <time.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -22,24 +22,44 @@
 namespace eddy {
 namespace {
 
-double now_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(now).count();
+struct Moment {
+  double ms, processor_ms, used_kib;
+};
+
+double read_ms(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
-double used_kib() {
+Moment now() {
   const struct mallinfo2 info = mallinfo2();
-  return static_cast<double>(info.uordblks + info.hblkhd) / 1024;
+  return {read_ms(CLOCK_MONOTONIC), read_ms(CLOCK_PROCESS_CPUTIME_ID),
+          static_cast<double>(info.uordblks + info.hblkhd) / 1024};
+}
+
+// Median, least and most.
+void print(std::vector<double> values, const char* unit) {
+  std::ranges::sort(values);
+  std::printf("  %9.2f %s (%.2f to %.2f)", values[values.size() / 2], unit, values.front(),
+              values.back());
 }
 
 struct Row {
   const char* name;
-  std::vector<double> values = {};
+  std::vector<double> ms = {}, processor_ms = {}, used_kib = {};
 
-  void print(const char* unit) {
-    std::ranges::sort(values);
-    std::printf("%-28s %9.2f %s  (%.2f to %.2f)\n", name, values[values.size() / 2], unit,
-                values.front(), values.back());
+  void add(const Moment& begin, const Moment& end) {
+    ms.push_back(end.ms - begin.ms);
+    processor_ms.push_back(end.processor_ms - begin.processor_ms);
+    used_kib.push_back(end.used_kib - begin.used_kib);
+  }
+  void print() const {
+    std::printf("%-22s", name);
+    eddy::print(ms, "ms");
+    eddy::print(processor_ms, "ms of the processor");
+    eddy::print(used_kib, "KiB");
+    std::printf("\n");
   }
 };
 
@@ -47,9 +67,7 @@ struct Rows {
   Row import{"import"};
   Row first{"first session"};
   Row second{"second session"};
-  Row loaded{"second, from the file"};
-  Row first_kib{"memory of the first"};
-  Row second_kib{"memory of the second"};
+  Row loaded{"another, from the file"};
 };
 
 Status measure(const std::string& path, bool is_told, Rows& rows) {
@@ -61,21 +79,20 @@ Status measure(const std::string& path, bool is_told, Rows& rows) {
       std::printf("  %.*s\n", static_cast<int>(line.size()), line.data());
     };
   }
-  const double begin = now_ms();
+  const Moment begin = now();
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops()));
+  const Moment imported = now();
   Graph copy = graph.copy();
-  const double imported = now_ms(), before_kib = used_kib();
+  const Moment copied = now();
   EDDY_ASSIGN_OR_RETURN(const auto first, Session::create(library, std::move(graph), options));
-  const double made = now_ms(), first_kib = used_kib();
+  const Moment made = now();
   EDDY_ASSIGN_OR_RETURN(const auto second, Session::create(library, std::move(copy), options));
-  const double again = now_ms(), second_kib = used_kib();
+  const Moment again = now();
   EDDY_ASSIGN_OR_RETURN(const auto loaded, Session::load(library, path, options));
-  rows.import.values.push_back(imported - begin);
-  rows.first.values.push_back(made - imported);
-  rows.second.values.push_back(again - made);
-  rows.loaded.values.push_back(now_ms() - again);
-  rows.first_kib.values.push_back(first_kib - before_kib);
-  rows.second_kib.values.push_back(second_kib - first_kib);
+  rows.import.add(begin, imported);
+  rows.first.add(copied, made);
+  rows.second.add(made, again);
+  rows.loaded.add(again, now());
   return Status::ok();
 }
 
@@ -93,8 +110,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", status.to_string().c_str());
     return 1;
   }
-  for (Row* row : {&rows.import, &rows.first, &rows.second, &rows.loaded}) row->print("ms");
-  for (Row* row : {&rows.first_kib, &rows.second_kib}) row->print("KiB");
+  for (const Row* row : {&rows.import, &rows.first, &rows.second, &rows.loaded}) row->print();
   return 0;
 }
 

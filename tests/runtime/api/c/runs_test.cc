@@ -55,6 +55,34 @@ TEST_F(CRuns, HandlesMayGoInAnyOrder) {
   EXPECT_THAT(floats(value.get()), ElementsAre(4)) << "values outlive everything";
 }
 
+// Counts what a session logs when it has found its program.
+void count_found(void* user, const char* line) {
+  if (std::string(line).starts_with("found the program")) ++*static_cast<std::atomic<int>*>(user);
+}
+
+TEST_F(CRuns, SessionsOfOneGraphShareItsProgramUnlessToldNotTo) {
+  std::atomic<int> num_found{0};
+  ASSERT_EQ(api().context_set_log(context.get(), count_found, &num_found, nullptr), EDDY_OK);
+  const Owned<eddy_graph> graph = doubling();
+  Owned<eddy_session> first = session_of(graph.get());
+  const Owned<eddy_session> second = session_of(graph.get());
+  EXPECT_EQ(num_found, 1);
+  const Owned<eddy_session> own = session_of(graph.get(), {{"share_program", "false"}});
+  const Owned<eddy_session> other = session_of(graph.get(), {{"loops", "host"}});
+  EXPECT_EQ(num_found, 1);
+  first.reset();
+  const float x = 1;
+  const float limit = 3;
+  for (const Owned<eddy_session>* each : {&second, &own, &other}) {
+    const Owned<eddy_run> run = run_of(each->get());
+    bind(run.get(), 0, &x);
+    bind(run.get(), 1, &limit);
+    ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(4));
+  }
+  ASSERT_EQ(api().context_set_log(context.get(), nullptr, nullptr, nullptr), EDDY_OK);
+}
+
 TEST_F(CRuns, RunsByNameGiveTheOutputsThatAreAskedFor) {
   Owned<eddy_session> session = session_of(doubling().get());
   const float numbers[] = {1, 3};
