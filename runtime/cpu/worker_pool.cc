@@ -1,19 +1,10 @@
 #include "runtime/cpu/worker_pool.h"
 
 #include <sched.h>
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <exception>
-#include <iterator>
-#include <latch>
-#include <stdexcept>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "graph/base/check.h"
 #include "graph/base/processor.h"
@@ -26,42 +17,16 @@ int usable_processors() {
   return std::max(CPU_COUNT(&set), 1);
 }
 
-namespace {
-
-// How many threads the system would give now, up to `wanted`. Throws std::system_error for none.
-int threads_to_be_had(int wanted) {
-  EDDY_CHECK(wanted > 0) << wanted << " threads are wanted";
-  std::latch may_end(1);
-  std::vector<std::thread> threads;
-  threads.reserve(static_cast<size_t>(wanted));
-  std::exception_ptr refused;
-  try {
-    while (std::ssize(threads) < wanted) threads.emplace_back([&may_end] { may_end.wait(); });
-  } catch (...) {
-    refused = std::current_exception();
-  }
-  may_end.count_down();
-  for (std::thread& thread : threads) thread.join();
-  if (threads.empty()) std::rethrow_exception(refused);
-  return static_cast<int>(threads.size());
-}
-
-}  // namespace
-
-struct WorkerPool::Arena {
-  explicit Arena(int num_threads)
-      : limit(tbb::global_control::max_allowed_parallelism, kMaxThreads + 1),
-        arena(num_threads, /*reserved_for_masters=*/0) {}
-  tbb::global_control limit;
-  tbb::task_arena arena;
-};
-
 WorkerPool::WorkerPool(int num_threads)
     : num_threads_(std::min(num_threads > 0 ? num_threads : usable_processors(), kMaxThreads)),
-      places_(std::make_unique<Place[]>(static_cast<size_t>(num_threads_))),
-      arena_(std::make_unique<Arena>(num_threads_)) {}
+      max_lingering_(std::max(usable_processors() - 1, 1)),
+      workers_(std::make_unique<Worker[]>(static_cast<size_t>(num_threads_))) {}
 
 WorkerPool::~WorkerPool() {
+  for (int i = 0; i < num_started(); ++i) {
+    EDDY_CHECK(workers_[static_cast<size_t>(i)].thread.get_id() != std::this_thread::get_id())
+        << "a task destroys the pool that runs it";
+  }
   // No thread wakes the destructor: the last access of tasks and of enqueue() is to lower the
   // count.
   constexpr int kNumYields = 100;
@@ -69,115 +34,139 @@ WorkerPool::~WorkerPool() {
   for (int i = 0; num_live_.load(std::memory_order_acquire) != 0; ++i) {
     i < kNumYields ? std::this_thread::yield() : std::this_thread::sleep_for(kNap);
   }
+  is_ending_ = true;
+  for (int i = 0; i < num_started(); ++i) {
+    Worker& worker = workers_[static_cast<size_t>(i)];
+    rouse(worker);
+    worker.thread.join();
+  }
 }
 
 void WorkerPool::prepare() {
-  if (has_worker_.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(preparing_);
-  if (has_worker_.load(std::memory_order_relaxed)) return;
-  if (const int num = threads_to_be_had(num_threads_); num < num_threads_) {
-    arena_ = std::make_unique<Arena>(num);
-  }
-  try {
-    arena_->arena.enqueue([] {});
-  } catch (const std::runtime_error& error) {
-    // It counts a worker that it could not start as there: this arena would wait for it for ever.
-    arena_ = std::make_unique<Arena>(num_threads_);
-    throw std::system_error(EAGAIN, std::generic_category(), error.what());
-  }
-  has_worker_.store(true, std::memory_order_release);
+  if (num_started() > 0) return;
+  const std::lock_guard lock(starting_);
+  if (num_started() == 0) start_worker();
+}
+
+// Under starting_. False: there are as many as there may be.
+bool WorkerPool::start_worker() {
+  const int index = num_started();
+  if (index == num_threads_) return false;
+  Worker& worker = workers_[static_cast<size_t>(index)];
+  worker.thread = std::thread([this, &worker] { work(worker); });
+  num_started_.store(index + 1, std::memory_order_release);
+  return true;
 }
 
 int WorkerPool::num_idle() const {
-  const int64_t num_busy =
-      num_live_.load(std::memory_order_relaxed) - num_lingering_.load(std::memory_order_relaxed);
-  return static_cast<int>(std::max<int64_t>(num_threads_ - num_busy, 0));
+  const int64_t num_live = num_live_.load(std::memory_order_relaxed);
+  return static_cast<int>(std::max<int64_t>(num_threads_ - num_live, 0));
 }
 
 void WorkerPool::enqueue(Function run, void* context) {
   EDDY_DCHECK(run != nullptr) << "a task does nothing";
-  num_waiting_.fetch_add(1, std::memory_order_relaxed);
+  prepare();
   // Counts the task and this call: the task's end may lead its waiter to destroy the pool before
-  // oneTBB has left this call.
+  // this call has returned.
   num_live_.fetch_add(2, std::memory_order_relaxed);
-  try {
-    arena_->arena.enqueue([this, run, context] {
-      const int64_t num_waiting = num_waiting_.fetch_sub(1, std::memory_order_relaxed);
-      EDDY_DCHECK(num_waiting > 0) << "a task begins that did not wait";
-      run(context);
-      num_live_.fetch_sub(1, std::memory_order_release);  // from here on the pool may be gone
-    });
-  } catch (const std::runtime_error&) {
-    // One more worker is refused. The task is queued by then: those there are take it.
-    if (!has_worker_.load(std::memory_order_relaxed)) throw;
+  {
+    const std::lock_guard lock(queue_lock_);
+    queue_.push_back({run, context});
+    num_waiting_.fetch_add(1);
   }
+  rouse();
   const int64_t num_live = num_live_.fetch_sub(1, std::memory_order_release);
   EDDY_DCHECK(num_live > 0) << "this call was not counted";
 }
 
-void WorkerPool::assist(Function run, void* context) {
-  EDDY_DCHECK(run != nullptr) << "a task does nothing";
-  for (int i = 0; i < num_threads_; ++i) {
-    Place& place = places_[static_cast<size_t>(i)];
-    int expected = Place::kLingering;
-    if (!place.state.compare_exchange_strong(expected, Place::kClaimed, std::memory_order_acquire,
-                                             std::memory_order_relaxed)) {
+void WorkerPool::rouse() {
+  int64_t num_unwatched = num_waiting_.load();
+  const int num_started = this->num_started();
+  if (num_lingering_.load() > 0) {
+    // One that shares the caller's processor does not run now.
+    const int here = sched_getcpu();
+    for (int i = 0; i < num_started && num_unwatched > 0; ++i) {
+      const Worker& worker = workers_[static_cast<size_t>(i)];
+      const bool is_looking = worker.state.load() == Worker::kLingering;
+      if (is_looking && worker.processor.load(std::memory_order_relaxed) != here) --num_unwatched;
+    }
+  }
+  if (num_unwatched <= 0) return;
+  for (int i = 0; i < num_started && num_sleeping_.load() > 0; ++i) {
+    if (rouse(workers_[static_cast<size_t>(i)])) return;
+  }
+  if (num_started == num_threads_) return;
+  const std::lock_guard lock(starting_);
+  try {
+    start_worker();
+  } catch (const std::system_error&) {
+    // One more is refused; those there are take the task.
+  }
+}
+
+bool WorkerPool::rouse(Worker& worker) {
+  int expected = Worker::kSleeping;
+  if (!worker.state.compare_exchange_strong(expected, Worker::kRunning)) return false;
+  num_sleeping_.fetch_sub(1);
+  // It has either begun to wait, or looks at its state later.
+  { const std::lock_guard lock(worker.mutex); }
+  worker.roused.notify_one();
+  return true;
+}
+
+void WorkerPool::work(Worker& worker) {
+  while (!is_ending_) {
+    Task task;
+    if (!take(task)) {
+      if (!linger(worker)) sleep(worker);
       continue;
     }
-    place.run = run;
-    place.context = context;
-    place.state.store(Place::kFull, std::memory_order_release);
+    task.run(task.context);
+    num_live_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+bool WorkerPool::take(Task& task) {
+  if (!has_waiting()) return false;
+  const std::lock_guard lock(queue_lock_);
+  if (queue_.empty()) return false;
+  task = queue_.front();
+  queue_.pop_front();
+  num_waiting_.fetch_sub(1);
+  return true;
+}
+
+bool WorkerPool::linger(Worker& worker) {
+  constexpr int kPauses = 64;  // some 2 µs
+  constexpr uint64_t kLostCycles = kSliceCycles / 4;
+  if (num_lingering_.fetch_add(1) >= max_lingering_) {
+    num_lingering_.fetch_sub(1);
+    return false;
+  }
+  worker.processor.store(sched_getcpu(), std::memory_order_relaxed);
+  worker.state = Worker::kLingering;
+  const uint64_t began = processor_ticks();
+  uint64_t looked_at = began;
+  while (!has_waiting() && !is_ending_.load(std::memory_order_relaxed)) {
+    for (int i = 0; i < kPauses && !has_waiting(); ++i) cpu_relax();
+    const uint64_t now = processor_ticks();
+    if (now - began > kLingerCycles || now - looked_at > kLostCycles) break;
+    looked_at = now;
+  }
+  worker.state = Worker::kRunning;
+  num_lingering_.fetch_sub(1);
+  return has_waiting();
+}
+
+void WorkerPool::sleep(Worker& worker) {
+  num_sleeping_.fetch_add(1);
+  worker.state = Worker::kSleeping;
+  if (num_waiting_.load() > 0 || is_ending_) {
+    rouse(worker);  // or another thread does
     return;
   }
-  enqueue(run_assistance, std::make_unique<Assistance>(Assistance{this, run, context}).release());
-}
-
-void WorkerPool::run_assistance(void* assistance) {
-  const std::unique_ptr<Assistance> first(static_cast<Assistance*>(assistance));
-  Function run = first->run;
-  void* context = first->context;
-  do {
-    run(context);
-  } while (first->pool->linger(run, context));
-}
-
-bool WorkerPool::linger(Function& run, void*& context) {
-  for (int i = 0; i < num_threads_ && !has_waiting(); ++i) {
-    Place& place = places_[static_cast<size_t>(i)];
-    int expected = Place::kFree;
-    if (!place.state.compare_exchange_strong(expected, Place::kLingering, std::memory_order_release,
-                                             std::memory_order_relaxed)) {
-      continue;
-    }
-    num_lingering_.fetch_add(1, std::memory_order_relaxed);
-    const bool has_task = await_task(place, run, context);
-    num_lingering_.fetch_sub(1, std::memory_order_relaxed);
-    return has_task;
-  }
-  return false;
-}
-
-bool WorkerPool::await_task(Place& place, Function& run, void*& context) {
-  constexpr int kPauses = 64;  // some 2 µs
-  const uint64_t began = processor_ticks();
-  for (;;) {
-    for (int i = 0; i < kPauses; ++i) {
-      if (place.state.load(std::memory_order_acquire) == Place::kFull) {
-        run = place.run;
-        context = place.context;
-        place.state.store(Place::kFree, std::memory_order_release);
-        return true;
-      }
-      cpu_relax();
-    }
-    std::this_thread::yield();
-    if (!has_waiting() && processor_ticks() - began < kLingerCycles) continue;
-    int expected = Place::kLingering;
-    // Where it fails, a task has been handed over, or is about to be.
-    if (place.state.compare_exchange_strong(expected, Place::kFree, std::memory_order_relaxed)) {
-      return false;
-    }
-  }
+  std::unique_lock lock(worker.mutex);
+  worker.roused.wait(lock, [&] { return worker.state.load() != Worker::kSleeping; });
 }
 
 }  // namespace eddy

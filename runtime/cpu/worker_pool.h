@@ -1,27 +1,32 @@
-// WorkerPool: Eddy's wrapper of oneTBB's scheduler: a fixed number of worker threads that run
-// small tasks.
+// WorkerPool: a fixed number of threads that run small tasks.
 //
-// An arena of `num_threads` slots without one for callers. oneTBB's default limit (one thread
-// less than processors) would leave a slot empty, so a global_control raises it while a pool
-// lives. The smallest of all controls in a process holds, so every pool requests the same,
-// whatever its own size. That makes no threads: oneTBB starts one only for a slot of an arena with
-// work, so the limit that counts is the sum of the pools' sizes, and other users of oneTBB keep
-// the slots of their own arenas; a lower control of theirs still holds for all.
+//   running ──queue empty──▶ lingering ──150 µs──▶ sleeping
+//      ▲────────task────────────┘                      │
+//      └──────────────────────roused───────────────────┘
+//
 // Tasks are functions on a context, started in the order given, and must not block on each other.
+// A worker without a task polls the queue for a while before it sleeps. It does not yield: since
+// Linux 6.12 a thread that has yielded is owed little of a processor, and when it sleeps it stays
+// on the queue of the one where it ran, so that a wake-up leaves it behind whoever computes there,
+// however idle the others are. It gives up polling where it finds that another thread has run on
+// its processor meanwhile. Of pollers there are as many as processors, but for one of the caller's.
 //
-// A task of assist() goes to a worker that lingers, where there is one: a worker that has ended one
-// looks for another, some 150 µs, before it goes to sleep, unless tasks wait.
-//
-// Threads: enqueue and assist from any thread, tasks included. The destructor waits for running and
-// queued tasks and for calls of enqueue: a task's end may lead its waiter to destroy the pool.
-// Cost: enqueue about 100 ns; a sleeping worker wakes in some 40 µs, one that lingers in less than
-// 1 µs.
+// Threads are started by the first task that finds no idle one. enqueue from any thread, tasks
+// included. The destructor, of no worker, waits for running and queued tasks and for calls of
+// enqueue: a task's end may lead its waiter to destroy the pool.
+// Errors: std::system_error where there is no thread at all; one of several that the system refuses
+// is done without. Cost: enqueue some 50 ns where a worker polls or all are busy; to wake one takes
+// the caller a few µs, and the worker starts in some 40 µs.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 
+#include "runtime/cpu/short_lock.h"
 #include "runtime/device/device.h"
 
 namespace eddy {
@@ -39,15 +44,9 @@ class WorkerPool : public Workers {
   explicit WorkerPool(int num_threads);
   ~WorkerPool() override;
 
-  // Before the first enqueue; cheap after that. oneTBB starts its threads when it likes to, does
-  // not recover from one that the system refuses, and may find out on a thread of its own, where
-  // the process would end. So threads are requested here first, and fewer than wanted make a
-  // smaller pool. Throws std::system_error where there is none; later there may be.
+  // Starts a worker where there is none. Before the first enqueue that must not throw.
   void prepare();
-  // Goes on with the existing workers where the system refuses another; a pool that was not
-  // prepared throws oneTBB's exception then, because no worker would run the task.
   void enqueue(Function run, void* context) override;
-  void assist(Function run, void* context) override;
   // A task that has had a worker for so long gives way to those that wait: some 60 to 100 µs of the
   // time-stamp counter.
   static constexpr uint64_t kSliceCycles = 200'000;
@@ -57,34 +56,46 @@ class WorkerPool : public Workers {
   int num_idle() const override;
 
  private:
-  struct Arena;
-  // Where a worker lingers: it polls `state`, and takes the task once that is kFull.
-  struct alignas(64) Place {
-    enum State : int { kFree, kLingering, kClaimed, kFull };
-    std::atomic<int> state{kFree};  // release and acquire
-    Function run = nullptr;         // written between kClaimed and kFull
+  struct Task {
+    Function run = nullptr;
     void* context = nullptr;
   };
-  struct Assistance {
-    WorkerPool* pool;
-    Function run;
-    void* context;
+  struct alignas(64) Worker {
+    enum State : int { kRunning, kLingering, kSleeping };
+    std::atomic<int> state{kRunning};  // sequentially consistent with num_waiting_
+    std::atomic<int> processor{-1};    // where it lingers; relaxed, a hint
+    std::mutex mutex;                  // of what it sleeps on: `state`
+    std::condition_variable roused;
+    std::thread thread;
   };
   static constexpr uint64_t kLingerCycles = 2 * kSliceCycles;
-  static void run_assistance(void* assistance);
-  // Looks for a task until one is there or it is time to sleep. False: there is none.
-  bool linger(Function& run, void*& context);
-  bool await_task(Place& place, Function& run, void*& context);
 
-  int num_threads_;
-  std::mutex preparing_;
-  std::atomic<bool> has_worker_{false};  // release once a worker exists, under preparing_
-  std::atomic<int64_t> num_waiting_{0};  // relaxed: only a hint to give way
-  std::atomic<int64_t> num_live_{
-      0};  // released by ends of tasks and enqueue; acquired by ~WorkerPool
-  std::unique_ptr<Place[]> places_;    // one for each thread
-  std::atomic<int> num_lingering_{0};  // relaxed: a hint
-  std::unique_ptr<Arena> arena_;
+  void work(Worker& worker);
+  bool take(Task& task);
+  // Until a task waits. False: none has come.
+  bool linger(Worker& worker);
+  void sleep(Worker& worker);
+  // As many lingering workers as tasks wait, or one more that is woken or started.
+  void rouse();
+  bool rouse(Worker& worker);
+  bool start_worker();
+  int num_started() const { return num_started_.load(std::memory_order_acquire); }
+
+  const int num_threads_;
+  const int max_lingering_;
+  ShortLock queue_lock_;
+  std::deque<Task> queue_;  // under queue_lock_
+  // Of the queue. A worker says that it lingers no more, or sleeps, before it looks here for the
+  // last time; enqueue adds before it looks for such workers: one of the two sees the other.
+  std::atomic<int64_t> num_waiting_{0};
+  // Tasks that wait or run, and calls of enqueue; released as each ends, acquired by ~WorkerPool.
+  std::atomic<int64_t> num_live_{0};
+  std::atomic<int> num_lingering_{0};
+  std::atomic<int> num_sleeping_{0};  // a hint where to look
+  std::atomic<bool> is_ending_{false};
+  std::mutex starting_;
+  std::atomic<int> num_started_{0};  // released under starting_, once that worker is there
+  std::unique_ptr<Worker[]> workers_;
 };
 
 }  // namespace eddy

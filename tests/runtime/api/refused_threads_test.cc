@@ -2,7 +2,7 @@
 // kResourceExhausted and reports it, once; and the next run, when there are threads again, is
 // right.
 //
-// pthread_create is replaced in this program; libraries (oneTBB's among them) call it here, too.
+// pthread_create is replaced in this program, for libraries, too.
 #include <dlfcn.h>
 #include <pthread.h>
 
