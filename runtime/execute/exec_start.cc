@@ -122,8 +122,7 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
   Workers* const workers = node.owner->executable().host().workers_or_null();
   const uint32_t num_tiles = node.kernel->count_tiles(node.args);
   const int num_workers = node.owner->executable().host().num_workers();
-  const int num_idle = workers == nullptr ? 0 : std::min(workers->num_idle(), num_workers - 1);
-  if (num_tiles < 2 || num_idle < 1) {
+  if (num_tiles < 2 || num_workers < 2 || workers == nullptr) {
     const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });
     return node.finish(is_ok) ? CallOutcome::kDone : CallOutcome::kFailed;
   }
@@ -140,45 +139,70 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
   }
   const auto team = std::make_shared<TileTeam>(node, num_tiles, at_once, shared, resume);
   const uint32_t most = std::min(num_tiles, at_once) - 1;
-  return team->run(*workers, std::min(most, static_cast<uint32_t>(num_idle)));
+  return team->run(*workers, std::min(most, static_cast<uint32_t>(num_workers - 1)));
 }
 
 }  // namespace
 
-CallOutcome TileTeam::run(Workers& workers, uint32_t num_helpers) {
-  for (uint32_t h = 0; h < num_helpers; ++h) {
+CallOutcome TileTeam::run(Workers& workers, uint32_t most_helpers) {
+  bool is_over = false;
+  for (;;) {
+    call_helpers(workers, most_helpers);
+    const uint32_t tile = take();
+    if (tile == num_tiles_) break;
+    is_over = run_tile(tile, false);
+  }
+  if (!is_over && !await_end()) return CallOutcome::kLater;
+  return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
+}
+
+uint32_t TileTeam::take() {
+  return std::min(next_.fetch_add(1, std::memory_order_relaxed), num_tiles_);
+}
+
+void TileTeam::call_helpers(Workers& workers, uint32_t most) {
+  // One for each tile but the caller's next.
+  const uint32_t next = next_.load(std::memory_order_relaxed);
+  const uint32_t wanted = next < num_tiles_ ? std::min(num_tiles_ - next - 1, most) : 0;
+  while (num_helpers_ < wanted && workers.num_idle() > 0) {
     auto helper = std::make_unique<Helper>(Helper{shared_from_this()});
     workers.assist(help, helper.release());
+    ++num_helpers_;
   }
-  if (!work(false)) return CallOutcome::kLater;
-  return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
 }
 
 void TileTeam::help(void* context) {
   const std::unique_ptr<Helper> helper(static_cast<Helper*>(context));
   TileTeam& team = *helper->team;
-  if (team.work(true)) team.resume_(team.node_.finish(!team.has_failed_));
+  bool is_over = false;
+  for (uint32_t tile; (tile = team.take()) < team.num_tiles_;) is_over = team.run_tile(tile, true);
+  if (!is_over || team.end_.exchange(End::kReached) == End::kByCaller) return;
+  team.resume_(team.node_.finish(!team.has_failed_));
 }
 
-bool TileTeam::work(bool is_helper) {
-  for (;;) {
-    const uint32_t tile = next_.fetch_add(1, std::memory_order_relaxed);
-    if (tile >= num_tiles_) return false;
-    await_turn(tile);
-    if (!has_failed_.load(std::memory_order_relaxed)) {
-      Status error;
-      KernelArgs args = node_.args;
-      args.error = &error;
-      // Goes with the tile: once the last one has ended, nothing of the run may be held.
-      StreamScratch own(node_.owner->allocator());
-      args.shared = shared_or_null_;
-      if (is_helper || shared_or_null_ != nullptr) args.scratch = &own;
-      const bool is_ok = call_or_note(error, [&] { return node_.kernel->run_tile(args, tile); });
-      if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
-    }
-    // The last one acquires what all others have written.
-    if (num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) return true;
+bool TileTeam::run_tile(uint32_t tile, bool is_helper) {
+  await_turn(tile);
+  if (!has_failed_.load(std::memory_order_relaxed)) {
+    Status error;
+    KernelArgs args = node_.args;
+    args.error = &error;
+    // Goes with the tile: once the last one has ended, nothing of the run may be held.
+    StreamScratch own(node_.owner->allocator());
+    args.shared = shared_or_null_;
+    if (is_helper || shared_or_null_ != nullptr) args.scratch = &own;
+    const bool is_ok = call_or_note(error, [&] { return node_.kernel->run_tile(args, tile); });
+    if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
   }
+  // The last one acquires what all others have written.
+  return num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+bool TileTeam::await_end() {
+  constexpr uint64_t kPatienceCycles = 75'000;
+  const uint64_t began = processor_ticks();
+  while (end_.load() != End::kReached && processor_ticks() - began < kPatienceCycles) cpu_relax();
+  End expected = End::kByCaller;
+  return !end_.compare_exchange_strong(expected, End::kByHelper);
 }
 
 void TileTeam::await_turn(uint32_t tile) const {

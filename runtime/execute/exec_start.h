@@ -1,11 +1,11 @@
 // start_node: an exec node whose kernel may answer later (ops/contract/pending_call.h), or whose
 // call falls apart into tiles that idle workers share.
 //
-// Tiles: the calling thread and as many workers as are idle take tiles until none is left, and
-// no thread waits, but for tiles that follow others (BoundKernel::count_at_once): a thread that has
-// taken one looks until those before have ended, as each is being run. Where the caller does the
-// last one, the call is done, else it is answered by the worker that does. Where no worker is idle,
-// the kernel's run() does all of them.
+// Tiles: the calling thread takes tiles, and so does each worker that is idle then or becomes idle
+// while some are left to take. No thread waits, but for tiles that follow others
+// (BoundKernel::count_at_once): a thread that has taken one looks until those before have ended, as
+// each is being run; and the caller for the last ones, some 30 µs, because a strand that moves to
+// another worker costs about as much. After that the call is answered by the worker that ends it.
 //
 // Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
 // two atomic operations each and an enqueue for each helper.
@@ -33,16 +33,22 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
         shared_or_null_(shared_or_null),
         num_left_(num_tiles) {}
 
-  CallOutcome run(Workers& workers, uint32_t num_helpers);
+  CallOutcome run(Workers& workers, uint32_t most_helpers);
 
  private:
+  // Who goes on once all tiles have ended.
+  enum class End : uint8_t { kByCaller, kByHelper, kReached };
   struct Helper {
     std::shared_ptr<TileTeam> team;
   };
   static void help(void* helper);
-  // Tiles until none is left to take. True: the last one to end was among them. A helper has
-  // scratch memory of its own for each.
-  bool work(bool is_helper);
+  // The next tile that nobody has taken; num_tiles_: there is none.
+  uint32_t take();
+  void call_helpers(Workers& workers, uint32_t most);
+  // True: it was the last one to end. A helper has scratch memory of its own for each.
+  bool run_tile(uint32_t tile, bool is_helper);
+  // A while. True: all tiles have ended, and it is for the caller to go on.
+  bool await_end();
   // Until the tiles that this one follows have ended.
   void await_turn(uint32_t tile) const;
 
@@ -53,6 +59,9 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> num_left_;
   std::atomic<bool> has_failed_{false};
+  // Acquires and releases what tiles have written, between the last helper and the caller.
+  std::atomic<End> end_{End::kByCaller};
+  uint32_t num_helpers_ = 0;  // the caller's
 };
 
 // A StartCallFunction.
