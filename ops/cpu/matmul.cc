@@ -1,5 +1,7 @@
 // MatMul and Gemm for float. A constant B is packed when the kernel is bound; everything else is
 // decided in the call, so shapes may change from one call to the next at no cost.
+#include <algorithm>
+
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
@@ -118,8 +120,11 @@ bool run_batches(const KernelArgs& args, int64_t first, int64_t end) {
   }
   return true;
 }
+// An element that is read counts as for ProductTiles: the time of vectors times matrices goes
+// there.
 cpu::Tiles tiles_of_batches(const BatchedProduct& p) {
-  return cpu::Tiles::of(p.num_batches, p.m * p.n * p.k, kTileTerms);
+  const int64_t read = p.m * p.k + p.k * p.n;
+  return cpu::Tiles::of(p.num_batches, std::max(p.m * p.n * p.k, kMinTerms * read), kTileTerms);
 }
 cpu::Tiles tiles_of_batches(const KernelArgs& args) {
   return tiles_of_batches(BatchedProduct(args.inputs[0], args.inputs[1]));
@@ -148,10 +153,13 @@ bool is_float(const KernelInit& init, size_t input) {
   return init.inputs[input].tensor.element == ElementType::kFloat;
 }
 
-// Whether a batch of products is known to be several tiles.
+// Whether a batch of products is several tiles, as far as is known.
 bool has_tiles_of_batches(const KernelInit& init) {
   const TensorType &a = init.inputs[0].tensor, &b = init.inputs[1].tensor;
-  if (!a.is_static() || !b.is_static() || a.dims.rank() == 0 || b.dims.rank() < 3) return false;
+  if (!a.is_ranked || !b.is_ranked || a.dims.rank() == 0 || b.dims.rank() < 3) return false;
+  if (!a.is_static() || !b.is_static()) {
+    return kMinTerms * (cpu::likely_count(a) + cpu::likely_count(b)) > kTileTerms;
+  }
   const BatchedProduct p({nullptr, a.dims.data(), a.dims.rank(), a.element},
                          {nullptr, b.dims.data(), b.dims.rank(), b.element});
   return tiles_of_batches(p).count() > 1;

@@ -7,7 +7,8 @@
 //   kernel.run = run_all_units<tiles_of, run_units>;   all tiles in order
 //   set_tiles<tiles_of, run_units>(kernel);            the same, and one by one
 //
-// A kernel whose calls are known to be small has no tiles, and costs what it would without them.
+// A kernel whose calls are known, or likely, to be small has no tiles, and costs what it would
+// without them.
 //
 // Determinism: run() does the parts that the tiles do, so bits do not depend on threads.
 // Errors: those of run_units. Threads: pure functions.
@@ -72,9 +73,20 @@ void set_tiles(BoundKernel& kernel) {
   kernel.run_tile = run_tile_of_units<tiles_of, run_units>;
 }
 
-// Whether the type is known to have elements for several tiles.
+// Elements of a tensor, where a size that is unknown when binding counts as that of a short
+// sequence; 0: no rank is known.
+inline int64_t likely_count(const TensorType& type) {
+  constexpr int64_t kLikelySize = 16;
+  if (!type.is_ranked) return 0;
+  Dims dims = type.dims;
+  for (int axis = 0; axis < dims.rank(); ++axis)
+    dims[axis] = dims[axis] < 0 ? kLikelySize : dims[axis];
+  return dims.count().value_or(0);
+}
+
+// Whether a tensor has elements for several tiles, as far as is known.
 inline bool fills_tiles(const ValueType& type, int64_t tile_elements = kTileElements) {
-  return type.tensor.is_static() && type.tensor.dims.count().value_or(0) > tile_elements;
+  return type.is_tensor() && likely_count(type.tensor) > tile_elements;
 }
 
 }  // namespace eddy::cpu

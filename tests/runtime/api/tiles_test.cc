@@ -229,11 +229,14 @@ struct Shipped {
   const char* name;
   Dims dims;
   std::function<Value(GraphBuilder&, Value)> make;
+  bool is_known = true;  // when kernels are bound: else the last axis but one is not
 
   // With the same input each time.
   std::vector<float> run(const Library& library, Loops loops, int num_threads) const {
     GraphBuilder b(library.ops());
-    b.output("y", make(b, b.input("x", tensor_type(ElementType::kFloat, dims))));
+    Dims bound = dims;
+    if (!is_known) bound[dims.rank() - 2] = kUnknownDim;
+    b.output("y", make(b, b.input("x", tensor_type(ElementType::kFloat, bound))));
     SessionOptions options;
     options.num_threads = num_threads;
     options.loops = loops;
@@ -272,6 +275,27 @@ std::vector<Shipped> shipped_products() {
                    return b.op("MatMul", {x, x});
                  }});
   return all;
+}
+
+// What a decoder does to its caches, of a length that it decides.
+std::vector<Shipped> shipped_of_unknown_length() {
+  const Dims cache{8, 12, 100, 64};
+  const auto grown = [](GraphBuilder& b, Value x) {
+    return b.op("Concat", {x, constant_of(b, {8, 12, 1, 64})}, {{"axis", int64_t{2}}});
+  };
+  const auto times = [](GraphBuilder& b, Value x) {
+    return b.op("MatMul", {x, constant_of(b, {8, 12, 64, 1})});
+  };
+  const auto softmax = [](GraphBuilder& b, Value x) {
+    return b.op("Softmax", {x}, {{"axis", int64_t{2}}});
+  };
+  const auto normal = [](GraphBuilder& b, Value x) {
+    return b.op("LayerNormalization", {x, same(b, 64), same(b, 64)});
+  };
+  return {{"Concat", cache, grown, false},
+          {"MatMul", cache, times, false},
+          {"Softmax", cache, softmax, false},
+          {"LayerNormalization", cache, normal, false}};
 }
 
 std::vector<Shipped> shipped_operators() {
@@ -313,6 +337,7 @@ std::vector<Shipped> shipped_operators() {
   add_with("Mul", [](GraphBuilder& b, Value) { return b.scalar(0.3f); });
   add_with("ReduceMean", [](GraphBuilder& b, Value) { return b.int64s({2, 3}); });
   add_with("ReduceSum", [](GraphBuilder& b, Value) { return b.int64s({1}); });
+  for (const Shipped& shipped : shipped_of_unknown_length()) all.push_back(shipped);
   return all;
 }
 
