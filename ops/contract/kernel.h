@@ -122,11 +122,13 @@ class ValueContext {
   virtual void share(size_t o, size_t i) = 0;
   virtual void share_element(size_t o, size_t i, size_t position) = 0;
   virtual void set_none(size_t o) = 0;
-  // Output o becomes an empty sequence; then append to it.
+  // Output o becomes an empty sequence; then append to it. A sequence that it shares with an input
+  // may be appended to and shortened, too, in O(1): the input stays what it is.
   virtual void begin_sequence(size_t o, ElementType element) = 0;
   virtual void append_input(size_t o, size_t i) = 0;
   virtual void append_element(size_t o, size_t i, size_t position) = 0;
   virtual Result<TensorView> append_new(size_t o, ElementType element, const Dims& dims) = 0;
+  virtual void remove_last(size_t o) = 0;  // of one that is not empty
 
   virtual const KernelState* state() const = 0;
   virtual Scratch& scratch() = 0;

@@ -1,5 +1,6 @@
-// Sequences and optionals. Elements are shared, never copied; only SplitToSequence and
-// ConcatFromSequence move data, in rows, so no faster kernel is needed.
+// Sequences and optionals. Elements are shared, never copied, and one is appended or taken off the
+// end in O(1); only SplitToSequence and ConcatFromSequence move data, in rows, so no faster kernel
+// is needed.
 #include <algorithm>
 
 #include "ops/reference/copy_elements.h"
@@ -59,6 +60,11 @@ Status insert(ValueContext& context) {
   size_t position = 0;
   EDDY_RETURN_IF_ERROR(read_position(context, 2, static_cast<int64_t>(length) + 1,
                                      static_cast<int64_t>(length), position));
+  if (position == length && length > 0) {
+    context.share(0, 0);
+    context.append_input(0, 1);
+    return Status::ok();
+  }
   context.begin_sequence(0, context.element_type(1));
   for (size_t i = 0; i < position; ++i) context.append_element(0, 0, i);
   context.append_input(0, 1);
@@ -72,6 +78,11 @@ Status erase(ValueContext& context) {
   size_t position = 0;
   EDDY_RETURN_IF_ERROR(read_position(context, 1, static_cast<int64_t>(length),
                                      static_cast<int64_t>(length) - 1, position));
+  if (position + 1 == length) {
+    context.share(0, 0);
+    context.remove_last(0);
+    return Status::ok();
+  }
   context.begin_sequence(0, context.element_type(0));
   for (size_t i = 0; i < length; ++i) {
     if (i != position) context.append_element(0, 0, i);

@@ -101,8 +101,8 @@ void RunValues::find_overlaps() {
   for (const ValueId input : core_.graph().inputs()) {
     const Slot& slot = state_->slot(input);
     if (slot.kind == ValueKind::kTensor) add(slot.view.data, slot.view.size_bytes(), kNoOutput);
-    for (const SequenceElement& element : slot.elements) {
-      add(element.data, element.view().size_bytes(), kNoOutput);
+    for (const SequenceElement* element : slot.elements.in_order()) {
+      add(element->data, element->view().size_bytes(), kNoOutput);
     }
   }
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
@@ -209,11 +209,12 @@ Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
 }  // namespace
 
 bool RunValues::copies_collected() const {
-  const auto is_copied = [](const auto& value) { return !is_own(value.buffer); };
+  const auto is_copied = [](const auto* value) { return !is_own(value->buffer); };
   return std::ranges::any_of(core_.graph().outputs(), [&](ValueId output) {
     const Slot& slot = state_->slot(output);
-    return slot.kind == ValueKind::kSequence ? std::ranges::any_of(slot.elements, is_copied)
-                                             : slot.kind == ValueKind::kTensor && is_copied(slot);
+    return slot.kind == ValueKind::kSequence
+               ? std::ranges::any_of(slot.elements.in_order(), is_copied)
+               : slot.kind == ValueKind::kTensor && is_copied(&slot);
   });
 }
 
@@ -224,8 +225,8 @@ Tensor RunValues::collect_output(size_t index) {
   if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
   if (slot.kind != ValueKind::kSequence) return Tensor();
   std::vector<Tensor> elements;
-  for (const SequenceElement& element : slot.elements) {
-    elements.push_back(to_tensor(element.view(), element.buffer, device));
+  for (const SequenceElement* element : slot.elements.in_order()) {
+    elements.push_back(to_tensor(element->view(), element->buffer, device));
   }
   return Tensor::sequence(slot.sequence_element, std::move(elements));
 }

@@ -105,6 +105,7 @@ class RunSlots : public RunBase {
   void forget_output(size_t index, OutputMemory& memory);
   void tell_makers(size_t index);
   void take_everywhere(OutputMemory& memory);
+  Status move_elements_home(ElementStack& elements, size_t& copied_bytes);
 
   std::deque<OutputPlaces> outputs_;                     // by output; before all that may hold them
   std::unordered_map<uint32_t, OutputTargets> targets_;  // by ValueId

@@ -60,16 +60,29 @@ void RunSlots::forget_output(size_t index, OutputMemory& memory) {
 
 void RunSlots::unbind_output(size_t index) { bind_output(index, nullptr, nullptr, 0); }
 
+Status RunSlots::move_elements_home(ElementStack& elements, size_t& copied_bytes) {
+  const auto all = elements.in_order();
+  const auto is_callers = [](const SequenceElement* each) {
+    return is_callers_memory(each->buffer);
+  };
+  if (!std::ranges::any_of(all, is_callers)) return Status::ok();
+  ElementStack moved;
+  for (const SequenceElement* element : all) {
+    Slot copy;
+    if (is_callers(element)) {
+      EDDY_RETURN_IF_ERROR(copy.copy(element->view(), allocator()));
+      copied_bytes += element->view().size_bytes();
+    }
+    moved.push_back(is_callers(element) ? copy.as_element() : *element);
+  }
+  elements.swap(moved);
+  return Status::ok();
+}
+
 Result<size_t> RunSlots::move_home(ValueId value) {
   Slot& moved = slot(value);
   size_t copied_bytes = 0;
-  for (SequenceElement& element : moved.elements) {
-    if (!is_callers_memory(element.buffer)) continue;
-    Slot copy;
-    EDDY_RETURN_IF_ERROR(copy.copy(element.view(), allocator()));
-    element = copy.as_element();
-    copied_bytes += element.view().size_bytes();
-  }
+  EDDY_RETURN_IF_ERROR(move_elements_home(moved.elements, copied_bytes));
   if (!is_callers_memory(moved.buffer)) return copied_bytes;
   const BufferRef callers = std::move(moved.buffer);
   EDDY_RETURN_IF_ERROR(moved.copy(moved.view, allocator()));
@@ -91,8 +104,14 @@ void RunSlots::tell_makers(size_t index) {
 void RunSlots::take_everywhere(OutputMemory& memory) {
   for (Slot& slot : storage_) {
     memory.take_from(slot);
-    std::erase_if(slot.elements,
-                  [&](const SequenceElement& element) { return memory.is_in(element.buffer); });
+    const auto elements = slot.elements.in_order();
+    const auto is_there = [&](const SequenceElement* each) { return memory.is_in(each->buffer); };
+    if (!std::ranges::any_of(elements, is_there)) continue;
+    ElementStack others;
+    for (const SequenceElement* element : elements) {
+      if (!is_there(element)) others.push_back(*element);
+    }
+    slot.elements.swap(others);
   }
   for (auto& [value, targets] : targets_) {
     if (memory.is_in(targets.spare)) targets.spare.reset();

@@ -31,6 +31,7 @@ class SlotContext : public ValueContext {
   void append_input(size_t o, size_t i) override;
   void append_element(size_t o, size_t i, size_t position) override;
   Result<TensorView> append_new(size_t o, ElementType element, const Dims& dims) override;
+  void remove_last(size_t o) override { out(o).elements.pop_back(); }
 
   const KernelState* state() const override { return node_.args.state; }
   Scratch& scratch() override { return *node_.args.scratch; }

@@ -124,7 +124,12 @@ class TensorContext : public ValueContext {
     outputs_[o] = Tensor::zeros(element, dims);
     return outputs_[o].view();
   }
-  void share(size_t o, size_t i) override { outputs_[o] = inputs_[i]; }
+  void share(size_t o, size_t i) override {
+    outputs_[o] = inputs_[i];
+    if (inputs_[i].kind() != ValueKind::kSequence) return;
+    begin_sequence(o, inputs_[i].element_type());
+    rows_[o].elements = inputs_[i].elements();
+  }
   void share_element(size_t o, size_t i, size_t position) override {
     outputs_[o] = inputs_[i].elements()[position];
   }
@@ -141,6 +146,7 @@ class TensorContext : public ValueContext {
     rows_[o].elements.push_back(Tensor::zeros(element, dims));
     return rows_[o].elements.back().view();
   }
+  void remove_last(size_t o) override { rows_[o].elements.pop_back(); }
   const KernelState* state() const override { return state_; }
   Scratch& scratch() override { return scratch_; }
 

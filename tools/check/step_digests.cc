@@ -13,8 +13,8 @@ uint64_t digest_slot(const Slot& slot) {
   if (slot.kind == ValueKind::kNone) return digest(Tensor());
   if (slot.kind == ValueKind::kTensor) return digest(slot.view);
   std::vector<Tensor> elements;
-  for (const SequenceElement& element : slot.elements) {
-    elements.push_back(Tensor::borrow(element.view()));
+  for (const SequenceElement* element : slot.elements.in_order()) {
+    elements.push_back(Tensor::borrow(element->view()));
   }
   return digest(Tensor::sequence(slot.sequence_element, std::move(elements)));
 }

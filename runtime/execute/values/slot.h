@@ -11,24 +11,14 @@
 
 #include <array>
 #include <atomic>
-#include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/types.h"
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
+#include "runtime/execute/values/element_stack.h"
 
 namespace eddy {
-
-// An element of a sequence; immutable.
-struct SequenceElement {
-  BufferRef buffer;
-  const void* data = nullptr;
-  ElementType element = ElementType::kUndefined;
-  Dims dims;
-
-  TensorView view() const { return {const_cast<void*>(data), dims.data(), dims.rank(), element}; }
-};
 
 class Slot {
  public:
@@ -41,7 +31,7 @@ class Slot {
   ValueKind kind = ValueKind::kNone;
   ElementType sequence_element = ElementType::kUndefined;
   bool is_volatile = false;  // borrowed memory that changes (a loop's counter): copy, don't share
-  std::vector<SequenceElement> elements;  // kSequence
+  ElementStack elements;     // kSequence
 
   // Sets kind, element type and dims; the memory stays.
   void set_tensor(ElementType element, std::span<const int64_t> dims);

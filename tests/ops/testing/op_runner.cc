@@ -104,6 +104,7 @@ class TestValueContext : public ValueContext {
     outputs_[o].tensors.emplace_back(element, dims);
     return outputs_[o].tensors.back().view();
   }
+  void remove_last(size_t o) override { outputs_[o].tensors.pop_back(); }
   const KernelState* state() const override { return state_; }
   Scratch& scratch() override { return scratch_; }
 
