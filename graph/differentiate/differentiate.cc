@@ -1,6 +1,7 @@
 #include "graph/differentiate/differentiate.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -8,7 +9,6 @@
 #include "graph/differentiate/forward.h"
 #include "graph/differentiate/kept_values.h"
 #include "graph/differentiate/reverse.h"
-#include "graph/ir/control_view.h"
 #include "graph/ir/expansion.h"
 
 namespace eddy {
@@ -163,34 +163,21 @@ Result<Value> make_seed(const Graph& graph, ValueId loss, const DifferentiateOpt
   return builder.input(options.seed, forward.type_of(loss));
 }
 
-GradientReport make_report(const Graph& graph, const KeptValues& kept,
-                           const std::vector<ValueId>& wrt, const std::string& suffix) {
-  GradientReport report;
-  for (const ValueId id : wrt) {
-    const ValueInfo& info = graph.value(id);
-    report.gradients.push_back(
-        {info.name, info.name + suffix, info.origin == ValueOrigin::kConstant});
+// Each path is a loop's.
+Status check_policies(const Graph& graph, const SavePolicies& policies) {
+  if (policies.loops.empty()) return Status::ok();
+  std::set<std::string> paths;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (graph.node(NodeId(n)).kind == NodeKind::kWhile) paths.insert(graph.path(NodeId(n)));
   }
-  for (uint32_t r = 0; r < graph.num_regions(); ++r) {
-    const Region& region = graph.region(RegionId(r));
-    for (const Kept& item : kept.of(RegionId(r))) {
-      KeptReport line{graph.path(region.owner) + "/" + region.name, "", "int64[]", "trips"};
-      if (item.what == Kept::What::kTrips) {
-        line.value = graph.node(NodeId(item.index)).name;
-      } else {
-        const ValueInfo& info = graph.value(ValueId(item.index));
-        line.value = !info.name.empty() || info.producer.is_none() ? info.name
-                                                                   : graph.node(info.producer).name;
-        line.type = to_string(info.type);
-        line.how = item.what == Kept::What::kValue ? "value" : "shape";
-      }
-      const bool is_loop = role(graph, RegionId(r)) != RegionRole::kBranch;
-      line.is_row = is_loop && kept.uses_rows(region.owner);
-      line.is_of_inner_loop = item.form != Kept::Form::kItself;
-      report.kept.push_back(std::move(line));
-    }
+  for (const auto& [path, policy] : policies.loops) {
+    if (paths.contains(path)) continue;
+    std::string known;
+    for (const std::string& each : paths) known += (known.empty() ? "'" : ", '") + each + "'";
+    return not_found("there is no loop '" + path + "' to save " + to_string(policy) + " of" +
+                     (known.empty() ? "" : "; there are " + known));
   }
-  return report;
+  return Status::ok();
 }
 
 Status check_outputs(const Graph& graph, const GradientReport& report) {
@@ -234,7 +221,8 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   EDDY_ASSIGN_OR_RETURN(const std::vector<ValueId> wrt,
                         keep_active(graph, activity, request.wrt, options));
   EDDY_RETURN_IF_ERROR(check_parameters(graph, wrt));
-  const KeptValues kept(graph, rules, activity);
+  EDDY_RETURN_IF_ERROR(check_policies(graph, options.save));
+  const KeptValues kept(graph, rules, activity, options.save);
   std::vector<ValueId> become_inputs;
   for (const ValueId id : wrt) {
     const bool is_constant = graph.value(id).origin == ValueOrigin::kConstant;
@@ -246,7 +234,7 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   ForwardCopy forward(graph, builder, activity, kept, become_inputs);
   forward.run();
   EDDY_RETURN_IF_ERROR(builder.status());
-  GradientReport report = make_report(graph, kept, wrt, options.suffix);
+  GradientReport report = make_gradient_report(graph, kept, activity, wrt, options.suffix);
   EDDY_RETURN_IF_ERROR(check_outputs(graph, report));
   report.num_forward_nodes = builder.num_nodes();
   EDDY_ASSIGN_OR_RETURN(const Value seed, make_seed(graph, loss, options, forward, builder, opset));

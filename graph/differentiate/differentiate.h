@@ -9,12 +9,13 @@
 // (reverse.h); what they read of the forward pass is kept on tapes (kept_values.h). The result is a
 // graph like any other: it is planned, proved, exported and differentiated as such.
 //
-// The graph is taken over. Errors, each with what to do: kNotFound for a name that is no value;
-// kInvalidArgument for a loss or parameter of integers, a loss of more than one element without a
-// seed, one that does not depend on a parameter that was named, a seed of another shape, an output
-// that has a gradient's name; kUnsupported for an operator without a rule on an active path (with
-// the parameter that needs it, and how to stop there). Cost: O(nodes × nodes of a rule). Source:
-// Griewank and Walther, "Evaluating Derivatives" (2008), chapters 3 and 12.
+// The graph is taken over. Errors, each with what to do: kNotFound for a name that is no value, or
+// a path in `save` that is no loop's; kInvalidArgument for a loss or parameter of integers, a loss
+// of more than one element without a seed, one that does not depend on a parameter that was named,
+// a seed of another shape, an output that has a gradient's name; kUnsupported for an operator
+// without a rule on an active path (with the parameter that needs it, and how to stop there). Cost:
+// O(nodes × nodes of a rule). Source: Griewank and Walther, "Evaluating Derivatives" (2008),
+// chapters 3 and 12.
 #pragma once
 
 #include <string>
@@ -22,7 +23,9 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/differentiate/gradient_report.h"
 #include "graph/differentiate/gradient_rule.h"
+#include "graph/differentiate/save_policy.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
@@ -38,28 +41,8 @@ struct DifferentiateOptions {
   // Initializers among `wrt` become inputs (report: which), as a training step needs them.
   bool initializers_become_inputs = false;
   std::string suffix = ".grad";  // of the outputs; another one for a second derivative
-};
-
-struct GradientOutput {
-  std::string parameter;  // the input or initializer
-  std::string output;     // "w.grad"
-  bool is_initializer = false;
-};
-
-struct KeptReport {
-  std::string path;               // of the region
-  std::string value;              // its name, or its producer's
-  std::string type;               // "float[16]"; of an iteration
-  const char* how;                // "value", "shape", "trips"
-  bool is_row = false;            // of the loop; else pushed on a tape
-  bool is_of_inner_loop = false;  // what a loop in the region stacked of it
-};
-
-struct GradientReport {
-  std::vector<GradientOutput> gradients;  // in the order of outputs
-  std::vector<KeptReport> kept;           // by region; none of the root's
-  size_t num_forward_nodes = 0;
-  size_t num_backward_nodes = 0;
+  // What loops keep for their way back. Gradients have the same bits whatever it says.
+  SavePolicies save = {};
 };
 
 struct GradientGraph {

@@ -47,10 +47,7 @@ void ForwardCopy::run() {
     const bool is_named = info.origin == ValueOrigin::kConstant && !info.name.empty();
     if (is_named && !inputs_.contains(ValueId(v))) inputs_[ValueId(v)] = value(ValueId(v));
   }
-  for (const ElementType element : kept_.tapes(Graph::kRoot)) {
-    tapes_[element] = builder_.op("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(element)}},
-                                  {.name = "tape"});
-  }
+  tapes_ = empty_tapes(kept_.tapes(Graph::kRoot));
   nodes(Graph::kRoot);
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
     builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
@@ -72,16 +69,43 @@ ValueType ForwardCopy::with_builder_symbols(ValueType type) {
   return type;
 }
 
+Tapes ForwardCopy::empty_tapes(const std::set<ElementType>& types) {
+  Tapes tapes;
+  for (const ElementType element : types) {
+    tapes[element] = builder_.op("SequenceEmpty", {}, {{"dtype", static_cast<int64_t>(element)}},
+                                 {.name = "tape"});
+  }
+  return tapes;
+}
+
+void ForwardCopy::exec(NodeId id) {
+  copy_exec(id);
+  if (!is_again_ || !builder_.status().is_ok()) return;
+  for (const ValueId output : source_.node(id).outputs) {
+    if (!output.is_none()) builder_.set_name(GraphCopier::value(output), "");
+  }
+}
+
+std::vector<NodeId> ForwardCopy::order(RegionId region) {
+  return region == only_again_ ? kept_.again(region) : GraphCopier::order(region);
+}
+
+std::string ForwardCopy::name_of(NodeId id) {
+  return source_.node(id).name + (is_again_ ? "/again" : "");
+}
+
 void ForwardCopy::loop(NodeId id) {
-  if (activity_.is_active(source_.node(id))) {
+  if (!records_ || !activity_.is_active(source_.node(id))) {
+    copy_loop(id);
+  } else if (kept_.policy(id).kind == SavePolicy::Kind::kAll) {
     record_loop(id);
   } else {
-    copy_loop(id);
+    record_states(id);
   }
 }
 
 void ForwardCopy::branch(NodeId id) {
-  if (activity_.is_active(source_.node(id)) && !kept_.tapes(source_.node(id)).empty()) {
+  if (records_ && activity_.is_active(source_.node(id)) && !kept_.tapes(source_.node(id)).empty()) {
     record_case(id);
   } else {
     copy_branch(id, value(source_.node(id).inputs[0]));
@@ -109,35 +133,36 @@ void ForwardCopy::push_kept(RegionId region) {
   for (const Kept& item : kept_.of(region)) push(kept_.element(item), kept_value(item));
 }
 
-// What a loop has beside its own: tapes, or rows. With rows, values of `before` are forwarded.
-struct ForwardCopy::Extras {
-  std::set<ElementType> tapes;
-  std::vector<Kept> before, after;  // as rows
-};
+// Without the initial values of counters, which follow.
+WhileOptions ForwardCopy::options_of(NodeId id, const Extras& extras) {
+  const LoopView loop(source_, id);
+  WhileOptions options;
+  options.name = name_of(id);
+  options.trip_limit = value(loop.trip_limit());
+  options.initial = values(loop.initial());
+  options.carried_types = carried_types(id);
+  for (const ElementType type : extras.tapes) options.carried_types.push_back(tape_type(type));
+  append(options.initial, in_order(tapes_, extras.tapes));
+  options.num_scan_outputs =
+      loop.node().num_scan_outputs +
+      static_cast<uint32_t>(extras.before_rows.size() + extras.after_rows.size());
+  options.rebuild_on_widening = true;
+  return options;
+}
 
 void ForwardCopy::record_loop(NodeId id) {
   const LoopView loop(source_, id);
   Extras extras;
   if (kept_.uses_rows(id)) {
-    extras.before = kept_.of(loop.before_id());
-    extras.after = kept_.of(loop.after_id());
+    extras.before = extras.before_rows = kept_.of(loop.before_id());
+    extras.after_rows = kept_.of(loop.after_id());
   } else {
     extras.tapes = kept_.tapes(loop.node());
   }
   const std::set<ElementType>& types = extras.tapes;
-  WhileOptions options;
-  options.name = loop.node().name;
-  options.trip_limit = value(loop.trip_limit());
-  options.initial = values(loop.initial());
-  options.carried_types = carried_types(id);
-  for (const ElementType type : types) options.carried_types.push_back(tape_type(type));
-  append(options.initial, in_order(tapes_, types));
-  options.num_scan_outputs = loop.node().num_scan_outputs +
-                             static_cast<uint32_t>(extras.before.size() + extras.after.size());
-  options.rebuild_on_widening = true;
   Tapes outer = tapes_;
   const auto made = builder_.while_loop(
-      options,
+      options_of(id, extras),
       [&](Value iteration, ValueSpan carried) {
         define(loop.iteration(), iteration);
         define_all(loop.carried(), carried);
@@ -169,7 +194,8 @@ void ForwardCopy::record_loop(NodeId id) {
   if (builder_.status().is_ok()) take_outputs(id, extras, made);
 }
 
-// Forwarded, tapes, last ones of `before`, trips; then rows: the loop's, of `before`, of `after`.
+// Forwarded, tapes, counters, last ones of `before`, trips; then rows: the loop's, of `before`, of
+// `after`.
 void ForwardCopy::take_outputs(NodeId id, const Extras& extras, const std::vector<Value>& made) {
   const LoopView loop(source_, id);
   ValueSpan rest(made);
@@ -186,11 +212,12 @@ void ForwardCopy::take_outputs(NodeId id, const Extras& extras, const std::vecto
   for (const auto& [type, tape] : tapes_of(extras.tapes, take(extras.tapes.size()))) {
     tapes_[type] = tape;
   }
+  take(extras.num_counters);
   hand_on(extras.before, Kept::Form::kLast);
   handed_on_[{Kept::What::kTrips, id.index()}] = take(1)[0];
   define_all(loop.stacked(), take(loop.stacked().size()));
-  hand_on(extras.before, Kept::Form::kRows);
-  hand_on(extras.after, Kept::Form::kRows);
+  hand_on(extras.before_rows, Kept::Form::kRows);
+  hand_on(extras.after_rows, Kept::Form::kRows);
 }
 
 void ForwardCopy::record_case(NodeId id) {

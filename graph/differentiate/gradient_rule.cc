@@ -42,6 +42,15 @@ const GradientRule* GradientTable::find_or_null(std::string_view domain, std::st
   return at->domain == domain && at->op == op ? &*at : nullptr;
 }
 
+void GradientTable::add_cheap(std::string_view domain,
+                              std::initializer_list<std::string_view> ops) {
+  for (const std::string_view op : ops) cheap_.emplace(domain, op);
+}
+
+bool GradientTable::is_cheap(const OpDef& op) const {
+  return op.is_view || cheap_.contains({op.domain, op.name});
+}
+
 GradientContext::GradientContext(const Graph& source, GraphBuilder& builder, ForwardValues& forward,
                                  Call call)
     : source_(source),

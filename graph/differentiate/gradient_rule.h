@@ -20,7 +20,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,8 +67,15 @@ class GradientTable {
                                    int opset_version) const;
   const std::vector<GradientRule>& all() const { return rules_; }
 
+  // Operators of all versions, with or without a rule, that cost no more to compute again than what
+  // they make costs to keep: views, casts, shapes, elementwise ones of few instructions. The same
+  // inputs must give the same bits.
+  void add_cheap(std::string_view domain, std::initializer_list<std::string_view> ops);
+  bool is_cheap(const OpDef& op) const;
+
  private:
-  std::vector<GradientRule> rules_;  // sorted by (domain, op, since_version)
+  std::vector<GradientRule> rules_;                      // sorted by (domain, op, since_version)
+  std::set<std::pair<std::string, std::string>> cheap_;  // by (domain, op)
 };
 
 // Values of the forward pass where the way back can read them, and the sums of adjoints.

@@ -3,26 +3,12 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
-#include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
 
 namespace eddy {
 namespace {
 
 bool has_bit(uint64_t bits, size_t i) { return (bits >> std::min<size_t>(i, 63)) & 1; }
-
-// Calls visit(value) for all that nodes and results of the regions inside the node use.
-template <typename Visit>
-void for_each_use_inside(const Graph& graph, const Node& node, const Visit& visit) {
-  for (const RegionId id : node.regions) {
-    const Region& region = graph.region(id);
-    for (const NodeId inner : region.nodes) {
-      for (const ValueId value : graph.node(inner).inputs) visit(value);
-      for_each_use_inside(graph, graph.node(inner), visit);
-    }
-    for (const ValueId value : region.results) visit(value);
-  }
-}
 
 }  // namespace
 
@@ -38,13 +24,23 @@ std::vector<ValueId> active_captures(const Graph& graph, const Activity& activit
   return found;
 }
 
-KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Activity& activity)
+KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Activity& activity,
+                       const SavePolicies& policies)
     : graph_(graph),
+      rules_(rules),
       activity_(activity),
       needed_(graph.num_regions()),
       kept_(graph.num_regions()),
+      derived_(graph.num_regions()),
+      again_(graph.num_regions()),
       tapes_(graph.num_regions()),
-      uses_rows_(graph.num_nodes(), false) {
+      reads_iteration_(graph.num_regions(), false),
+      is_derived_(graph.num_values(), false),
+      uses_rows_(graph.num_nodes(), false),
+      policies_(graph.num_nodes()),
+      states_(graph.num_nodes()),
+      unrepeatable_(graph.num_nodes()) {
+  choose_policies(policies);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
     if (!activity.is_active(node)) continue;
@@ -64,12 +60,52 @@ KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Act
 }
 
 void KeptValues::collect(RegionId region) {
-  const std::set<Kept>& needed = needed_[region.index()];
-  for (const Kept& item : needed) {
-    const bool has_value = needed.contains({Kept::What::kValue, item.index});
+  std::set<Kept> items;
+  for (const Kept& item : needed_[region.index()]) {
+    const bool has_value = needed_[region.index()].contains({Kept::What::kValue, item.index});
     if (item.what == Kept::What::kShape && item.form == Kept::Form::kItself && has_value) continue;
-    kept_[region.index()].push_back(item);
+    items.insert(item);
   }
+  const NodeId owner = graph_.region(region).owner;
+  const bool is_made_again =
+      !owner.is_none() && policy(owner).kind == SavePolicy::Kind::kCarried;  // all of it
+  if (!is_made_again) derive(region, items);
+  kept_[region.index()].assign(items.begin(), items.end());
+}
+
+// Takes out what can be made again of the rest.
+void KeptValues::derive(RegionId region, std::set<Kept>& items) {
+  const auto item_of = [](ValueId value) { return Kept{Kept::What::kValue, value.index()}; };
+  if (role(graph_, region) == RegionRole::kBefore || role(graph_, region) == RegionRole::kAfter) {
+    const ValueId iteration = graph_.region(region).parameters[0];
+    reads_iteration_[region.index()] = items.erase(item_of(iteration)) > 0;
+    is_derived_[iteration.index()] = reads_iteration(region);
+  }
+  for (const NodeId id : graph_.region(region).nodes) {
+    const Node& node = graph_.node(id);
+    if (node.kind != NodeKind::kExec || !rules_.is_cheap(*node.op)) continue;
+    const bool is_needed = std::ranges::any_of(
+        node.outputs, [&](ValueId output) { return items.contains(item_of(output)); });
+    const bool can_be_made =
+        std::ranges::all_of(node.inputs, [&](ValueId input) { return is_at_hand(input, region); });
+    if (!is_needed || !can_be_made) continue;
+    for (const ValueId output : node.outputs) {
+      items.erase(item_of(output));
+      is_derived_[output.index()] = true;
+    }
+    derived_[region.index()].push_back(id);
+  }
+}
+
+// In the reversed region, whatever is derived.
+bool KeptValues::is_at_hand(ValueId value, RegionId region) const {
+  if (value.is_none()) return true;
+  const ValueInfo& info = graph_.value(value);
+  if (info.origin == ValueOrigin::kConstant || info.region == Graph::kRoot) return true;
+  if (is_iteration(graph_, value) && info.region == region) {
+    return reads_iteration_[region.index()];
+  }
+  return needed_[info.region.index()].contains({Kept::What::kValue, value.index()});
 }
 
 void KeptValues::push_all(RegionId region) {
@@ -93,9 +129,7 @@ bool KeptValues::may_be_row(const Kept& item) const {
          std::ranges::all_of(type.tensor.dims.span(), is_fixed);
 }
 
-// Both regions of the loop are collected.
-void KeptValues::choose_form(NodeId id) {
-  const LoopView loop(graph_, id);
+bool KeptValues::fit_rows(const LoopView& loop) const {
   const auto is_plain = [&](const Region& region) {
     return std::ranges::all_of(
         region.nodes, [&](NodeId node) { return graph_.node(node).kind == NodeKind::kExec; });
@@ -104,7 +138,14 @@ void KeptValues::choose_form(NodeId id) {
     return is_plain(graph_.region(region)) &&
            std::ranges::all_of(of(region), [&](const Kept& item) { return may_be_row(item); });
   };
-  uses_rows_[id.index()] = fits(loop.before_id()) && fits(loop.after_id());
+  return fits(loop.before_id()) && fits(loop.after_id());
+}
+
+// Both regions of the loop are collected.
+void KeptValues::choose_form(NodeId id) {
+  const LoopView loop(graph_, id);
+  if (policy(id).kind != SavePolicy::Kind::kAll) return choose_state(id);
+  uses_rows_[id.index()] = fit_rows(loop);
   if (!uses_rows(id)) {
     push_all(loop.before_id());
     push_all(loop.after_id());
@@ -125,9 +166,16 @@ ElementType KeptValues::element(const Kept& item) const {
 
 std::set<ElementType> KeptValues::tapes(const Node& node) const {
   std::set<ElementType> all;
-  for (const RegionId region : node.regions) {
-    all.insert(tapes(region).begin(), tapes(region).end());
+  const NodeId id = graph_.region(node.regions[0]).owner;
+  if (policy(id).kind == SavePolicy::Kind::kAll) {
+    for (const RegionId region : node.regions) {
+      all.insert(tapes(region).begin(), tapes(region).end());
+    }
+    return all;
   }
+  if (policy(id).has_segments()) all.insert(ElementType::kInt64);  // where they begin
+  if (has_state_rows(id)) return all;
+  for (const Kept& item : state(id)) all.insert(element(item));
   return all;
 }
 
@@ -135,10 +183,14 @@ void KeptValues::need(Kept item, RegionId region) {
   if (region != Graph::kRoot) needed_[region.index()].insert(item);
 }
 
-void KeptValues::need_value(ValueId value) {
+void KeptValues::need_value(ValueId value, RegionId reader) {
   if (value.is_none()) return;
   const ValueInfo& info = graph_.value(value);
-  if (info.origin == ValueOrigin::kConstant) return;
+  const bool is_constant = info.origin == ValueOrigin::kConstant;
+  if (reader != Graph::kRoot && (is_constant || info.region == Graph::kRoot)) {
+    captured_.insert({reader, value});
+  }
+  if (is_constant) return;
   need({Kept::What::kValue, value.index()}, info.region);
 }
 
@@ -157,11 +209,11 @@ void KeptValues::add_exec(const Node& node, const GradientTable& rules) {
     if (!wanted[i]) continue;
     const GradientReads& reads = *rule->reads_of(i);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (has_bit(reads.inputs, k)) need_value(node.inputs[k]);
+      if (has_bit(reads.inputs, k)) need_value(node.inputs[k], node.region);
       if (has_bit(reads.input_shapes, k)) need_shape(node.inputs[k]);
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
-      if (has_bit(reads.outputs, k)) need_value(node.outputs[k]);
+      if (has_bit(reads.outputs, k)) need_value(node.outputs[k], node.region);
       if (has_bit(reads.output_shapes, k)) need_shape(node.outputs[k]);
     }
   }
@@ -185,7 +237,7 @@ void KeptValues::add_loop(NodeId id) {
 }
 
 void KeptValues::add_case(const Node& node) {
-  need_value(node.inputs[0]);
+  need_value(node.inputs[0], node.region);
   const NodeId id = graph_.region(node.regions[0]).owner;
   for (const ValueId value : active_captures(graph_, activity_, id)) need_shape(value);
   for (const ValueId value : CaseView(graph_, node).pass_through()) {

@@ -57,22 +57,22 @@ Value Reverse::op(std::string_view name, std::initializer_list<Value> inputs,
 
 Value Reverse::value(ValueId id) {
   const ValueInfo& info = source_.value(id);
-  if (info.origin == ValueOrigin::kConstant || info.region == Graph::kRoot) return forward_.of(id);
-  const auto at = popped_.find({Kept::What::kValue, id.index()});
-  EDDY_CHECK(at != popped_.end()) << "'" << info.name << "' was not kept";
-  return at->second;
+  if (info.origin == ValueOrigin::kConstant || is_live(info.region)) return forward_.of(id);
+  EDDY_CHECK(kept_.is_derived(id) || popped_.contains({Kept::What::kValue, id.index()}))
+      << "'" << info.name << "' was not kept";
+  return forward_.of(id);
 }
 
 Value Reverse::shape(ValueId id) {
   const ValueInfo& info = source_.value(id);
   if (info.type.is_static_tensor()) return builder_.vector(info.type.tensor.dims.span());
-  if (info.region == Graph::kRoot) return op("Shape", {forward_.of(id)});
+  if (is_live(info.region)) return op("Shape", {forward_.of(id)});
   const auto at = popped_.find({Kept::What::kShape, id.index()});
   return at != popped_.end() ? at->second : op("Shape", {value(id)});
 }
 
 Value Reverse::handed_on(const Kept& item, RegionId region) {
-  return region == Graph::kRoot ? forward_.handed_out(item) : popped_.at(item);
+  return is_live(region) ? forward_.handed_out(item) : popped_.at(item);
 }
 
 Value Reverse::row(Value rows, Value place) {
@@ -145,79 +145,94 @@ Value Reverse::with_rank(Value value, const Kept& item) {
   return op("Reshape", {value, builder_.vector(std::span<const int64_t>(dims))});
 }
 
-void Reverse::pop_kept(RegionId region) {
+Value Reverse::pop(const Kept& item) {
+  Value& tape = tapes_.at(kept_.element(item));
+  const Value last = builder_.scalar(int64_t{-1});
+  const Value value = op("SequenceAt", {tape, last});
+  tape = op("SequenceErase", {tape, last});
+  return with_rank(value, item);
+}
+
+// What is kept of the region, and what is derived from that, stands for the source's values.
+void Reverse::take_kept(RegionId region, const Iteration& iteration) {
+  live_.erase(region);
   const auto& kept = kept_.of(region);
-  for (auto at = kept.rbegin(); at != kept.rend(); ++at) {
-    const Kept& item = *at;
-    Value& tape = tapes_.at(kept_.element(item));
-    const Value last = builder_.scalar(int64_t{-1});
-    Value value = op("SequenceAt", {tape, last});
-    tape = op("SequenceErase", {tape, last});
-    value = with_rank(value, item);
+  for (size_t i = kept.size(); i-- > 0;) {
+    const Kept& item = kept[i];
+    const Value value =
+        iteration.rows_or_null != nullptr ? (*iteration.rows_or_null)[i] : pop(item);
     popped_[item] = value;
+    const bool is_value = item.what == Kept::What::kValue && item.form == Kept::Form::kItself;
+    if (is_value) forward_.stand_for(ValueId(item.index), value);
+  }
+  if (kept_.reads_iteration(region)) {
+    forward_.stand_for(source_.region(region).parameters[0], iteration.number);
+  }
+  forward_.derive(region);
+}
+
+Reverse::LoopParts::LoopParts(const LoopView& loop, const Activity& activity) {
+  for (size_t k = 0; k < loop.num_forwarded(); ++k) {
+    if (!activity.is_active(loop.forwarded()[k])) continue;
+    forwarded.push_back(loop.forwarded()[k]);
+    received.push_back(loop.received()[k]);
+    outputs.push_back(loop.outputs()[k]);
+  }
+  for (size_t k = 0; k < loop.num_carried(); ++k) {
+    if (!activity.is_active(loop.carried()[k])) continue;
+    carried.push_back(loop.carried()[k]);
+    next.push_back(loop.next()[k]);
+    initial.push_back(loop.initial()[k]);
   }
 }
 
-// The values that the two reversed regions hand to each other.
-struct Reverse::LoopParts {
-  std::vector<ValueId> forwarded, received, outputs;  // active ones, place by place
-  std::vector<ValueId> carried, next, initial;        // active ones, place by place
-  std::vector<ValueId> captures;
-  std::set<ElementType> tapes;
-  bool uses_rows = false;
-  std::vector<Value> stacked;  // adjoints of stacked rows; none: nothing came back
+Reverse::LoopParts Reverse::begin_loop(NodeId id) {
+  const LoopView loop(source_, id);
+  LoopParts parts(loop, activity_);
+  parts.captures = active_captures(source_, activity_, id);
+  parts.tapes = kept_.tapes(loop.node());
+  for (const ValueId stacked : loop.stacked()) parts.stacked.push_back(take_or_none(stacked));
+  return parts;
+}
 
-  LoopParts(const LoopView& loop, const Activity& activity) {
-    for (size_t k = 0; k < loop.num_forwarded(); ++k) {
-      if (!activity.is_active(loop.forwarded()[k])) continue;
-      forwarded.push_back(loop.forwarded()[k]);
-      received.push_back(loop.received()[k]);
-      outputs.push_back(loop.outputs()[k]);
-    }
-    for (size_t k = 0; k < loop.num_carried(); ++k) {
-      if (!activity.is_active(loop.carried()[k])) continue;
-      carried.push_back(loop.carried()[k]);
-      next.push_back(loop.next()[k]);
-      initial.push_back(loop.initial()[k]);
-    }
-  }
-};
-
-// Adjoints of `handed` are the region's first parameters; then sums, then tapes.
-void Reverse::open_region(RegionId id, const LoopParts& parts, const std::vector<ValueId>& handed,
-                          ValueSpan given) {
+// One region of a loop. `given` begins with the adjoints of `handed`, then come sums; returned are
+// those of `wanted`, then sums. Rows' adjoints are those at `row_place`.
+std::vector<Value> Reverse::reverse_region(RegionId id, const LoopParts& parts,
+                                           const std::vector<ValueId>& handed,
+                                           const std::vector<ValueId>& wanted, ValueSpan given,
+                                           const Iteration* kept_or_null, Value row_place) {
   sums_.clear();
-  const size_t num_captures = parts.captures.size();
-  for (size_t k = 0; k < num_captures; ++k) sums_[parts.captures[k]] = given[handed.size() + k];
-  tapes_ = tapes_of(parts.tapes, given.subspan(handed.size() + num_captures));
-  if (!parts.uses_rows) pop_kept(id);
+  for (size_t k = 0; k < parts.captures.size(); ++k) {
+    sums_[parts.captures[k]] = given[handed.size() + k];
+  }
+  if (kept_or_null != nullptr) take_kept(id, *kept_or_null);
   for (size_t k = 0; k < handed.size(); ++k) add(handed[k], given[k]);
-}
-
-std::vector<Value> Reverse::close_region(const LoopParts& parts,
-                                         const std::vector<ValueId>& handed) {
-  std::vector<Value> results = sums_or_zeros(handed);
+  if (!row_place.is_none()) {
+    const LoopView loop(source_, source_.region(id).owner);
+    for (size_t s = 0; s < parts.stacked.size(); ++s) {
+      if (!parts.stacked[s].is_none()) add(loop.rows()[s], row(parts.stacked[s], row_place));
+    }
+  }
+  region(id);
+  std::vector<Value> results = sums_or_zeros(wanted);
   append(results, sums_or_zeros(parts.captures));
-  append(results, in_order(tapes_, parts.tapes));
   return results;
 }
 
 void Reverse::loop(NodeId id) {
+  if (kept_.policy(id).kind != SavePolicy::Kind::kAll) return loop_again(id);
   const LoopView loop(source_, id);
   const RegionId outer = loop.node().region;
-  LoopParts parts(loop, activity_);
-  parts.captures = active_captures(source_, activity_, id);
-  parts.uses_rows = kept_.uses_rows(id);
-  if (!parts.uses_rows) parts.tapes = kept_.tapes(loop.node());
-  for (const ValueId stacked : loop.stacked()) parts.stacked.push_back(take_or_none(stacked));
+  const LoopParts parts = begin_loop(id);
   const Value trips = handed_on({Kept::What::kTrips, id.index()}, outer);
   const auto rows_of = [&](RegionId region, Kept::Form form) {
     std::vector<Value> rows;
     for (const Kept& item : kept_.of(region)) rows.push_back(handed_on(item.as(form), outer));
     return rows;
   };
+  const bool uses_rows = kept_.uses_rows(id);
   std::vector<Value> before_rows, after_rows, last;
-  if (parts.uses_rows) {
+  if (uses_rows) {
     before_rows = rows_of(loop.before_id(), Kept::Form::kRows);
     after_rows = rows_of(loop.after_id(), Kept::Form::kRows);
     last = rows_of(loop.before_id(), Kept::Form::kLast);
@@ -235,29 +250,33 @@ void Reverse::loop(NodeId id) {
   append(options.initial, last);
   Sums outer_sums = std::move(sums_);
   Tapes outer_tapes = tapes_;
+  // Behind the adjoints that a region is given, and its sums.
+  const auto tail = [&](ValueSpan given, const std::vector<ValueId>& handed) {
+    return given.subspan(handed.size() + parts.captures.size());
+  };
   const auto made = builder_.while_loop(
       options,
-      [&](Value, ValueSpan given) {
+      [&](Value iteration, ValueSpan given) {
+        tapes_ = tapes_of(parts.tapes, tail(given, parts.forwarded));
         const ValueSpan residuals = given.last(last.size());
-        for (size_t i = 0; i < last.size(); ++i) {
-          popped_[kept_.of(loop.before_id())[i]] = residuals[i];
-        }
-        open_region(loop.before_id(), parts, parts.forwarded, given);
-        region(loop.before_id());
-        return WhileTest{builder_.scalar(true), close_region(parts, parts.carried)};
+        const std::vector<Value> rows(residuals.begin(), residuals.end());
+        Iteration kept{uses_rows ? &rows : nullptr};
+        if (kept_.reads_iteration(loop.before_id())) kept.number = op("Sub", {trips, iteration});
+        std::vector<Value> results =
+            reverse_region(loop.before_id(), parts, parts.forwarded, parts.carried, given, &kept);
+        append(results, in_order(tapes_, parts.tapes));
+        return WhileTest{builder_.scalar(true), results};
       },
       [&](Value iteration, ValueSpan given) {
+        tapes_ = tapes_of(parts.tapes, tail(given, parts.next));
         const Value place = op("Sub", {op("Sub", {trips, builder_.scalar(int64_t{1})}), iteration});
-        for (size_t i = 0; i < after_rows.size(); ++i) {
-          popped_[kept_.of(loop.after_id())[i]] = row(after_rows[i], place);
-        }
-        open_region(loop.after_id(), parts, parts.next, given);
-        for (size_t s = 0; s < parts.stacked.size(); ++s) {
-          if (!parts.stacked[s].is_none()) add(loop.rows()[s], row(parts.stacked[s], place));
-        }
-        region(loop.after_id());
-        std::vector<Value> results = close_region(parts, parts.received);
-        for (const Value rows : before_rows) results.push_back(row(rows, place));
+        std::vector<Value> rows;
+        for (const Value each : after_rows) rows.push_back(row(each, place));
+        const Iteration kept{uses_rows ? &rows : nullptr, place};
+        std::vector<Value> results =
+            reverse_region(loop.after_id(), parts, parts.next, parts.received, given, &kept, place);
+        append(results, in_order(tapes_, parts.tapes));
+        for (const Value each : before_rows) results.push_back(row(each, place));
         return results;
       });
   sums_ = std::move(outer_sums);
@@ -282,7 +301,7 @@ std::vector<Value> Reverse::reverse_branch(RegionId id, LoopView::Values outputs
   sums_.clear();
   for (size_t k = 0; k < captures.size(); ++k) sums_[captures[k]] = sums[k];
   tapes_ = tapes;
-  if (!id.is_none()) pop_kept(id);
+  if (!id.is_none()) take_kept(id, {});
   for (size_t o = 0; o < outputs.size(); ++o) {
     if (!adjoints[o].is_none()) add(outputs[o], adjoints[o]);
   }

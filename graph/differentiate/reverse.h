@@ -12,10 +12,18 @@
 // carried values, from the last one on) or popped off the tapes, in the order opposite to that of
 // pushing. Zeros are made only where a region must return an adjoint to which nothing was added.
 //
+// A loop that keeps less (save_policy.h) reverses to the reverse of its last `before`, made again
+// from the last state, and a loop whose iteration k = n - 1, ..., 0 makes iteration k again and is
+// after' and before' of it: what they read is at hand, on no tape but their own. Or, in segments,
+// each iteration of a loop takes a state, a loop inside makes the segment again and keeps what
+// `all` keeps, and another one is its reverse. Adjoints are added up in the same order, so they
+// have the same bits.
+//
 // Internal to graph/differentiate. Errors: the builder's. Cost: O(nodes x rules' nodes).
 #pragma once
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -44,30 +52,69 @@ class Reverse : public ForwardValues {
 
  private:
   using Sums = std::unordered_map<ValueId, Value>;  // of the region that is open
-  struct LoopParts;
+  // The values that the two reversed regions hand to each other.
+  struct LoopParts {
+    std::vector<ValueId> forwarded, received, outputs;  // active ones, place by place
+    std::vector<ValueId> carried, next, initial;        // active ones, place by place
+    std::vector<ValueId> captures;
+    std::set<ElementType> tapes;
+    std::vector<Value> stacked;  // adjoints of stacked rows; none: nothing came back
+
+    LoopParts(const LoopView& loop, const Activity& activity);
+  };
+  // What stands in for an iteration of a region: its rows, or null for what is popped, and its
+  // number.
+  struct Iteration {
+    const std::vector<Value>* rows_or_null = nullptr;
+    Value number = {};
+  };
 
   void region(RegionId id);
   void exec(NodeId id);
   void loop(NodeId id);
+  LoopParts begin_loop(NodeId id);
   void branch(NodeId id);
   std::vector<Value> reverse_branch(RegionId id, LoopView::Values outputs,
                                     const std::vector<Value>& adjoints,
                                     const std::vector<ValueId>& captures,
                                     const std::vector<Value>& sums, const Tapes& tapes);
-  void open_region(RegionId id, const LoopParts& parts, const std::vector<ValueId>& handed,
-                   ValueSpan given);
-  std::vector<Value> close_region(const LoopParts& parts, const std::vector<ValueId>& handed);
+  std::vector<Value> reverse_region(RegionId id, const LoopParts& parts,
+                                    const std::vector<ValueId>& handed,
+                                    const std::vector<ValueId>& wanted, ValueSpan given,
+                                    const Iteration* kept_or_null, Value row_place = {});
   void finish_loop(const LoopParts& parts, const std::vector<Value>& made);
 
   Value handed_on(const Kept& item, RegionId region);
+  bool is_live(RegionId region) const { return region == Graph::kRoot || live_.contains(region); }
   Value row(Value rows, Value place);
-  void pop_kept(RegionId region);
+  void take_kept(RegionId region, const Iteration& iteration);
+  Value pop(const Kept& item);
   Value with_rank(Value value, const Kept& item);
   Value take_or_none(ValueId id);
   Value sum_or_zeros(ValueId id);
   Value zeros(ValueId id);
   std::vector<Value> sums_or_zeros(const std::vector<ValueId>& ids);
   Value op(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {});
+
+  // reverse_again.cc
+  void loop_again(NodeId id);
+  void stand_for_state(const LoopView& loop, const std::vector<Value>& states, Value number);
+  void make_last_again(const LoopView& loop, const std::vector<Value>& states, Value trips);
+  void hand_over(const LoopView& loop);
+  std::vector<Value> pop_states(NodeId id);
+  std::vector<Value> reverse_iteration(const LoopView& loop, const LoopParts& parts,
+                                       ValueSpan given, Value place, const Iteration* after_or_null,
+                                       const Iteration* before_or_null);
+  std::vector<Value> iterations(NodeId id, const LoopParts& parts, std::vector<Value> adjoints,
+                                Value trips);
+  std::vector<Value> segments(NodeId id, const LoopParts& parts, std::vector<Value> adjoints,
+                              Value trips);
+  // Rows of `before` and of `after`, or tapes.
+  std::vector<Value> make_segment_again(NodeId id, const std::vector<Value>& states, Value start,
+                                        Value length);
+  std::vector<Value> reverse_segment(NodeId id, const LoopParts& parts, ValueSpan adjoints,
+                                     const std::vector<Value>& kept, Value start, Value length);
+  void start_adjoints(const LoopParts& parts, ValueSpan adjoints, WhileOptions& options);
 
   const Graph& source_;
   const GradientTable& rules_;
@@ -79,6 +126,7 @@ class Reverse : public ForwardValues {
   Sums sums_;
   Tapes tapes_;
   std::map<Kept, Value> popped_;
+  std::set<RegionId> live_;  // made again in the region that is open: nothing was popped
 };
 
 }  // namespace eddy

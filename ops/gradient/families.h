@@ -31,6 +31,8 @@ Status add_pool_gradients(GradientTable& table);
 Status add_resize_gradients(GradientTable& table);
 // RNN
 Status add_recurrent_gradients(GradientTable& table);
+// those that are computed again rather than kept
+Status add_cheap_operators(GradientTable& table);
 // operators without a derivative, each with its reason
 Status add_flat_operators(GradientTable& table);
 

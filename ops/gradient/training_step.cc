@@ -224,6 +224,7 @@ Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const G
   DifferentiateOptions request{.loss = options.loss, .wrt = options.wrt, .stop = options.stop};
   request.initializers_become_inputs = true;
   request.suffix = kGradientSuffix;
+  request.save = options.save;
   if (request.wrt.empty()) {
     EDDY_ASSIGN_OR_RETURN(request.wrt, initializers_behind(graph, rules, request));
   }

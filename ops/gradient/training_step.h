@@ -45,7 +45,8 @@ struct TrainingOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double clip_norm = 0;  // 0: gradients stay as they are
+  double clip_norm = 0;    // 0: gradients stay as they are
+  SavePolicies save = {};  // what loops keep for their way back
 };
 
 struct TrainingBinding {

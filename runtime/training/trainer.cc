@@ -54,6 +54,7 @@ struct Trainer::State {
   Graph model;
   std::vector<Kept> kept;
   std::string rate_name, step_name;
+  GradientReport report;
   float rate = 0;
   int64_t count = 1;  // of the step to come
   int turn = 0;
@@ -122,7 +123,7 @@ Status Trainer::State::bind(const NamedTensors& given, float new_rate) {
 }
 
 Result<double> Trainer::State::finish(const Status& run, const NamedTensors& given) {
-  if (!run.is_ok()) return run;
+  if (!run.is_ok()) return with_saving_advice(run, report);
   const double loss = loss_in(call->output(loss_output));
   if (!std::isfinite(loss)) return explain(loss, given);
   turn = 1 - turn;
@@ -183,6 +184,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph m
                         make_training_step(std::move(model), library.ops(), rules, options));
   state->rate_name = step.rate;
   state->step_name = step.step;
+  state->report = std::move(step.report);
   for (TrainingBinding& binding : step.bindings) {
     const size_t size = binding.initial.view().size_bytes();
     OwnedTensor other{binding.initial.element, binding.initial.dims,
@@ -234,6 +236,8 @@ void Trainer::wait() {
 void Trainer::cancel() { state_->call->cancel(); }
 
 int64_t Trainer::num_steps() const { return state_->count - 1; }
+
+const GradientReport& Trainer::report() const { return state_->report; }
 
 TensorView Trainer::parameter(const std::string& name) const {
   for (const State::Kept& each : state_->kept) {

@@ -51,6 +51,7 @@ class Trainer {
   void cancel();
 
   int64_t num_steps() const;  // that succeeded
+  const GradientReport& report() const;
   // The parameter as it is now; valid until the next step begins. Without data: no such parameter.
   TensorView parameter(const std::string& name) const;
   std::vector<std::string> parameter_names() const;

@@ -13,6 +13,7 @@
 #include "runtime/api/library.h"
 #include "tools/command/counted.h"
 #include "tools/command/output_paths.h"
+#include "tools/command/saving.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -22,6 +23,7 @@ struct GradientArguments {
   std::string model;
   std::string output;
   DifferentiateOptions options;
+  SavingArguments saving;
 };
 
 Json to_json(const GradientReport& report) {
@@ -31,31 +33,21 @@ Json to_json(const GradientReport& report) {
                          {"output", gradient.output},
                          {"initializer", gradient.is_initializer}});
   }
-  Json kept = Json::array();
-  for (const KeptReport& item : report.kept) {
-    kept.push_back({{"region", item.path},
-                    {"value", item.value},
-                    {"type", item.type},
-                    {"how", item.how},
-                    {"row", item.is_row}});
-  }
-  return {{"gradients", gradients},
-          {"kept", kept},
-          {"forward_nodes", report.num_forward_nodes},
-          {"backward_nodes", report.num_backward_nodes}};
+  Json json = saving_to_json(report);
+  json["gradients"] = gradients;
+  json["forward_nodes"] = report.num_forward_nodes;
+  json["backward_nodes"] = report.num_backward_nodes;
+  return json;
 }
 
-void print(const GradientReport& report, const std::string& path, Console& console) {
+void print(const GradientReport& report, const GradientArguments& arguments, Console& console) {
   if (console.is_json()) return console.print(to_json(report));
   for (const GradientOutput& gradient : report.gradients) {
     console.say(fmt::format("{}: of {} {}", gradient.output,
                             gradient.is_initializer ? "initializer" : "input", gradient.parameter));
   }
-  for (const KeptReport& item : report.kept) {
-    console.say(fmt::format("kept of {}: {} {} ({}, {})", item.path, item.type, item.value,
-                            item.how, item.is_row ? "a row" : "pushed"));
-  }
-  console.say(fmt::format("{}: {} forward, {} backward", path,
+  print_saving(report, arguments.saving.explains, console);
+  console.say(fmt::format("{}: {} forward, {} backward", arguments.output,
                           counted(report.num_forward_nodes, "node"),
                           counted(report.num_backward_nodes, "node")));
 }
@@ -64,6 +56,9 @@ Outcome write_gradient(const GradientArguments& arguments, Console& console) {
   const Status paths = check_output_paths({{"-o", arguments.output}}, {arguments.model});
   if (!paths.is_ok()) return Outcome::usage(paths.message());
   DifferentiateOptions options = arguments.options;
+  auto policies = arguments.saving.policies();
+  if (!policies.is_ok()) return Outcome::usage(policies.status().message());
+  options.save = std::move(*policies);
   if (options.wrt == std::vector<std::string>{"all"}) options.wrt.clear();
   const Library library;
   GradientTable rules;
@@ -81,7 +76,7 @@ Outcome write_gradient(const GradientArguments& arguments, Console& console) {
     return status;
   }
   if (Status status = export_onnx(made->graph, arguments.output); !status.is_ok()) return status;
-  print(made->report, arguments.output, console);
+  print(made->report, arguments, console);
   return Outcome::success();
 }
 
@@ -103,6 +98,7 @@ Action add_gradient(CLI::App& app) {
   app.add_option("--stop", options.stop, "values that count as constants, with commas between")
       ->delimiter(',')
       ->allow_extra_args(false);
+  add_saving_options(app, arguments->saving);
   app.add_option("--suffix", options.suffix,
                  "of the gradients' names; another one for a second derivative")
       ->capture_default_str();

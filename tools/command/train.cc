@@ -18,6 +18,7 @@
 #include "runtime/training/trainer.h"
 #include "tools/command/counted.h"
 #include "tools/command/output_paths.h"
+#include "tools/command/saving.h"
 #include "tools/command/subcommand.h"
 
 namespace eddy {
@@ -35,6 +36,7 @@ struct TrainArguments {
   double rate = 0;
   uint64_t seed = 1;
   int threads = 0;
+  SavingArguments saving;
 };
 
 struct Column {
@@ -186,6 +188,9 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, Console& cons
     status.prepend_message(arguments.model);
     return status;
   }
+  if (arguments.saving.explains && !console.is_json()) {
+    print_saving((*trainer)->report(), true, console);
+  }
   std::ofstream log;
   if (Status status = open_log(arguments.log, log); !status.is_ok()) return status;
   auto trained = take_steps(arguments, *columns, **trainer, log, console, interrupts);
@@ -213,6 +218,9 @@ Outcome train(const TrainArguments& given, Console& console, Interrupts& interru
                           arguments.optimizer + "'");
   }
   arguments.options.optimizer = *optimizer;
+  auto policies = arguments.saving.policies();
+  if (!policies.is_ok()) return Outcome::usage(policies.status().message());
+  arguments.options.save = std::move(*policies);
   const Library library;
   ImportOptions import_options;
   import_options.warn = [&](std::string_view line) {
@@ -248,6 +256,7 @@ Action add_train(CLI::App& app) {
   app.add_option("--threads", a.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  add_saving_options(app, a.saving);
   app.add_option("--log", a.log, "a file of JSON lines, one a step: step, loss")
       ->check(check_file_name);
   app.add_option("-o,--output", a.output, "the ONNX file to write")

@@ -44,7 +44,10 @@ TEST(Gradient, ALoopIsDifferentiatedAndRuns) {
   EXPECT_EQ(report["gradients"][0]["output"], "x.grad");
   EXPECT_EQ(report["gradients"][1]["output"], "w.grad");
   EXPECT_EQ(report["gradients"][1]["initializer"], true);
-  EXPECT_EQ(report["kept"].size(), 1u) << report;  // z: w stands outside of the loop
+  ASSERT_EQ(report["kept"].size(), 2u) << report;
+  EXPECT_EQ(report["kept"][0]["class"], "captured");  // w stands outside of the loop
+  EXPECT_EQ(report["kept"][1]["class"], "row");
+  EXPECT_EQ(report["loops"][0]["bytes_per_iteration"], 4);
 
   const json three = run_at(made, "x=3");  // 3, 6, 12, 24
   EXPECT_EQ(three["y"]["data"], json::array({24.0}));
@@ -83,6 +86,25 @@ TEST(Gradient, NamesChooseWhatIsDifferentiated) {
   EXPECT_EQ(run.json()["outputs"]["w.grad"]["data"], json::array({360.0}));
 }
 
+TEST(Gradient, LoopsKeepWhatTheyAreTold) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string made = fresh_folder("made") + "/gradient.onnx";
+  const Finished all = run_eddy({"gradient", path, "--loss", "y", "--explain", "-o", made});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_NE(all.out.find("power saves all: 4 bytes an iteration\n"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("its shape is fixed"), std::string::npos) << all.out;
+  for (const char* save : {"carried", "every:2", "grow", "power=every:1"}) {
+    const Finished less =
+        run_eddy({"gradient", path, "--loss", "y", "--save", save, "-o", made, "--json"});
+    ASSERT_EQ(less.exit_code, 0) << less.err;
+    EXPECT_EQ(less.json()["loops"][0]["state_bytes"], 4) << save;
+    const json three = run_at(made, "x=3");
+    EXPECT_EQ(three["x.grad"]["data"], json::array({8.0})) << save;
+    EXPECT_EQ(three["w.grad"]["data"], json::array({36.0})) << save;
+    EXPECT_EQ(run_at(made, "x=30")["w.grad"]["data"], json::array({0.0})) << save;
+  }
+}
+
 void expect_refused(const std::vector<std::string>& arguments, int exit_code,
                     const std::string& words) {
   const Finished refused = run_eddy(arguments);
@@ -103,6 +125,12 @@ TEST(Gradient, BadInputEndsInOneLine) {
   expect_refused({"gradient", path, "-o", made}, 2, "--loss");
   expect_refused({"gradient", path, "--loss", "y"}, 2, "-o");
   expect_refused({"gradient", path, "--loss", "y", "-o", path}, 2, "power.onnx");
+  expect_refused({"gradient", path, "--loss", "y", "--save", "some", "-o", made}, 2,
+                 "--save: a loop saves all, carried, every:K or grow, not 'some'");
+  expect_refused({"gradient", path, "--loss", "y", "--save", "every:0", "-o", made}, 2,
+                 "every:K takes a whole K of at least 1, not '0'");
+  expect_refused({"gradient", path, "--loss", "y", "--save", "pow=grow", "-o", made}, 3,
+                 "there is no loop 'pow' to save grow of; there are 'power'");
   expect_refused({"gradient", "missing.onnx", "--loss", "y", "-o", made}, 3, "missing.onnx");
 }
 

@@ -1,0 +1,207 @@
+#include "graph/differentiate/gradient_report.h"
+
+#include <algorithm>
+#include <map>
+
+namespace eddy {
+namespace {
+
+std::optional<int64_t> bytes_of(const TensorType& type) {
+  if (!type.is_ranked) return std::nullopt;
+  const std::optional<int64_t> count = type.dims.count();
+  if (!count.has_value()) return std::nullopt;
+  return *count * static_cast<int64_t>(element_size_bytes(type.element));
+}
+
+void add_bytes(std::optional<int64_t>& sum, const std::optional<int64_t>& more) {
+  if (sum.has_value() && more.has_value()) {
+    *sum += *more;
+  } else {
+    sum.reset();
+  }
+}
+
+// "loop[7]/after/x" -> "loop/after/x"
+std::string without_iterations(const std::string& path) {
+  std::string plain;
+  bool is_inside = false;
+  for (const char c : path) {
+    if (c == '[') is_inside = true;
+    if (!is_inside) plain += c;
+    if (c == ']') is_inside = false;
+  }
+  return plain;
+}
+
+class Reporter {
+ public:
+  Reporter(const Graph& graph, const KeptValues& kept, GradientReport& report)
+      : graph_(graph), kept_(kept), report_(report) {}
+
+  // Its regions have been added.
+  void add_loop(NodeId id) {
+    const Bytes& bytes = bytes_[id];
+    report_.loops.push_back({.path = graph_.path(id),
+                             .policy = to_string(kept_.policy(id)),
+                             .why = kept_.why_all(id),
+                             .bytes_per_iteration = bytes.iteration,
+                             .state_bytes = bytes.state});
+  }
+
+  void add_region(RegionId id) {
+    const Region& region = graph_.region(id);
+    for (const auto& [reader, value] : captured_in(id)) {
+      add(id, {Kept::What::kValue, value.index()}, KeptClass::kCaptured,
+          "made outside of loops and branches");
+    }
+    const bool is_loop = role(graph_, id) != RegionRole::kBranch;
+    if (is_loop && role(graph_, id) == RegionRole::kBefore) add_states(region.owner);
+    for (const Kept& item : kept_.of(id)) {
+      const bool is_row = is_loop && kept_.uses_rows(region.owner);
+      add(id, item, is_row ? KeptClass::kRow : KeptClass::kPushed, why_kept(id, item, is_row));
+    }
+    if (is_loop && kept_.reads_iteration(id)) {
+      add(id, {Kept::What::kValue, region.parameters[0].index()}, KeptClass::kDerived,
+          "the loop that runs back counts, too");
+      report_.kept.back().how = "iteration";
+    }
+    for (const NodeId node : kept_.derived(id)) {
+      for (const ValueId output : graph_.node(node).outputs) {
+        if (output.is_none()) continue;
+        add(id, {Kept::What::kValue, output.index()}, KeptClass::kDerived,
+            graph_.node(node).op->name + " makes it again of what is there");
+      }
+    }
+  }
+
+ private:
+  struct Bytes {
+    std::optional<int64_t> iteration = 0, state = 0;
+  };
+
+  std::vector<std::pair<RegionId, ValueId>> captured_in(RegionId id) const {
+    const auto& all = kept_.captured();
+    const auto first = all.lower_bound({id, ValueId(0)});
+    auto last = first;
+    while (last != all.end() && last->first == id) ++last;
+    return {first, last};
+  }
+
+  void add_states(NodeId loop) {
+    const bool is_row = kept_.has_state_rows(loop);
+    const std::string where = is_row ? "a row" : "pushed";
+    for (const Kept& item : kept_.state(loop)) {
+      add(graph_.node(loop).regions[0], item, KeptClass::kState,
+          where + "; what else is read is made again from it");
+    }
+  }
+
+  std::string why_kept(RegionId id, const Kept& item, bool is_row) const {
+    if (is_row) return "its shape is fixed, and the loop has no control flow inside";
+    if (role(graph_, id) == RegionRole::kBranch) return "it is there where the branch was taken";
+    if (item.form != Kept::Form::kItself) return "rows of a loop inside";
+    if (item.what == Kept::What::kTrips) return "a loop inside takes as many trips back";
+    const NodeId loop = graph_.region(id).owner;
+    for (const RegionId region : graph_.node(loop).regions) {
+      for (const NodeId node : graph_.region(region).nodes) {
+        if (graph_.node(node).kind != NodeKind::kExec) return "the loop has control flow inside";
+      }
+    }
+    return "its shape may change, or that of what is kept beside it";
+  }
+
+  void add(RegionId region, const Kept& item, KeptClass kind, std::string why) {
+    KeptReport line{
+        .path = graph_.path(graph_.region(region).owner) + "/" + graph_.region(region).name,
+        .value = "",
+        .type = "int64[]",
+        .how = "trips",
+        .kind = kind,
+        .bytes = sizeof(int64_t),
+        .why = std::move(why)};
+    if (item.what == Kept::What::kTrips) {
+      line.value = graph_.node(NodeId(item.index)).name;
+    } else {
+      const ValueInfo& info = graph_.value(ValueId(item.index));
+      const TensorType& type = info.type.tensor;
+      line.value = !info.name.empty() || info.producer.is_none() ? info.name
+                                                                 : graph_.node(info.producer).name;
+      line.type = to_string(info.type);
+      line.how = item.what == Kept::What::kValue ? "value" : "shape";
+      line.bytes = bytes_of(type);
+      if (item.what == Kept::What::kShape) {
+        line.bytes = std::nullopt;
+        if (type.is_ranked) line.bytes = type.dims.rank() * int64_t{sizeof(int64_t)};
+      }
+    }
+    line.is_of_inner_loop = item.form != Kept::Form::kItself;
+    if (item.form == Kept::Form::kRows) line.bytes = std::nullopt;  // as many as its trips
+    if (kind == KeptClass::kCaptured || kind == KeptClass::kDerived) line.bytes = 0;
+    const bool is_state = kind == KeptClass::kState;
+    Bytes& bytes = bytes_[graph_.region(region).owner];
+    add_bytes(is_state ? bytes.state : bytes.iteration, line.bytes);
+    report_.kept.push_back(std::move(line));
+  }
+
+  const Graph& graph_;
+  const KeptValues& kept_;
+  GradientReport& report_;
+  std::map<NodeId, Bytes> bytes_;  // of a control node's regions
+};
+
+}  // namespace
+
+const char* to_string(KeptClass kind) {
+  switch (kind) {
+    case KeptClass::kCaptured:
+      return "captured";
+    case KeptClass::kDerived:
+      return "derived";
+    case KeptClass::kRow:
+      return "row";
+    case KeptClass::kPushed:
+      return "pushed";
+    case KeptClass::kState:
+      break;
+  }
+  return "state";
+}
+
+GradientReport make_gradient_report(const Graph& graph, const KeptValues& kept,
+                                    const Activity& activity, const std::vector<ValueId>& wrt,
+                                    const std::string& suffix) {
+  GradientReport report;
+  for (const ValueId id : wrt) {
+    const ValueInfo& info = graph.value(id);
+    report.gradients.push_back(
+        {info.name, info.name + suffix, info.origin == ValueOrigin::kConstant});
+  }
+  Reporter reporter(graph, kept, report);
+  for (uint32_t r = 1; r < graph.num_regions(); ++r) reporter.add_region(RegionId(r));
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kWhile || !activity.is_active(node)) continue;
+    reporter.add_loop(NodeId(n));
+  }
+  return report;
+}
+
+Status with_saving_advice(Status status, const GradientReport& report) {
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  const std::string path = without_iterations(status.path());
+  const LoopSaving* outermost = nullptr;  // around the node: what it keeps is the most
+  for (const LoopSaving& loop : report.loops) {
+    const bool is_around = path == loop.path || path.starts_with(loop.path + "/");
+    if (!is_around || loop.policy != "all" || !loop.why.empty()) continue;
+    if (outermost == nullptr || loop.path.size() < outermost->path.size()) outermost = &loop;
+  }
+  if (outermost == nullptr) return status;
+  const std::string bytes = outermost->bytes_per_iteration.has_value()
+                                ? std::to_string(*outermost->bytes_per_iteration) + " bytes"
+                                : "tensors of unknown size";
+  status.append_message("the way back keeps " + bytes + " of each iteration of '" +
+                        outermost->path + "': keep less with --save grow");
+  return status;
+}
+
+}  // namespace eddy
