@@ -7,6 +7,7 @@
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_speech.h"
 #include "tools/bench/bench_tasks.h"
+#include "tools/bench/bench_training.h"
 #include "tools/bench/peak_memory.h"
 #include "tools/command/number_check.h"
 #include "tools/command/subcommand.h"
@@ -32,7 +33,7 @@ void add_common_options(CLI::App& app, BenchArguments& arguments) {
   BenchOptions& common = arguments.common;
   app.add_option("SUITE", arguments.suite, "what to measure")
       ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "operators", "serve", "tasks",
-                             "embedding", "peak"}))
+                             "embedding", "peak", "training"}))
       ->capture_default_str();
   app.add_option("--ort", common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--filter", common.filter, "only cases with this in their names");
@@ -97,6 +98,7 @@ Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
   if (a.suite == "operators") return bench_operators(a.operators, console, interrupts);
   if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
   if (a.suite == "embedding") return bench_embedding(a.common, console, interrupts);
+  if (a.suite == "training") return bench_training(a.common, console, interrupts);
   if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);
   return bench_loops(a.loops, console, interrupts);
 }

@@ -29,7 +29,8 @@ void expect_equal(const ElementStack& stack, const std::vector<int64_t>& expecte
     ASSERT_EQ(number_of(stack[i]), expected[i]) << "at " << i;
     ASSERT_EQ(number_of(*all[i]), expected[i]) << "at " << i;
   }
-  if (!expected.empty()) ASSERT_EQ(number_of(stack.back()), expected.back());
+  if (expected.empty()) return;
+  ASSERT_EQ(number_of(stack.back()), expected.back());
 }
 
 TEST(ElementStackTest, StacksThatShareElementsAreAsVectorsThatAreCopied) {

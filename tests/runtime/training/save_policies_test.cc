@@ -1,0 +1,170 @@
+// Claim: gradients have the same bits whatever loops keep, on one stream or several, driven by the
+// device or the host, with one thread or more; `grow` takes memory for the root of the number of
+// trips; and a tape over the limit ends in a line that says which loop, where, how much of each
+// iteration, and how it keeps less.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "graph/ir/builder.h"
+#include "ops/gradient/standard_gradients.h"
+#include "runtime/training/trainer.h"
+#include "tests/graph/differentiate/loop_program.h"
+#include "tests/runtime/testing/ways.h"
+
+namespace eddy::testing {
+namespace {
+
+constexpr std::string_view kPolicies[] = {"all", "carried", "every:3", "grow"};
+
+class SavePoliciesTest : public ::testing::Test {
+ protected:
+  SavePoliciesTest() { EXPECT_TRUE(add_standard_gradients(rules_).is_ok()); }
+
+  Result<std::unique_ptr<Session>> session(const Graph& graph, std::string_view policy,
+                                           const SessionOptions& options) {
+    EDDY_ASSIGN_OR_RETURN(const SavePolicy save, parse_save_policy(policy));
+    EDDY_ASSIGN_OR_RETURN(GradientGraph made,
+                          differentiate(graph.copy(), library_.ops(), rules_,
+                                        {.loss = "loss", .save = {.others = save, .loops = {}}}));
+    return Session::create(library_, std::move(made.graph), options);
+  }
+
+  static void expect_same_bits(const NamedTensors& found, const NamedTensors& expected) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      const TensorView a = found[i].second.view(), b = expected[i].second.view();
+      ASSERT_EQ(a.size_bytes(), b.size_bytes()) << expected[i].first;
+      EXPECT_EQ(std::memcmp(a.data, b.data, b.size_bytes()), 0) << expected[i].first;
+    }
+  }
+
+  // h <- tanh(h W) + x, 16 wide; `trips` is an input.
+  Graph recurrent(bool has_trained_weights) {
+    GraphBuilder b(library_.ops());
+    Random random(1);
+    std::vector<float> numbers(256);
+    for (float& number : numbers) number = static_cast<float>(random.uniform() * 0.5 - 0.25);
+    const Value h = b.input("h", tensor_type(ElementType::kFloat, {1, 16}));
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 16}));
+    const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
+    const Value w = b.tensor<float>({16, 16}, std::span<const float>(numbers));
+    b.set_name(w, has_trained_weights ? "w" : "");
+    const auto made = b.while_loop(
+        {.name = "recur", .initial = {h}},
+        [&](Value i, ValueSpan c) {
+          return WhileTest{b.op("Less", {i, trips}), {c[0]}};
+        },
+        [&](Value, ValueSpan f) {
+          return std::vector<Value>{b.op("Add", {b.op("Tanh", {b.op("MatMul", {f[0], w})}), x})};
+        });
+    b.output("loss", b.op("ReduceSum", {made[0]}, {{"keepdims", int64_t{0}}}));
+    auto graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    return std::move(*graph);
+  }
+
+  static NamedTensors inputs(int64_t trips) {
+    std::vector<float> h(16), x(16);
+    for (int i = 0; i < 16; ++i) {
+      h[i] = 0.1f * static_cast<float>(i);
+      x[i] = 0.05f * static_cast<float>(i - 8);
+    }
+    const int64_t dims[] = {1, 16};
+    return {{"h", Tensor::copy_of({h.data(), dims, 2, ElementType::kFloat})},
+            {"x", Tensor::copy_of({x.data(), dims, 2, ElementType::kFloat})},
+            {"trips", Tensor::scalar(trips)}};
+  }
+
+  Library library_;
+  GradientTable rules_;
+};
+
+TEST_F(SavePoliciesTest, RandomNestsHaveTheSameBitsInAllWays) {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    GraphBuilder b(library_.ops());
+    LoopProgram(b, seed).build();
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+    NamedTensors given;
+    for (const auto& [name, value] : random_inputs(seed)) {
+      given.emplace_back(name, Tensor::copy_of(value.tensor().view()));
+    }
+    NamedTensors expected;
+    for (const std::string_view policy : kPolicies) {
+      for (const Way& way : all_ways()) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(policy) + ", " + way.name);
+        SessionOptions options;
+        options.loops = way.loops;
+        options.assignment = way.assignment;
+        options.simplify = way.simplify;
+        options.use_arenas = way.use_arenas;
+        options.num_threads = way.assignment == Assignment::kSerial ? 1 : 3;
+        auto made = session(*graph, policy, options);
+        if (!made.is_ok()) {
+          ASSERT_NE(made.status().message().find("depends on no input"), std::string::npos)
+              << made.status().to_string();
+          continue;
+        }
+        const auto outputs = (*made)->run(given);
+        ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+        if (expected.empty()) expected = *outputs;
+        expect_same_bits(*outputs, expected);
+        if (HasFatalFailure() || HasNonfatalFailure()) return;
+        ++compared;
+      }
+    }
+  }
+  printf("seeds 1..12: %d runs compared\n", compared);
+  EXPECT_GE(compared, 200);
+}
+
+TEST_F(SavePoliciesTest, GrowTakesMemoryForTheRootOfTheTrips) {
+  const Graph graph = recurrent(false);
+  constexpr int64_t kTrips = 20'000;  // 200 states, and 200 iterations of 128 bytes at a time
+  NamedTensors expected;
+  size_t peak_all = 0;
+  for (const std::string_view policy : {"all", "carried", "grow"}) {
+    SCOPED_TRACE(policy);
+    auto made = session(graph, policy, {.num_threads = 1});
+    ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+    const auto outputs = (*made)->run(inputs(kTrips));
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    if (expected.empty()) expected = *outputs;
+    expect_same_bits(*outputs, expected);
+    const size_t peak = (*made)->memory().peak_bytes;
+    printf("%s: %zu bytes at the peak\n", policy.data(), peak);
+    if (policy == "all") {
+      peak_all = peak;
+      EXPECT_GE(peak, kTrips * 64u);
+    } else if (policy == "carried") {
+      EXPECT_LT(peak, kTrips * 64u * 2);
+    } else {
+      EXPECT_LT(peak, std::min<size_t>(192 << 10, peak_all / 8));
+    }
+  }
+}
+
+TEST_F(SavePoliciesTest, ATapeOverTheLimitSaysWhatItKeepsAndHowItKeepsLess) {
+  const auto step = [&](std::string_view policy) -> Result<double> {
+    TrainingOptions options{.loss = "loss"};
+    options.save.others = *parse_save_policy(policy);
+    EDDY_ASSIGN_OR_RETURN(const auto trainer,
+                          Trainer::create(library_, recurrent(true), rules_, options,
+                                          {.num_threads = 1, .memory_limit_bytes = 1 << 20}));
+    return trainer->step(inputs(20'000), 0.0f);
+  };
+  const Status status = step("all").status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.to_string();
+  EXPECT_NE(status.path().find("recur["), std::string::npos) << status.to_string();
+  EXPECT_NE(status.message().find("; the way back keeps 128 bytes of each iteration of 'recur': "
+                                  "keep less with --save grow"),
+            std::string::npos)
+      << status.to_string();
+  const auto grown = step("grow");
+  EXPECT_TRUE(grown.is_ok()) << grown.status().to_string();
+}
+
+}  // namespace
+}  // namespace eddy::testing
