@@ -233,7 +233,11 @@ bool LoopState::push_rows() {
 
 bool LoopState::push_row_or_fail(ScanStack& stack) {
   Status status = push_row(stack);
-  return status.is_ok() || run_.fail(id_, std::move(status));
+  if (status.is_ok()) return true;
+  if (status.code() == StatusCode::kResourceExhausted) {
+    status.prepend_message("the scan row of iteration " + std::to_string(stack.num_rows));
+  }
+  return run_.fail(id_, std::move(status));
 }
 
 bool LoopState::push_row_apart(void* row_push) {

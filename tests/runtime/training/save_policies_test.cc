@@ -157,7 +157,9 @@ TEST_F(SavePoliciesTest, ATapeOverTheLimitSaysWhatItKeepsAndHowItKeepsLess) {
   };
   const Status status = step("all").status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.to_string();
-  EXPECT_NE(status.path().find("recur["), std::string::npos) << status.to_string();
+  EXPECT_EQ(status.path(), "recur") << status.to_string();
+  EXPECT_NE(status.message().find("the scan row of iteration "), std::string::npos)
+      << status.to_string();
   EXPECT_NE(status.message().find("; the way back keeps 128 bytes of each iteration of 'recur': "
                                   "keep less with --save grow"),
             std::string::npos)
