@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "runtime/api/python/collected.h"
 #include "runtime/api/python/operators.h"
 #include "runtime/api/python/sessions.h"
 
@@ -117,12 +118,12 @@ class AttributeList {
 
 class PyGraph {
  public:
-  PyGraph(std::shared_ptr<PyLibrary> library, const std::string& name)
-      : library_(std::move(library)) {
-    check([&](auto e) { return api().graph_create(library_->get(), name.c_str(), &handle_, e); });
+  PyGraph(const std::shared_ptr<PyLibrary>& library, const std::string& name)
+      : library_(py::cast(library)) {
+    check([&](auto e) { return api().graph_create(library->get(), name.c_str(), &handle_, e); });
   }
-  PyGraph(std::shared_ptr<PyLibrary> library, eddy_graph handle)
-      : library_(std::move(library)), handle_(handle) {}
+  PyGraph(const std::shared_ptr<PyLibrary>& library, eddy_graph handle)
+      : library_(py::cast(library)), handle_(handle) {}
   ~PyGraph() { release_unlocked(handle_); }
   PyGraph(const PyGraph&) = delete;
   PyGraph& operator=(const PyGraph&) = delete;
@@ -265,7 +266,13 @@ class PyGraph {
     check_unlocked([&](auto e) {
       return api().session_create(handle_, given.data(), given.size(), &made, e);
     });
-    return std::make_shared<PySession>(made, library_->has_calls());
+    const bool has_calls = library_.cast<const PyLibrary&>().has_calls();
+    return std::make_shared<PySession>(made, library_, has_calls);
+  }
+
+  template <typename Visit>
+  void traverse(Visit visit) const {
+    visit(library_.ptr());
   }
 
  private:
@@ -275,15 +282,15 @@ class PyGraph {
     return Value(made).text();
   }
 
-  const std::shared_ptr<PyLibrary> library_;
+  const py::object library_;
   eddy_graph handle_ = nullptr;
 };
 
 }  // namespace
 
 void add_graphs(py::module_& m) {
-  py::class_<PyGraph>(m, "Graph")
-      .def(py::init<std::shared_ptr<PyLibrary>, const std::string&>(), py::arg("library"),
+  py::class_<PyGraph>(m, "Graph", collected<PyGraph>())
+      .def(py::init<const std::shared_ptr<PyLibrary>&, const std::string&>(), py::arg("library"),
            py::arg("name"))
       .def_static("load", &PyGraph::load, py::arg("library"), py::arg("path"))
       .def_static("parse", &PyGraph::parse, py::arg("library"), py::arg("data"))

@@ -6,28 +6,28 @@
 
 #include "runtime/api/python/arrays.h"
 #include "runtime/api/python/call_thread.h"
+#include "runtime/api/python/collected.h"
 
 namespace eddy::python {
-namespace {
 
 // What an operator's table points to; destroyed by any thread.
 struct UserFunction {
   std::string name;
   std::shared_ptr<CallThread> thread;
+  std::vector<std::pair<std::string, int32_t>> attributes;
+  // Borrowed from the PyLibrary, and null when that has gone; with the interpreter's lock.
   PyObject* function = nullptr;
   PyObject* shapes = nullptr;
-  std::vector<std::pair<std::string, int32_t>> attributes;
 };
 
-void destroy(void* user) {
-  auto* const mine = static_cast<UserFunction*>(user);
-  if (Py_IsInitialized()) {
-    const Locked locked;
-    Py_XDECREF(mine->function);
-    Py_XDECREF(mine->shapes);
-    mine->function = mine->shapes = nullptr;
-  }
-  delete mine;
+namespace {
+
+void destroy(void* user) { delete static_cast<UserFunction*>(user); }
+
+// With the interpreter's lock.
+py::object held(PyObject* function) {
+  if (function == nullptr) throw std::runtime_error("its session and its graph have gone");
+  return py::reinterpret_borrow<py::object>(function);
 }
 
 // A failure of a function, with what Python says of it.
@@ -132,7 +132,7 @@ std::string with_python(Body body) {
 }
 
 std::string compute(const UserFunction& user, PyObject* attributes, const Owed& owed) {
-  const py::object function = py::reinterpret_borrow<py::object>(user.function);
+  const py::object function = held(user.function);
   const py::dict named = py::reinterpret_borrow<py::dict>(attributes);
   const py::object made = function(*arguments_of(owed.inputs.data(), owed.inputs.size()), **named);
   if (owed.outputs.size() == 1 && !py::isinstance<py::tuple>(made)) {
@@ -174,7 +174,7 @@ eddy_code decide(void* user, const eddy_call* call, int64_t*) {
     mine->thread->post([mine, owed] {
       int64_t decision = 0;
       const std::string failure = with_python([&] {
-        const py::object function = py::reinterpret_borrow<py::object>(mine->function);
+        const py::object function = held(mine->function);
         decision = py::int_(function(*arguments_of(owed->inputs.data(), owed->inputs.size())))
                        .cast<int64_t>();
         return std::string();
@@ -224,7 +224,7 @@ eddy_code shapes(void* user, const eddy_shapes* node) {
   const std::string failure = with_python([&]() -> std::string {
     py::list inputs;
     for (uint32_t i = 0; i < node->num_inputs; ++i) inputs.append(type_of(node->inputs[i]));
-    const py::object function = py::reinterpret_borrow<py::object>(mine.shapes);
+    const py::object function = held(mine.shapes);
     const py::list made = function(inputs, **attributes_of(mine, node));
     if (py::len(made) != node->num_outputs) {
       return "the shape function gives " + std::to_string(py::len(made)) + " types, not " +
@@ -272,7 +272,24 @@ PyLibrary::PyLibrary(const py::dict& context_options) {
   check([&](auto e) { return api().library_create(context, &library_, e); });
 }
 
-PyLibrary::~PyLibrary() { release_unlocked(library_); }
+PyLibrary::~PyLibrary() {
+  clear();
+  release_unlocked(library_);
+}
+
+void PyLibrary::hold(UserFunction& user, const py::object& function, const py::object& shapes) {
+  user.function = function.ptr();
+  user.shapes = shapes.ptr();
+  held_.push_back(function);
+  if (shapes) held_.push_back(shapes);
+  users_.push_back(&user);
+}
+
+void PyLibrary::clear() {
+  for (UserFunction* const each : users_) each->function = each->shapes = nullptr;
+  users_.clear();
+  const std::vector<py::object> gone = std::exchange(held_, {});
+}
 
 std::shared_ptr<CallThread> PyLibrary::thread() {
   if (thread_ == nullptr) thread_ = std::make_shared<CallThread>();
@@ -313,9 +330,7 @@ void PyLibrary::add_operator(const std::string& domain, const std::string& name,
   table.unbind = unbind;
   table.run = run;
   check([&](auto e) { return api().library_add_operator(library_, &table, e); });
-  user->function = py::object(function).release().ptr();
-  user->shapes = py::object(shape_function).release().ptr();
-  user.release();
+  hold(*user.release(), function, shape_function);
 }
 
 void PyLibrary::add_host_function(const std::string& name, const py::object& function) {
@@ -326,12 +341,11 @@ void PyLibrary::add_host_function(const std::string& name, const py::object& fun
     return api().library_add_host_function(library_, name.c_str(), EDDY_ANSWERS_LATER, decide,
                                            user.get(), destroy, e);
   });
-  user->function = py::object(function).release().ptr();
-  user.release();
+  hold(*user.release(), function, {});
 }
 
 void add_operators(py::module_& m) {
-  py::class_<PyLibrary, std::shared_ptr<PyLibrary>>(m, "Library")
+  py::class_<PyLibrary, std::shared_ptr<PyLibrary>>(m, "Library", collected<PyLibrary>())
       .def(py::init<const py::dict&>(), py::arg("context_options") = py::dict())
       .def("add_operator", &PyLibrary::add_operator, py::arg("domain"), py::arg("name"),
            py::arg("num_inputs"), py::arg("num_outputs"), py::arg("attribute_kinds"),

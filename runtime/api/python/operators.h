@@ -8,15 +8,19 @@
 // long: so each call is handed over, and its answer comes later. Functions get copies of their
 // inputs, which they may keep. What a function raises becomes the error of its node.
 // Threads: functions of one library are called one after the other.
+// Ownership: the library holds the functions, where the collector of cycles sees them; operators
+// that outlive it fail.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "runtime/api/python/errors.h"
 
 namespace eddy::python {
 
 class CallThread;
+struct UserFunction;
 
 // Whether this thread is inside of a Python operator or host function.
 bool is_inside_call();
@@ -36,11 +40,20 @@ class PyLibrary {
   eddy_library get() const { return library_; }
   bool has_calls() const { return thread_ != nullptr; }
 
+  template <typename Visit>
+  void traverse(Visit visit) const {
+    for (const py::object& each : held_) visit(each.ptr());
+  }
+  void clear();
+
  private:
   std::shared_ptr<CallThread> thread();
+  void hold(UserFunction& user, const py::object& function, const py::object& shapes);
 
   eddy_library library_ = nullptr;
   std::shared_ptr<CallThread> thread_;
+  std::vector<UserFunction*> users_;  // the library's
+  std::vector<py::object> held_;      // what those call
 };
 
 void add_operators(py::module_& m);

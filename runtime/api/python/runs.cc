@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/api/python/collected.h"
 #include "runtime/api/python/interrupt.h"
 #include "runtime/api/python/operators.h"
 
@@ -48,8 +49,9 @@ class PyRows {
 
 class PyRun {
  public:
-  explicit PyRun(std::shared_ptr<PySession> session)
-      : session_(std::move(session)),
+  explicit PyRun(const std::shared_ptr<PySession>& session)
+      : wrapped_session_(py::cast(session)),
+        session_(session.get()),
         inputs_(session_->inputs().size(), py::none()),
         outputs_(session_->outputs().size(), py::none()),
         rows_(session_->outputs().size(), py::none()) {
@@ -91,6 +93,7 @@ class PyRun {
     }
     check([&](auto e) { return api().run_bind_output_memory(handle_, index, &view, e); });
     outputs_[index] = array;
+    may_share_ = true;
   }
   void stream(size_t index, const py::object& rows) {
     check([&](auto e) {
@@ -98,12 +101,12 @@ class PyRun {
     });
     rows_[index] = rows;
   }
-  void execute(double timeout, int priority) const {
+  void execute(double timeout, int priority) {
     check_bound();
     session_->check_may_wait();
     python::execute(handle_, run_options(timeout, priority));
   }
-  void submit(double timeout, int priority) const {
+  void submit(double timeout, int priority) {
     check_bound();
     const eddy_run_options options = run_options(timeout, priority);
     check_unlocked(
@@ -140,22 +143,56 @@ class PyRun {
     return py::cast(PyValue(made));
   }
 
+  template <typename Visit>
+  void traverse(Visit visit) const {
+    visit(wrapped_session_.ptr());
+  }
+
  private:
   static bool ended(eddy_code code, eddy_error error) {
     if (code == EDDY_NOT_DONE) return false;
     if (code != EDDY_OK) raise(code, error);
     return true;
   }
-  void check_bound() const {
+  void check_bound() {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!inputs_[i].is_none()) continue;
       raise(EDDY_INVALID_ARGUMENT, "input '" + session_->inputs()[i].name + "' is not given");
     }
+    if (!std::exchange(may_share_, false)) return;
+    check_outputs_are_apart();
+  }
+  // Not before the run: two arrays may change places, one after the other.
+  void check_outputs_are_apart() {
+    struct Range {
+      const char* begin;
+      const char* end;
+      size_t output;
+    };
+    std::vector<Range> ranges;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (outputs_[i].is_none()) continue;
+      const auto array = py::reinterpret_borrow<py::array>(outputs_[i]);
+      const auto* const begin = static_cast<const char*>(array.data());
+      if (array.nbytes() > 0) ranges.push_back({begin, begin + array.nbytes(), i});
+    }
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < ranges.size(); ++i) {
+      if (ranges[i].begin >= ranges[i - 1].end) continue;
+      may_share_ = true;
+      const auto name = [&](size_t at) { return session_->outputs()[ranges[at].output].name; };
+      raise(EDDY_INVALID_ARGUMENT, "outputs '" + name(i - 1) + "' and '" + name(i) +
+                                       "' are bound to the same memory; give each an array of its "
+                                       "own");
+    }
   }
 
-  const std::shared_ptr<PySession> session_;
+  const py::object wrapped_session_;
+  PySession* const session_;  // that one
   eddy_run handle_ = nullptr;
   std::vector<py::object> inputs_, outputs_, rows_;  // what the run uses
+  bool may_share_ = false;  // outputs have been bound since they were found to be apart
 };
 
 }  // namespace
@@ -217,8 +254,8 @@ void add_runs(py::module_& m) {
       .def("next", &PyRows::next, py::arg("seconds"))
       .def("fd", &PyRows::fd)
       .def("close", &PyRows::close);
-  py::class_<PyRun>(m, "Run")
-      .def(py::init<std::shared_ptr<PySession>>(), py::arg("session"))
+  py::class_<PyRun>(m, "Run", collected<PyRun>())
+      .def(py::init<const std::shared_ptr<PySession>&>(), py::arg("session"))
       .def("bind_input", &PyRun::bind_input, py::arg("index"), py::arg("object"))
       .def("forget_inputs", &PyRun::forget_inputs)
       .def("bind_output", &PyRun::bind_output, py::arg("index"), py::arg("array"))

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/api/python/collected.h"
 #include "runtime/api/python/operators.h"
 #include "runtime/api/python/runs.h"
 
@@ -138,7 +139,8 @@ struct PySession::Borrowed {
   std::unique_ptr<Slot> slot;
 };
 
-PySession::PySession(eddy_session handle, bool has_calls) : handle_(handle), has_calls_(has_calls) {
+PySession::PySession(eddy_session handle, py::object library, bool has_calls)
+    : handle_(handle), library_(std::move(library)), has_calls_(has_calls) {
   inputs_ = describe(handle_, api().session_num_inputs, api().session_input);
   outputs_ = describe(handle_, api().session_num_outputs, api().session_output);
   input_places_ = places_of(inputs_);
@@ -253,7 +255,7 @@ std::string PySession::text(eddy_code (*call)(eddy_session, eddy_value*, eddy_er
 }
 
 void add_sessions(py::module_& m) {
-  py::class_<PySession, std::shared_ptr<PySession>>(m, "Session")
+  py::class_<PySession, std::shared_ptr<PySession>>(m, "Session", collected<PySession>())
       .def_property_readonly("inputs", [](const PySession& s) { return as_python(s.inputs()); })
       .def_property_readonly("outputs", [](const PySession& s) { return as_python(s.outputs()); })
       .def_property_readonly("is_closed", &PySession::is_closed)

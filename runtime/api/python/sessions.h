@@ -24,8 +24,8 @@ struct Description {
 class PySession {
  public:
   // Takes the handle over. `has_calls`: its operators are Python's, so that no run of it may be
-  // waited for inside of one.
-  PySession(eddy_session handle, bool has_calls);
+  // waited for inside of one. `library`: holds those.
+  PySession(eddy_session handle, py::object library, bool has_calls);
   ~PySession();
   PySession(const PySession&) = delete;
   PySession& operator=(const PySession&) = delete;
@@ -46,12 +46,18 @@ class PySession {
   // Throws where waiting here could never end.
   void check_may_wait() const;
 
+  template <typename Visit>
+  void traverse(Visit visit) const {
+    visit(library_.ptr());
+  }
+
  private:
   struct Slot;
   struct Borrowed;  // a slot, until the call ends
   void bind(Slot& slot, const py::dict& feeds) const;
 
   eddy_session handle_;
+  const py::object library_;
   const bool has_calls_;
   std::vector<Description> inputs_, outputs_;
   py::dict input_places_, output_places_;

@@ -224,3 +224,64 @@ def test_nothing_of_an_operator_is_left_over():
             break
         threading.Event().wait(0.01)
     assert gone() is None
+
+
+def make_cycle(kind):
+    """A function whose operator holds it, and weak references to both."""
+
+    def body(x):
+        assert made is not None
+        return x + 1
+
+    def test(x):
+        assert made is not None
+        return x.sum() < 50
+
+    if kind == "operator":
+        decide, step = (lambda x: x < 5), eddy.operator(body)
+        uses = [step]
+    else:
+        decide, step = eddy.host_function(test), lambda x: x + 1
+        uses = [decide]
+    made = eddy.function(lambda x: eddy.while_loop(decide, step, x), operators=uses, name="made")
+    return made, [weakref.ref(made), weakref.ref(body), weakref.ref(test)]
+
+
+@pytest.mark.parametrize("kind", ["operator", "host function"])
+@pytest.mark.parametrize("uses", ["graph", "session", "awaited", "stream"])
+def test_an_operator_that_holds_its_own_function_is_collected(kind, uses):
+    made, gone = make_cycle(kind)
+    if uses == "graph":
+        made.trace(eddy.TensorType(np.float64))
+    elif uses == "session":
+        assert made(1.0) >= 5
+        assert made(1.0) >= 5
+    elif uses == "awaited":
+        assert asyncio.run(made.run_async(1.0)) >= 5
+    else:
+        traced = made.trace(1.0)
+        kept = traced.session.bind({"x": np.float64(1)})
+        kept.run()
+        gc.collect()
+        kept.run()  # what is in use stays
+        del traced, kept
+    gc.collect()
+    assert gone[0]() is made
+    del made
+    gc.collect()
+    assert [each() for each in gone] == [None] * 3
+
+
+def test_a_session_keeps_its_operators_where_nothing_else_does():
+    made, gone = make_cycle("operator")
+    session = made.trace(1.0).session
+    graph = made.trace(1.0).graph
+    del made
+    gc.collect()
+    assert session.run(None, {"x": 1.0})[0] == 5
+    del session
+    gc.collect()
+    assert eddy.InferenceSession(graph).run(None, {"x": 2.0})[0] == 5
+    del graph
+    gc.collect()
+    assert [each() for each in gone] == [None] * 3
