@@ -220,8 +220,8 @@ class InferenceSession:
     ) -> "BoundRun":
         """A run that reads and writes the same memory again and again.
 
-        Arrays of outputs share no memory with those of inputs or other outputs; where they do, the
-        numbers are undefined.
+        An output may be an input's array, which then has the output when the run has ended. Two
+        outputs in the same memory are refused when it runs.
         """
         run = _core.Run(self._core)
         for name, given in inputs.items():

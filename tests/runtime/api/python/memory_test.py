@@ -166,3 +166,29 @@ def test_arrays_that_cannot_be_bound_are_refused():
         session.bind({}, {"output0": [1]})
     with pytest.raises(eddy.Error, match="input 'x' is not given"):
         session.bind().run()
+
+
+def test_two_outputs_in_the_same_memory_are_refused():
+    traced = eddy.function(lambda x: (x + 1, x * 2)).trace(np.zeros(4))
+    both, x = np.zeros(6), np.arange(4.0)
+    bound = traced.session.bind({"x": x}, {"output0": both[:4], "output1": both[2:]})
+    for _ in range(2):
+        with pytest.raises(eddy.Error, match="'output0' and 'output1' are bound to the same") as caught:
+            bound.run()
+        assert caught.value.code == eddy.Code.INVALID_ARGUMENT
+    other = np.zeros(4)
+    bound.bind_output("output1", other)
+    bound.run()
+    assert both[:4].tolist() == [1, 2, 3, 4] and other.tolist() == [0, 2, 4, 6]
+    # Two that change places are the same for a moment.
+    bound.bind_output("output0", other)
+    bound.bind_output("output1", both[:4])
+    bound.run()
+    assert other.tolist() == [1, 2, 3, 4] and both[:4].tolist() == [0, 2, 4, 6]
+
+
+def test_an_output_may_be_made_in_an_input():
+    traced = eddy.function(lambda x: (x[::-1] + 1, x * 2)).trace(np.zeros(4))
+    x, y = np.arange(4.0), np.zeros(4)
+    traced.session.bind({"x": x}, {"output0": x, "output1": y}).run()
+    assert x.tolist() == [4, 3, 2, 1] and y.tolist() == [0, 2, 4, 6]
