@@ -1,7 +1,7 @@
 #!/bin/bash
 # Claim: what tools/install lays out is enough for programs outside of this tree: one in C11 built by
-# hand through pkg-config, one of C++ in a CMake project, one by make; each runs a loop. Wrong use is
-# refused.
+# hand through pkg-config, one of C++ in a CMake project, the same in a Meson project, one by make; each
+# runs a loop. Wrong use is refused.
 set -u
 tool="$(readlink -f tools/install)"
 library="$(readlink -f runtime/api/c/libeddy.so)"
@@ -106,5 +106,17 @@ if command -v cmake >/dev/null; then
   [[ "$(build/doubling)" == "$expected" ]] || fail "the program by CMake fails"
 else
   echo "skipped: there is no cmake here"
+fi
+
+if command -v meson >/dev/null && command -v pkg-config >/dev/null; then
+  cat >project/meson.build <<'EOF'
+project('doubling', 'cpp', default_options: ['cpp_std=c++17', 'warning_level=2', 'werror=true'])
+executable('doubling', 'doubling.cpp', dependencies: dependency('eddy', version: '>=0.1'))
+EOF
+  meson setup by_meson project >out 2>&1 && meson compile -C by_meson >>out 2>&1 ||
+    fail "Meson: $(<out)"
+  [[ "$(by_meson/doubling)" == "$expected" ]] || fail "the program by Meson fails"
+else
+  echo "skipped: there is no meson or pkg-config here"
 fi
 ((failures == 0)) || exit 1
