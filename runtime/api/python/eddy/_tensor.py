@@ -258,9 +258,14 @@ class Tensor:
     # -- functions of numpy --
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        from ._functions import MORE_UFUNCS, REDUCE, outer_with, reduce_with
         from ._numpy import UFUNCS
 
-        made = UFUNCS.get(ufunc)
+        made = UFUNCS.get(ufunc) or MORE_UFUNCS.get(ufunc)
+        if method == "outer" and made is not None and not options:
+            return outer_with(ufunc, *inputs)
+        if method == "reduce" and ufunc in REDUCE and not set(options) - {"axis", "keepdims"}:
+            return reduce_with(ufunc, *inputs, **options)
         if method != "__call__" or made is None or options:
             what = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             what += f" with {', '.join(options)}" if options else ""
@@ -268,14 +273,21 @@ class Tensor:
         return made(*inputs)
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        from ._functions import MORE_FUNCTIONS
         from ._numpy import FUNCTIONS
 
-        made = FUNCTIONS.get(function)
+        made = FUNCTIONS.get(function) or MORE_FUNCTIONS.get(function)
         if made is None:
             raise refusal(
                 f"np.{function.__name__} does not work on values of a graph; eddy.ops has ONNX's own"
             )
-        return made(*given, **options)
+        try:
+            return made(*given, **options)
+        except TypeError as error:
+            # An option that numpy has, and this has not.
+            if "unexpected keyword argument" not in str(error):
+                raise
+            raise refusal(f"np.{function.__name__} on values of a graph: {error}") from None
 
 
 # -- dtypes --
