@@ -124,9 +124,9 @@ Status check_nodes(const Graph& graph, const GradientTable& rules, const Edges& 
              " needs it; " + stop_advice(graph, *at);
     };
     Status status;
-    if (!graph.value(*at).type.is_tensor()) {
-      status = unsupported("a sequence or optional made by '" + node.name +
-                           "' has no gradient yet, and " + needed());
+    if (!has_adjoint(graph.value(*at).type)) {
+      status = unsupported("'" + node.name + "' makes a " + to_string(graph.value(*at).type) +
+                           ", which has no gradient, and " + needed());
     } else if (node.kind == NodeKind::kExec &&
                rules.find_or_null(node.op->domain, node.op->name, node.opset_version) == nullptr) {
       status = unsupported("operator " + node.op->name + " has no gradient rule, and " + needed());

@@ -8,9 +8,10 @@
 // it is found on an active path and refused, also where it makes integers (QuantizeLinear) that
 // become floating point again.
 //
-// Errors: kUnsupported for an operator without a rule, or a sequence, on an active path: operator,
-// path, which parameter needs it, and how to stop there; kInvalidArgument for parameters that the
-// loss does not depend on (where the request says so). Cost: O(edges). Threads: pure.
+// Errors: kUnsupported for an operator without a rule, or a sequence of sequences, on an active
+// path: operator, path, which parameter needs it, and how to stop there; kInvalidArgument for
+// parameters that the loss does not depend on (where the request says so). Cost: O(edges). Threads:
+// pure.
 #pragma once
 
 #include <string>

@@ -120,7 +120,7 @@ void ForwardCopy::push(ElementType element, Value value) {
 Value ForwardCopy::kept_value(const Kept& item) {
   if (item.form != Kept::Form::kItself || item.what == Kept::What::kTrips) return handed_out(item);
   const Value of = value(ValueId(item.index));
-  return item.what == Kept::What::kValue ? of : builder_.op("Shape", {of});
+  return item.what == Kept::What::kValue ? of : shape_of(builder_, of, {});
 }
 
 std::vector<Value> ForwardCopy::kept_values(RegionId region) {

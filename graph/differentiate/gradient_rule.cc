@@ -1,7 +1,6 @@
 #include "graph/differentiate/gradient_rule.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "graph/base/check.h"
@@ -95,6 +94,12 @@ Value GradientContext::input(size_t i) {
   if (!has_input(i)) return {};
   EDDY_CHECK(has_bit(declared().inputs, i) || input_constant_or_null(i) != nullptr)
       << "the gradient of " << op_name() << " reads input " << i << ", which its rule leaves out";
+  if (!is_tensor(i) && source_.value(node_.inputs[i]).region != Graph::kRoot) {
+    fail(unsupported("the gradient of " + op_name() +
+                     " in a loop or branch needs the sizes of its elements: declare them, or use "
+                     "the sequence outside"));
+    return {};
+  }
   return forward_.value(node_.inputs[i]);
 }
 
@@ -222,14 +227,6 @@ Value GradientContext::sum_by_shapes(Value value, size_t i) {
 
 void GradientContext::fail(Status status) {
   builder_.fail(std::move(status.prepend_path(node_.name)));
-}
-
-Value make_zeros(GraphBuilder& builder, ElementType element, Value shape, OpOptions options) {
-  const std::array<uint64_t, 2> nothing{};  // of the widest type
-  const int64_t one = 1;
-  const Constant zero =
-      builder.make_constant({const_cast<uint64_t*>(nothing.data()), &one, 1, element});
-  return builder.op("ConstantOfShape", {shape}, {{"value", zero}}, std::move(options));
 }
 
 }  // namespace eddy

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/differentiate/adjoint.h"
 #include "graph/ir/builder.h"
 
 namespace eddy {
@@ -103,6 +104,9 @@ class GradientContext {
   size_t num_inputs() const { return node_.inputs.size(); }
   size_t num_outputs() const { return node_.outputs.size(); }
   bool has_input(size_t i) const { return i < num_inputs() && !node_.inputs[i].is_none(); }
+  bool is_tensor(size_t i) const {
+    return has_input(i) && source_.value(node_.inputs[i]).type.is_tensor();
+  }
   bool wants(size_t i) const { return i < call_.wants.size() && call_.wants[i]; }
   const Attributes& attributes() const { return node_.attributes; }
   const std::string& op_name() const { return node_.op->name; }
@@ -116,7 +120,7 @@ class GradientContext {
   int rank_or_fail(const TensorType& type, std::string_view what);
   const Constant* input_constant_or_null(size_t i) const;
 
-  // Forward values, as far as the rule declares them.
+  // Forward values, as far as the rule declares them. Of sequences those of the root only.
   Value input(size_t i);
   Value output(size_t i = 0);
   Value input_shape(size_t i);
@@ -142,6 +146,10 @@ class GradientContext {
                                 const WhileAfter& after) {
     options.name = node_.name + "/grad/" + options.name;
     return builder_.while_loop(options, before, after);
+  }
+  // The same over a sequence's elements (adjoint.h).
+  Value for_each_element(Value sequence, Value start, const ElementFunction& make) {
+    return eddy::for_each_element(builder_, sequence, start, node_.name + "/grad/elements", make);
   }
   Value cast(Value value, ElementType element);
   Value int64s(std::span<const int64_t> values) { return builder_.vector(values); }
@@ -169,8 +177,5 @@ class GradientContext {
   const Call call_;
   GradientReads declared_;  // of all wanted inputs
 };
-
-// A tensor of zeros of that shape.
-Value make_zeros(GraphBuilder& builder, ElementType element, Value shape, OpOptions options);
 
 }  // namespace eddy

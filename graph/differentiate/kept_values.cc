@@ -186,6 +186,8 @@ void KeptValues::need(Kept item, RegionId region) {
 void KeptValues::need_value(ValueId value, RegionId reader) {
   if (value.is_none()) return;
   const ValueInfo& info = graph_.value(value);
+  // Sequences don't fit on tapes: rules read those of the root only.
+  if (!info.type.is_tensor()) return;
   const bool is_constant = info.origin == ValueOrigin::kConstant;
   if (reader != Graph::kRoot && (is_constant || info.region == Graph::kRoot)) {
     captured_.insert({reader, value});
@@ -197,7 +199,10 @@ void KeptValues::need_value(ValueId value, RegionId reader) {
 void KeptValues::need_shape(ValueId value) {
   if (value.is_none()) return;
   const ValueInfo& info = graph_.value(value);
-  if (info.origin == ValueOrigin::kConstant || info.type.is_static_tensor()) return;
+  if (info.origin == ValueOrigin::kConstant || info.type.is_static_tensor() ||
+      info.type.is_optional()) {
+    return;
+  }
   need({Kept::What::kShape, value.index()}, info.region);
 }
 

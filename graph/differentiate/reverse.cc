@@ -66,7 +66,9 @@ Value Reverse::value(ValueId id) {
 Value Reverse::shape(ValueId id) {
   const ValueInfo& info = source_.value(id);
   if (info.type.is_static_tensor()) return builder_.vector(info.type.tensor.dims.span());
-  if (is_live(info.region)) return op("Shape", {forward_.of(id)});
+  if (is_live(info.region)) {
+    return shape_of(builder_, forward_.of(id), {.name = "grad/Shape", .opset_version = opset_});
+  }
   const auto at = popped_.find({Kept::What::kShape, id.index()});
   return at != popped_.end() ? at->second : op("Shape", {value(id)});
 }
@@ -82,7 +84,9 @@ Value Reverse::row(Value rows, Value place) {
 void Reverse::add(ValueId id, Value gradient) {
   if (!activity_.is_active(id)) return;
   Value& sum = sums_[id];
-  sum = sum.is_none() ? gradient : op("Add", {sum, gradient});
+  sum = sum.is_none()
+            ? gradient
+            : add_adjoints(builder_, sum, gradient, {.name = "grad/Add", .opset_version = opset_});
 }
 
 Value Reverse::take_sum(ValueId id) {
@@ -100,8 +104,9 @@ Value Reverse::take_or_none(ValueId id) {
 }
 
 Value Reverse::zeros(ValueId id) {
-  return make_zeros(builder_, source_.value(id).type.tensor.element, shape(id),
-                    {.name = "grad/zeros", .opset_version = opset_});
+  const ValueType& type = source_.value(id).type;
+  return zero_adjoint(builder_, type, type.is_optional() ? Value{} : shape(id),
+                      {.name = "grad/zeros", .opset_version = opset_});
 }
 
 Value Reverse::sum_or_zeros(ValueId id) {
@@ -241,7 +246,7 @@ void Reverse::loop(NodeId id) {
   options.rebuild_on_widening = true;
   const auto start = [&](ValueId value, Value initial) {
     options.initial.push_back(initial);
-    options.carried_types.push_back(forward_.type_of(value));
+    options.carried_types.push_back(adjoint_type(forward_.type_of(value)));
   };
   for (const ValueId output : parts.outputs) start(output, take_sum(output));
   for (const ValueId capture : parts.captures) start(capture, sum_or_zeros(capture));

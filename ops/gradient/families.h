@@ -33,6 +33,8 @@ Status add_resize_gradients(GradientTable& table);
 Status add_recurrent_gradients(GradientTable& table);
 // those that are computed again rather than kept
 Status add_cheap_operators(GradientTable& table);
+// Sequence*, SplitToSequence, ConcatFromSequence, Optional, OptionalGetElement
+Status add_sequence_gradients(GradientTable& table);
 // operators without a derivative, each with its reason
 Status add_flat_operators(GradientTable& table);
 

@@ -1,7 +1,8 @@
 // Claim: the gradient through while loops and case-of nodes, nested in each other, agrees with
 // central differences on random programs: loops with work on both sides of their check, left in the
 // middle, by a limit or after no trip at all; branches with a default or values passed through;
-// rows that are stacked; captured values; shapes that change from iteration to iteration.
+// rows that are stacked; captured values; shapes that change from iteration to iteration; and
+// that gradients can be differentiated again.
 //
 // A perturbed run that takes another path is left out and counted.
 #include <gtest/gtest.h>
@@ -61,44 +62,60 @@ TEST(LoopsTest, RandomProgramsAgreeWithDifferences) {
   EXPECT_GE(tally.zero_trips, 100);
 }
 
+// What is compared, and how many programs kept rows or pushed on tapes.
+struct TwiceTally {
+  int compared = 0, with_rows = 0, with_tapes = 0, other_paths = 0;
+};
+
+void check_twice(uint64_t seed, int depth, bool has_branches, TwiceTally& tally) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  GraphBuilder b(gradient_ops());
+  LoopProgram(b, seed, depth, has_branches).build();
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  const auto first =
+      differentiate(std::move(*graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
+  if (!first.is_ok()) return;  // flat
+  const auto& all = first->report.kept;
+  tally.with_rows += std::ranges::count(all, KeptClass::kRow, &KeptReport::kind) > 0;
+  tally.with_tapes += std::ranges::count(all, KeptClass::kPushed, &KeptReport::kind) > 0;
+  for (const GradientOutput& of : first->report.gradients) {
+    const auto second = differentiate(first->graph.copy(), gradient_ops(), gradient_rules(),
+                                      {.loss = of.output, .suffix = ".grad2"});
+    if (!second.is_ok()) {
+      ASSERT_NE(second.status().message().find("depends on no input"), std::string::npos)
+          << second.status().to_string();
+      continue;
+    }
+    const std::string difference =
+        compare_with_differences(*second, random_inputs(seed), of.output, "", 1e-5);
+    if (difference.find("another path") != std::string::npos) {
+      ++tally.other_paths;
+      continue;
+    }
+    ASSERT_EQ(difference, "") << of.output;
+    ++tally.compared;
+  }
+}
+
 // Loops beside each other, so that all they keep are rows.
 TEST(LoopsTest, RowsCanBeDifferentiatedTwice) {
-  int compared = 0, with_rows = 0, other_paths = 0;
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    GraphBuilder b(gradient_ops());
-    LoopProgram(b, seed, 1, false).build();
-    auto graph = b.finish();
-    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
-    const auto first =
-        differentiate(std::move(*graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
-    if (!first.is_ok()) continue;  // flat
-    const auto& all = first->report.kept;
-    with_rows += std::ranges::count(all, KeptClass::kRow, &KeptReport::kind) > 0;
-    EXPECT_EQ(std::ranges::count(all, KeptClass::kPushed, &KeptReport::kind), 0);
-    for (const GradientOutput& of : first->report.gradients) {
-      const auto second = differentiate(first->graph.copy(), gradient_ops(), gradient_rules(),
-                                        {.loss = of.output, .suffix = ".grad2"});
-      if (!second.is_ok()) {
-        ASSERT_NE(second.status().message().find("depends on no input"), std::string::npos)
-            << second.status().to_string();
-        continue;
-      }
-      const std::string difference =
-          compare_with_differences(*second, random_inputs(seed), of.output, "", 1e-5);
-      if (difference.find("another path") != std::string::npos) {
-        ++other_paths;
-        continue;
-      }
-      ASSERT_EQ(difference, "") << of.output;
-      ++compared;
-    }
-  }
-  printf(
-      "seeds 1..80: %d second derivatives compared, %d took another path, %d programs with rows\n",
-      compared, other_paths, with_rows);
-  EXPECT_GE(compared, 120);
-  EXPECT_GE(with_rows, 20);
+  TwiceTally tally;
+  for (uint64_t seed = 1; seed <= 80 && !HasFailure(); ++seed) check_twice(seed, 1, false, tally);
+  printf("seeds 1..80: %d second derivatives compared, %d took another path, %d with rows\n",
+         tally.compared, tally.other_paths, tally.with_rows);
+  EXPECT_GE(tally.compared, 120);
+  EXPECT_GE(tally.with_rows, 20);
+  EXPECT_EQ(tally.with_tapes, 0);
+}
+
+TEST(LoopsTest, TapesCanBeDifferentiatedTwice) {
+  TwiceTally tally;
+  for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) check_twice(seed, 2, true, tally);
+  printf("seeds 1..60: %d second derivatives compared, %d took another path, %d with tapes\n",
+         tally.compared, tally.other_paths, tally.with_tapes);
+  EXPECT_GE(tally.compared, 60);
+  EXPECT_GE(tally.with_tapes, 20);
 }
 
 // z <- z * w while z > c, of vectors.

@@ -1,5 +1,6 @@
 #include "tests/ops/gradient/gradient_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/ir/builder.h"
@@ -155,6 +156,24 @@ std::string compare_with_differences(const GradientGraph& gradient, const NamedV
   return "";
 }
 
+// Nodes that make floating-point values of such have rules, too, or are flat: what rules emit can
+// be differentiated.
+void expect_closed(const Graph& graph) {
+  const auto is_float = [&](ValueId id) {
+    return !id.is_none() && kFloatTypes.contains(graph.value(id).type.tensor.element);
+  };
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec || !std::ranges::any_of(node.inputs, is_float) ||
+        !std::ranges::any_of(node.outputs, is_float)) {
+      continue;
+    }
+    EXPECT_NE(gradient_rules().find_or_null(node.op->domain, node.op->name, node.opset_version),
+              nullptr)
+        << node.op->name << " at " << graph.path(NodeId(n)) << " has no rule";
+  }
+}
+
 void expect_gradient(const OpCall& call, uint64_t seed) {
   for (const Shapes shapes :
        {Shapes::kStatic, Shapes::kSymbolic, Shapes::kUnknown, Shapes::kUnranked}) {
@@ -174,6 +193,7 @@ void expect_gradient(const OpCall& call, uint64_t seed) {
         gradient.status().message().find("declare its shape") != std::string::npos;
     if (needs_sizes) continue;
     ASSERT_TRUE(gradient.is_ok()) << gradient.status().to_string();
+    expect_closed(gradient->graph);
     EXPECT_EQ(compare_with_differences(*gradient, loss->inputs, "loss", "", kTolerance), "");
   }
 }

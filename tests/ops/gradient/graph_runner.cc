@@ -93,9 +93,10 @@ class Runner {
     call.attributes = node.attributes;
     call.num_outputs = node.outputs.size();
     call.inputs = read(node.inputs);
-    EDDY_ASSIGN_OR_RETURN(const auto outputs, run_op(call, KernelSet::kReference));
+    EDDY_ASSIGN_OR_RETURN(auto outputs, run_op(call, KernelSet::kReference));
     for (size_t o = 0; o < outputs.size(); ++o) {
       const ValueType& said = graph_.value(node.outputs[o]).type;
+      outputs[o].is_optional = said.is_optional();  // a full one is its value
       if (outputs[o].kind != TestValue::Kind::kNone && !is_compatible(outputs[o].type(), said)) {
         return internal_error("output " + std::to_string(o) + " is " +
                               to_string(outputs[o].type()) + ", the graph says " + to_string(said));
