@@ -1,0 +1,45 @@
+// What stands in the environment before main: Open MPI's, and that of PMI launchers (MPICH, Slurm).
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/mpi/mpi_library.h"
+
+namespace eddy {
+namespace {
+
+std::optional<uint32_t> number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  uint32_t number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, number);
+  if (error != std::errc() || stop != end || stop == text) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<LaunchedRank> find_launched_rank() {
+  static constexpr std::array<std::array<const char*, 3>, 2> kNames = {
+      {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}}};
+  for (const auto& [rank, size, local] : kNames) {
+    const std::optional<uint32_t> own = number_in(rank);
+    const std::optional<uint32_t> all = number_in(size);
+    if (!own || !all || *own >= *all) continue;
+    return LaunchedRank{*own, *all, std::clamp<uint32_t>(number_in(local).value_or(1), 1, *all)};
+  }
+  return std::nullopt;
+}
+
+Status mpi_status(const MpiTable& mpi, int32_t error, const std::string& what) {
+  if (error == 0) return Status::ok();
+  std::array<char, 512> text{};
+  mpi.error_text(error, text.data(), text.size());
+  return run_failed(what + ": " + text.data());
+}
+
+}  // namespace eddy

@@ -1,0 +1,32 @@
+// Runs a program as the ranks of a job, under a hard time limit, and sees that no process is left.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace eddy::test {
+
+struct Job {
+  int exit_code = -1;  // mpirun's; 128 and its number where a signal ended it
+  bool is_late = false;
+  int num_left = 0;  // processes that outlived mpirun by two seconds; killed by now
+  std::string out;
+  std::string err;
+  double seconds = 0;
+};
+
+struct JobRequest {
+  uint32_t num_ranks = 2;
+  std::string program;  // below the test's working folder
+  std::vector<std::string> arguments = {};
+  std::chrono::seconds limit{30};
+};
+
+Job run_job(const JobRequest& request);
+
+// Why no job can run here; empty: one can.
+std::string why_no_jobs();
+
+}  // namespace eddy::test
