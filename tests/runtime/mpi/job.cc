@@ -70,6 +70,8 @@ int kill_all() {
 [[noreturn]] void become_job(Launch launch, const std::string& out, const std::string& err) {
   // Folders of sockets have short names.
   launch.environment.emplace_back("TMPDIR=/tmp");
+  // Beside other work on the machine, a rank that only waits must not keep a processor.
+  launch.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
