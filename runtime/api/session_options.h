@@ -17,6 +17,7 @@
 #include "runtime/api/shared_threads.h"
 #include "runtime/device/execution_device.h"
 #include "runtime/execute/loop_choice.h"
+#include "runtime/net/rank_options.h"
 
 namespace eddy {
 
@@ -95,6 +96,8 @@ struct SessionOptions {
   // others by the host. Two GPUs in one session are refused: neither reads the other's staging
   // memory (kUnsupported).
   std::vector<MakeDevice> make_devices = {};
+  // Over which ranks the graph communicates; without a world, such a graph is refused.
+  RankOptions ranks = {};
   // A run that a device's loss has ended names the nodes that it was at: their kernels have a small
   // one each before and behind them, and no loop is one kernel. Without, it names the nearest that
   // is known: where the host stood, or the loop with its iteration.
