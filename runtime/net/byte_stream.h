@@ -1,4 +1,5 @@
-// ByteWriter, ByteReader: numbers and texts as bytes, the lowest first, the same on every processor.
+// ByteWriter, ByteReader: numbers and texts as bytes, the lowest first, the same on every
+// processor.
 //
 // A reader takes any bytes: behind the end it gives zeros and is_good() is false. Threads: one.
 #pragma once

@@ -7,7 +7,8 @@
 //
 //   to rank 0   kBegin kEnd kStop kCount kSettled        from there   kBegun kStopped kCut kDone
 //
-// Bytes are the same on every processor. read_message() takes any bytes: what is spoilt is an error.
+// Bytes are the same on every processor. read_message() takes any bytes: what is spoilt is an
+// error.
 #pragma once
 
 #include <cstddef>

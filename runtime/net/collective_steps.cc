@@ -1,0 +1,315 @@
+#include "runtime/net/collective_steps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "graph/base/check.h"
+#include "graph/base/fingerprint.h"
+#include "ops/reference/collective.h"
+#include "ops/schema/rules.h"
+
+namespace eddy {
+namespace {
+
+using Kind = Transfer::Kind;
+
+// Above this, sums by slices: gathering all operands moves more bytes, and takes fewer transfers.
+constexpr size_t kGatheredBytes = 8 << 10;
+
+void move_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+std::byte* at(void* data, size_t offset) { return static_cast<std::byte*>(data) + offset; }
+
+// Parts of `bytes` each, for each outer index one behind the other, as one block for each part.
+void pack(const TensorView& from, size_t outer, size_t num_parts, size_t bytes,
+          std::span<const uint32_t> to_place, void* to) {
+  for (size_t i = 0; i < num_parts; ++i) {
+    for (size_t o = 0; o < outer; ++o) {
+      move_bytes(at(to, (to_place[i] * outer + o) * bytes),
+                 at(from.data, (o * num_parts + i) * bytes), bytes);
+    }
+  }
+}
+
+bool is_ascending(const CollectivePlaces& places) {
+  return std::ranges::is_sorted(places.by_position);
+}
+
+// Equal on all ranks where they put in the same: what moves, how, and of which shape.
+Fingerprint digest(const Collective& collective, const TensorView& input) {
+  Fingerprint digest;
+  digest.add(static_cast<uint64_t>(collective.kind));
+  digest.add(static_cast<uint64_t>(collective.reduction));
+  digest.add(static_cast<uint64_t>(collective.root));
+  digest.add(static_cast<uint64_t>(input.element));
+  digest.add(static_cast<uint64_t>(input.rank));
+  for (const int64_t dim : input.shape()) digest.add(static_cast<uint64_t>(dim));
+  return digest;
+}
+
+std::string describe(const TensorView& view) {
+  return std::string(element_type_name(view.element)) + to_string(Dims(view.shape()));
+}
+
+}  // namespace
+
+Status CollectiveSteps::plan(const Collective& collective, const CollectivePlaces& places,
+                             const TensorView& input, const TensorView& output,
+                             Transport& transport, Allocator& memory, bool checks) {
+  EDDY_CHECK(steps_.empty() && places.size() > 1) << "a call over " << places.size() << " ranks";
+  collective_ = collective;
+  places_ = &places;
+  input_ = input;
+  output_ = output;
+  memory_ = &memory;
+  if (checks) add_check();
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce:
+      all_reduce(transport);
+      break;
+    case CollectiveKind::kAllGather:
+      all_gather();
+      break;
+    case CollectiveKind::kReduceScatter:
+      reduce_scatter();
+      break;
+    case CollectiveKind::kBroadcast:
+      broadcast();
+      break;
+    case CollectiveKind::kAllToAll:
+      all_to_all();
+      break;
+    case CollectiveKind::kSend:
+    case CollectiveKind::kRecv:
+      message();
+      break;
+    case CollectiveKind::kBarrier:
+      barrier();
+      break;
+    case CollectiveKind::kRank:
+      return internal_error("Rank communicates with nobody");
+  }
+  return error_;
+}
+
+Status CollectiveSteps::advance() {
+  EDDY_CHECK(!is_done()) << "a call goes on behind its end";
+  Step& step = steps_[at_++];
+  return step.after ? step.after() : Status::ok();
+}
+
+void* CollectiveSteps::scratch(size_t bytes) {
+  Result<BufferRef> buffer = memory_->allocate(std::max(bytes, size_t{1}));
+  if (!buffer.is_ok()) {
+    if (error_.is_ok()) error_ = buffer.take_status();
+    return nullptr;
+  }
+  buffers_.push_back(std::move(*buffer));
+  return buffers_.back().data();
+}
+
+void CollectiveSteps::add(Transfer transfer, std::function<Status()> after) {
+  transfer.communicator = places_->communicator;
+  steps_.push_back({transfer, std::move(after)});
+}
+
+// The views of all places' parts, one behind the other, in the order of the group.
+std::vector<TensorView> CollectiveSteps::views(void* parts, std::span<const int64_t> dims) const {
+  std::vector<TensorView> result;
+  TensorView view{parts, dims.data(), static_cast<int32_t>(dims.size()), input_.element};
+  const size_t bytes = view.size_bytes();
+  for (const uint32_t place : places_->by_position) {
+    view.data = at(parts, place * bytes);
+    result.push_back(view);
+  }
+  return result;
+}
+
+// Parts of all places, each of these sizes, combined in the order of the group.
+Status CollectiveSteps::combine(void* parts, std::vector<int64_t> dims, const TensorView& to) {
+  Collective sum = collective_;
+  sum.kind = CollectiveKind::kAllReduce;
+  return run_collective(sum, {.inputs = views(parts, dims)}, to);
+}
+
+size_t CollectiveSteps::outer_count(int axis) const {
+  size_t count = 1;
+  for (int i = 0; i < axis; ++i) count *= static_cast<size_t>(input_.dims[i]);
+  return count;
+}
+
+int CollectiveSteps::find_axis(bool is_cut) {
+  const Result<int> axis = normalize_axis(collective_.axis, input_.rank);
+  const size_t n = places_->size();
+  if (!axis.is_ok()) {
+    error_ = axis.status();
+  } else if (is_cut && input_.dims[*axis] % static_cast<int64_t>(n) != 0) {
+    error_ = invalid_argument("axis " + std::to_string(*axis) + " of size " +
+                              std::to_string(input_.dims[*axis]) +
+                              " can't be cut into equal parts for " + std::to_string(n) + " ranks");
+  } else {
+    return *axis;
+  }
+  return -1;
+}
+
+void CollectiveSteps::add_check() {
+  const std::string text = digest(collective_, input_).text();
+  const size_t bytes = text.size(), n = places_->size();
+  void* const own = scratch(bytes);
+  void* const all = scratch(n * bytes);
+  if (all == nullptr || own == nullptr) return;
+  move_bytes(own, text.data(), bytes);
+  add({.kind = Kind::kAllGather, .send = own, .receive = all, .bytes = bytes}, [=, this] {
+    for (size_t i = 0; i < n; ++i) {
+      if (std::memcmp(at(all, i * bytes), own, bytes) == 0) continue;
+      return invalid_argument("ranks put in different values: this one " + describe(input_) +
+                              ", place " + std::to_string(i) +
+                              " of the group another type, shape, reduction or root");
+    }
+    return Status::ok();
+  });
+}
+
+void CollectiveSteps::all_reduce(Transport& transport) {
+  const size_t bytes = input_.size_bytes();
+  const bool has_own = collective_.reduction != RankReduction::kAverage &&
+                       transport.can_reduce(input_.element, collective_.reduction);
+  if (!collective_.in_rank_order && has_own) {
+    return add({.kind = Kind::kReduce,
+                .send = input_.data,
+                .receive = output_.data,
+                .bytes = bytes,
+                .element = input_.element,
+                .reduction = collective_.reduction});
+  }
+  if (bytes > kGatheredBytes) return reduce_slices();
+  void* const all = scratch(bytes * places_->size());
+  if (all == nullptr) return;
+  add({.kind = Kind::kAllGather, .send = input_.data, .receive = all, .bytes = bytes}, [=, this] {
+    return combine(all, {input_.dims, input_.dims + input_.rank}, output_);
+  });
+}
+
+void CollectiveSteps::reduce_slices() {
+  const size_t n = places_->size(), unit = element_size_bytes(input_.element);
+  const auto count = static_cast<size_t>(input_.count());
+  const size_t slice = (count + n - 1) / n, bytes = slice * unit;
+  const bool is_even = slice * n == count;
+  void* const parts = scratch(n * bytes);
+  void* const sum = scratch(bytes);
+  void* const padded = is_even ? nullptr : scratch(n * bytes);
+  if (!error_.is_ok()) return;
+  if (!is_even) {
+    move_bytes(padded, input_.data, count * unit);
+    std::memset(at(padded, count * unit), 0, n * bytes - count * unit);
+  }
+  add({.kind = Kind::kAllToAll,
+       .send = is_even ? input_.data : padded,
+       .receive = parts,
+       .bytes = bytes},
+      [=, this] {
+        const std::vector<int64_t> dims = {static_cast<int64_t>(slice)};
+        return combine(parts, dims, {sum, dims.data(), 1, input_.element});
+      });
+  add({.kind = Kind::kAllGather,
+       .send = sum,
+       .receive = is_even ? output_.data : padded,
+       .bytes = bytes},
+      [=, this] {
+        if (!is_even) move_bytes(output_.data, padded, count * unit);
+        return Status::ok();
+      });
+}
+
+void CollectiveSteps::all_gather() {
+  const int axis = find_axis(/*is_cut=*/false);
+  if (axis < 0) return;
+  const size_t bytes = input_.size_bytes();
+  if (outer_count(axis) == 1 && is_ascending(*places_)) {
+    return add(
+        {.kind = Kind::kAllGather, .send = input_.data, .receive = output_.data, .bytes = bytes});
+  }
+  void* const all = scratch(bytes * places_->size());
+  if (all == nullptr) return;
+  add({.kind = Kind::kAllGather, .send = input_.data, .receive = all, .bytes = bytes}, [=, this] {
+    return run_collective(collective_,
+                          {.inputs = views(all, input_.shape()), .place = places_->own}, output_);
+  });
+}
+
+void CollectiveSteps::reduce_scatter() {
+  const size_t n = places_->size();
+  const int axis = find_axis(/*is_cut=*/true);
+  if (axis < 0) return;
+  const size_t bytes = output_.size_bytes(), outer = outer_count(axis);
+  void* const all = scratch(n * bytes);
+  void* const packed = scratch(n * bytes);
+  if (!error_.is_ok()) return;
+  if (bytes > 0) pack(input_, outer, n, bytes / outer, places_->by_position, packed);
+  add({.kind = Kind::kAllToAll, .send = packed, .receive = all, .bytes = bytes}, [=, this] {
+    return combine(all, {output_.dims, output_.dims + output_.rank}, output_);
+  });
+}
+
+void CollectiveSteps::all_to_all() {
+  const size_t n = places_->size();
+  const int axis = find_axis(/*is_cut=*/true);
+  if (axis < 0) return;
+  const size_t bytes = input_.size_bytes() / n, outer = outer_count(axis);
+  if (outer == 1 && is_ascending(*places_)) {
+    return add(
+        {.kind = Kind::kAllToAll, .send = input_.data, .receive = output_.data, .bytes = bytes});
+  }
+  void* const all = scratch(n * bytes);
+  void* const packed = scratch(n * bytes);
+  if (!error_.is_ok()) return;
+  if (bytes > 0) pack(input_, outer, n, bytes / outer, places_->by_position, packed);
+  std::vector<int64_t> part(input_.dims, input_.dims + input_.rank);
+  part[static_cast<size_t>(axis)] /= static_cast<int64_t>(n);
+  add({.kind = Kind::kAllToAll, .send = packed, .receive = all, .bytes = bytes},
+      [=, this, part = std::move(part)] {
+        Collective side_by_side = collective_;
+        side_by_side.kind = CollectiveKind::kAllGather;
+        return run_collective(side_by_side, {.inputs = views(all, part)}, output_);
+      });
+}
+
+void CollectiveSteps::broadcast() {
+  const bool is_root = places_->by_position[places_->own] == places_->root;
+  if (is_root) move_bytes(output_.data, input_.data, input_.size_bytes());
+  add({.kind = Kind::kBroadcast,
+       .receive = output_.data,
+       .bytes = output_.size_bytes(),
+       .root = places_->root});
+}
+
+void CollectiveSteps::message() {
+  if (collective_.kind == CollectiveKind::kRecv) {
+    return add({.kind = Kind::kRecv,
+                .receive = output_.data,
+                .bytes = output_.size_bytes(),
+                .root = places_->root});
+  }
+  add({.kind = Kind::kSend,
+       .send = input_.data,
+       .bytes = input_.size_bytes(),
+       .root = places_->root},
+      [this] {
+        *output_.mutable_as<bool>() = true;
+        return Status::ok();
+      });
+}
+
+void CollectiveSteps::barrier() {
+  add({.kind = Kind::kBarrier}, [this] {
+    *output_.mutable_as<bool>() = true;
+    return Status::ok();
+  });
+}
+
+}  // namespace eddy

@@ -1,0 +1,149 @@
+#include "runtime/net/world.h"
+
+#include <utility>
+
+#include "graph/base/check.h"
+
+namespace eddy {
+
+std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport) {
+  EDDY_CHECK(transport != nullptr) << "a world without a transport";
+  return std::shared_ptr<World>(new World(std::move(transport)));
+}
+
+World::World(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)),
+      rank_(transport_->rank()),
+      num_ranks_(transport_->num_ranks()),
+      carrier_(transport_->describe()) {
+  EDDY_CHECK(rank_ < num_ranks_) << "rank " << rank_ << " of " << num_ranks_;
+}
+
+World::~World() { EDDY_CHECK(sessions_.empty()) << "a world goes before its sessions"; }
+
+Status World::health() const {
+  const std::lock_guard lock(mutex_);
+  return health_;
+}
+
+void World::abort(int exit_code) {
+  const std::lock_guard lock(mutex_);
+  transport_->abort(exit_code);
+}
+
+void World::want(int change) {
+  if (num_wants_.fetch_add(change, std::memory_order_acq_rel) > 0 || change <= 0) return;
+  const std::lock_guard lock(wakers_mutex_);
+  for (const auto& [key, waker] : wakers_) waker();
+}
+
+void World::add_waker(const void* key, std::function<void()> waker) {
+  const std::lock_guard lock(wakers_mutex_);
+  wakers_[key] = std::move(waker);
+}
+
+void World::remove_waker(const void* key) {
+  const std::lock_guard lock(wakers_mutex_);
+  wakers_.erase(key);
+}
+
+bool World::poll() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !health_.is_ok()) return false;
+  Turn turn(*this, std::move(lock));
+  progress_.done.clear();
+  progress_.messages.clear();
+  if (!transport_->poll(progress_)) return false;
+  for (Transport::Progress::Done& done : progress_.done) {
+    const auto found = transfers_.find(done.token);
+    EDDY_CHECK(found != transfers_.end()) << "a transfer that was not started is done";
+    if (!done.status.is_ok()) {
+      lose(turn, std::move(done.status));
+      return true;
+    }
+    TransferOwner* const owner = found->second;
+    transfers_.erase(found);
+    want(-1);
+    owner->on_done(turn, done.token, Status::ok());
+    if (!health_.is_ok()) return true;
+  }
+  for (const Transport::Message& message : progress_.messages) {
+    deliver(turn, message);
+    if (!health_.is_ok()) return true;
+  }
+  return true;
+}
+
+void World::deliver(Turn& turn, const Transport::Message& message) {
+  Result<RankMessage> read = read_message(message.bytes);
+  if (!read.is_ok() || message.from >= num_ranks_) {
+    const std::string from = "rank " + std::to_string(message.from) + ": ";
+    return lose(turn, device_lost(from + "a message is spoilt, or of another version of Eddy"));
+  }
+  const uint64_t number = read->session;
+  const auto found = sessions_.find(number);
+  if (found != sessions_.end()) {
+    found->second->on_message(turn, message.from, std::move(*read));
+  } else if (number >= next_session_) {
+    early_[number].push_back({message.from, std::move(*read)});
+  }
+}
+
+void World::lose(Turn& turn, Status status) {
+  if (!health_.is_ok()) return;
+  health_ = device_lost("the world of ranks is lost: " + status.message());
+  auto transfers = std::exchange(transfers_, {});
+  for (const auto& [token, owner] : transfers) {
+    want(-1);
+    owner->on_done(turn, token, health_);
+  }
+  for (const auto& [number, session] : sessions_) session->on_lost(turn, health_);
+}
+
+World::Turn::~Turn() {
+  lock_.unlock();
+  for (const std::function<void()>& call : calls_) call();
+}
+
+uint64_t World::Turn::start(Transfer transfer, TransferOwner& owner) {
+  if (!world_.health_.is_ok()) return 0;
+  const uint64_t token = transfer.token = world_.next_token_++;
+  if (Status status = world_.transport_->start(transfer); !status.is_ok()) {
+    world_.lose(*this, std::move(status));
+    return 0;
+  }
+  world_.transfers_[token] = &owner;
+  world_.want(1);
+  return token;
+}
+
+void World::Turn::send(uint32_t to, const RankMessage& message) {
+  if (!world_.health_.is_ok()) return;
+  Status status = world_.transport_->send_message(to, write_message(message));
+  if (!status.is_ok()) world_.lose(*this, std::move(status));
+}
+
+uint64_t World::Turn::add_session(SessionEnd& end) {
+  const uint64_t number = world_.next_session_++;
+  world_.sessions_[number] = &end;
+  auto early = world_.early_.extract(number);
+  if (early.empty()) return number;
+  for (Early& each : early.mapped()) end.on_message(*this, each.from, std::move(each.message));
+  return number;
+}
+
+void World::Turn::remove_session(uint64_t number) { world_.sessions_.erase(number); }
+
+Result<uint32_t> World::Turn::open(std::span<const uint32_t> group) {
+  if (!world_.health_.is_ok()) return world_.health_;
+  const std::vector<uint32_t> key(group.begin(), group.end());
+  Result<uint32_t> opened = world_.transport_->open(group, world_.num_opened_[key]++);
+  if (!opened.is_ok()) world_.lose(*this, opened.status());
+  return opened;
+}
+
+void World::Turn::close(uint32_t communicator) {
+  if (world_.health_.is_ok()) world_.transport_->close(communicator);
+}
+
+}  // namespace eddy

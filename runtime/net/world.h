@@ -1,0 +1,146 @@
+// World: the ranks of one job as one of them sees them: its transport, under a lock, and what is to
+// be done when transfers complete and messages come.
+//
+//   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<World> world, World::open(std::move(transport)));
+//   options.ranks.world = world;   // of as many sessions as wanted
+//
+// Sessions poll it: each by its scheduler, and for a moment a thread that has just posted. Commands
+// that only launch and wait need nothing else.
+//
+// Inside runtime/net, everything that ranks share on this side is done in a Turn: the lock, and
+// calls that are made once it is released, in order, as they may go on with a run.
+//
+// Errors: a failure of the transport loses the world: health() says why, for good, and sessions end
+// their runs with it; nothing is started or polled afterwards.
+// Threads: any. A Turn is one thread's; it is not nested. Cost: a Turn is a lock, 20 ns.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "runtime/net/rank_message.h"
+#include "runtime/net/transport.h"
+
+namespace eddy {
+
+class World {
+ public:
+  // What the room's own parts do with what comes.
+  class TransferOwner;
+  class SessionEnd;
+  class Turn;
+
+  static std::shared_ptr<World> open(std::unique_ptr<Transport> transport);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  uint32_t rank() const { return rank_; }
+  uint32_t num_ranks() const { return num_ranks_; }
+  const std::string& carrier() const { return carrier_; }  // "Open MPI 4.1.4"
+  Status health() const;
+
+  // Moves on what is under way. True: something came. Where another thread does, false at once.
+  bool poll();
+  // Whether poll() may see anything come. From a no on, wakers are called when that changes.
+  bool wants_polling() const { return num_wants_.load(std::memory_order_acquire) > 0; }
+  void add_waker(const void* key, std::function<void()> waker);
+  void remove_waker(const void* key);
+
+  // Ends the job of all ranks, where these are processes. For commands.
+  void abort(int exit_code);
+
+ private:
+  explicit World(std::unique_ptr<Transport> transport);
+  void lose(Turn& turn, Status status);
+  void deliver(Turn& turn, const Transport::Message& message);
+  void want(int change);
+
+  const std::unique_ptr<Transport> transport_;
+  const uint32_t rank_, num_ranks_;
+  const std::string carrier_;
+  std::atomic<int64_t> num_wants_{0};  // releases what was posted; partner: wants_polling()
+
+  mutable std::mutex mutex_;
+  // Under the mutex.
+  Status health_;
+  uint64_t next_token_ = 1;
+  uint64_t next_session_ = 0;
+  std::unordered_map<uint64_t, TransferOwner*> transfers_;  // by token
+  std::map<uint64_t, SessionEnd*> sessions_;                // by number
+  struct Early {
+    uint32_t from = 0;
+    RankMessage message;
+  };
+  std::map<uint64_t, std::vector<Early>> early_;  // of sessions that this rank has yet to make
+  std::map<std::vector<uint32_t>, uint32_t> num_opened_;  // by group
+  Transport::Progress progress_;
+
+  std::mutex wakers_mutex_;
+  std::map<const void*, std::function<void()>> wakers_;  // under its mutex
+};
+
+// Whose transfer it is; stays until it is done.
+class World::TransferOwner {
+ public:
+  // `status` not ok: the world is lost.
+  virtual void on_done(Turn& turn, uint64_t token, const Status& status) = 0;
+
+ protected:
+  ~TransferOwner() = default;
+};
+
+// This rank's end of a session of the world.
+class World::SessionEnd {
+ public:
+  virtual void on_message(Turn& turn, uint32_t from, RankMessage message) = 0;
+  virtual void on_lost(Turn& turn, const Status& why) = 0;
+
+ protected:
+  ~SessionEnd() = default;
+};
+
+class World::Turn {
+ public:
+  explicit Turn(World& world) : world_(world), lock_(world.mutex_) {}
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  World& world() { return world_; }
+  const Status& health() const { return world_.health_; }
+  // Once the lock is released.
+  void defer(std::function<void()> call) { calls_.push_back(std::move(call)); }
+
+  // The transfer's token, which its owner is told of when it is done. 0: the world is lost, and all
+  // sessions know.
+  uint64_t start(Transfer transfer, TransferOwner& owner);
+  void send(uint32_t to, const RankMessage& message);
+  // The next number of a session; it gets messages from now on, those that came early at once.
+  uint64_t add_session(SessionEnd& end);
+  void remove_session(uint64_t number);
+  // May wait for the other ranks of the group, which open theirs in the same order.
+  Result<uint32_t> open(std::span<const uint32_t> group);
+  void close(uint32_t communicator);
+  // The world is polled while there are more than none.
+  void want(int change) { world_.want(change); }
+
+ private:
+  friend class World;
+  Turn(World& world, std::unique_lock<std::mutex> lock) : world_(world), lock_(std::move(lock)) {}
+
+  World& world_;
+  std::unique_lock<std::mutex> lock_;
+  std::vector<std::function<void()>> calls_;
+};
+
+}  // namespace eddy
