@@ -5,6 +5,10 @@
 
 namespace eddy {
 
+inline bool is_host_predicate(const OpDef& op) {
+  return op.domain == "eddy" && op.name == "HostPredicate";
+}
+
 // kNotFound when the library has no host function of the node's `name` attribute. The library
 // must outlive the kernel; `session` and `threads` identify whose runs the function must not wait
 // for; `log` (may be empty, must outlive the kernel) hears of non-blocking functions that were

@@ -21,9 +21,12 @@
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
+#include "runtime/api/version.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host/device_pollers.h"
 #include "runtime/execute/host/host_strands.h"
+#include "runtime/net/net_kernel.h"
+#include "runtime/net/rank_graph.h"
 
 namespace eddy {
 
@@ -164,7 +167,11 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
       made_or_null->graph.release_constants(unread);
     };
   }
-  options.bind_host = [&core](const KernelInit& init) {
+  options.is_bound_by_session = [&core](const OpDef& op) {
+    return is_host_predicate(op) || (core.ranks != nullptr && is_collective(op));
+  };
+  options.bind_by_session = [&core](const KernelInit& init) {
+    if (!is_host_predicate(init.op)) return bind_collective(*core.ranks, init);
     return bind_host_predicate(core.library, &core, core.threads.get(), core.options.log, init);
   };
   options.is_non_blocking = [&core](const Node& node) {
@@ -335,12 +342,61 @@ Status check(const SessionOptions& options) {
   return options.check ? options.check() : Status::ok();
 }
 
-// The core's own program: simplified, planned and proved; its kernels are not bound.
+// Of the inputs that are to be equal on all ranks: their bytes are compared.
+Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one_device) {
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (!world.replicated[i]) continue;
+    const ValueInfo& input = graph.value(graph.inputs()[i]);
+    const bool is_numbers = !input.type.is_sequence() && !input.type.is_optional() &&
+                            input.type.tensor.element != ElementType::kString;
+    if (is_numbers && has_one_device) continue;
+    return unsupported("input '" + input.name + "' can't be declared equal on all ranks: only " +
+                       "tensors of numbers can, in sessions of the CPU alone");
+  }
+  return Status::ok();
+}
+
+// The graph as several ranks run it.
+Result<Graph> prepare_ranks(SessionCore& core, Graph graph, RankWorld& world) {
+  EDDY_ASSIGN_OR_RETURN(world, rank_world_of(core.options.ranks, graph));
+  EDDY_RETURN_IF_ERROR(check_replicated(graph, world, core.has_one_device()));
+  core.ranks->set_memory(core.host().allocator());
+  return prepare_for_ranks(std::move(graph), core.library.ops(), world);
+}
+
+// Waits for the other ranks' sessions; from then on the scheduler polls their world.
+Status agree_with_ranks(SessionCore& core, const RankWorld& world, const Fingerprint& given) {
+  const RankOptions& options = core.options.ranks;
+  RankFacts facts;
+  facts.version = kVersion;
+  facts.carrier = options.world->carrier();
+  facts.options = std::to_string(options.num_run_slots) + " run slots";
+  if (options.check_ranks) facts.options += ", checked ranks";
+  for (const std::string& name : options.replicated) facts.options += ", equal " + name;
+  facts.processor = describe_cpu_kernels();
+  if (options.is_one_graph) {
+    facts.graph = given.text();
+    facts.kernels = core.fingerprint;
+  } else {
+    facts.options += ", graphs that may differ";
+  }
+  EDDY_ASSIGN_OR_RETURN(facts.skeleton, skeleton_of(core.graph(), core.plan().program, world));
+  EDDY_RETURN_IF_ERROR(core.ranks->agree(facts, [&core] { return check(core.options); }));
+  core.poll_ranks();
+  return Status::ok();
+}
+
+// The core's own program: simplified, planned and proved; its kernels are not bound. `world`: set
+// where the core has ranks.
 Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph graph,
-                                                      const Fingerprint& given, StepLog& log) {
+                                                      const Fingerprint& given, RankWorld& world,
+                                                      StepLog& log) {
   const SessionOptions& options = core.options;
   EDDY_ASSIGN_OR_RETURN(Graph ready,
                         make_graph_to_run(core.library, std::move(graph), options, log));
+  if (core.ranks != nullptr) {
+    EDDY_ASSIGN_OR_RETURN(ready, prepare_ranks(core, std::move(ready), world));
+  }
   auto made = std::make_shared<CompiledProgram>(CompiledProgram{.graph = std::move(ready)});
   core.program = made;
   PlanOptions planning = plan_options(core);
@@ -389,13 +445,13 @@ Status bind_program(SessionCore& core, const std::shared_ptr<CompiledProgram>& m
 }
 
 bool may_share(const SessionOptions& options) {
-  return options.shares_program && !options.make_device && options.make_devices.empty();
+  return options.shares_program && !options.make_device && options.make_devices.empty() &&
+         options.ranks.world == nullptr;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
-                                                       const SessionOptions& options) {
+Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph graph,
+                                               const SessionOptions& options,
+                                               std::shared_ptr<RankSession> ranks) {
   EDDY_RETURN_IF_ERROR(check_options(options));
   const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
     if (options.release_constants) graph.release_constants({});
@@ -403,17 +459,19 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   EDDY_RETURN_IF_ERROR(check(options));
   StepLog log(options);
   auto core = std::make_unique<SessionCore>(library, options);
+  core->ranks = std::move(ranks);
   EDDY_RETURN_IF_ERROR(make_devices(*core));
   std::string key;  // empty: this session's alone
   if (may_share(options)) {
     key = program_key(given, graph, options, core->host().num_workers());
     core->program = library.shared_programs().find_or_null(key);
   }
+  RankWorld world;
   std::shared_ptr<CompiledProgram> made_or_null;
   if (core->program != nullptr) {
     log.done("found the program of another session");
   } else {
-    EDDY_ASSIGN_OR_RETURN(made_or_null, plan_program(*core, std::move(graph), given, log));
+    EDDY_ASSIGN_OR_RETURN(made_or_null, plan_program(*core, std::move(graph), given, world, log));
   }
   core->plan_ns = log.total_ns();
   for (const Program::Block& block : core->plan().program.blocks) {
@@ -430,6 +488,21 @@ Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, G
   core->fingerprint =
       program_fingerprint(core->program->made, *core->executable, core->is_host_driven());
   EDDY_RETURN_IF_ERROR(check(options));
+  if (core->ranks != nullptr) {
+    EDDY_RETURN_IF_ERROR(agree_with_ranks(*core, world, given));
+    log.done("agreed with " + count_text(world.num_ranks, "rank"));
+  }
+  return core;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
+                                                       const SessionOptions& options) {
+  if (options.ranks.world == nullptr) return make_core(library, std::move(graph), options, nullptr);
+  const std::shared_ptr<RankSession> ranks = RankSession::create(options.ranks);
+  Result<std::unique_ptr<SessionCore>> core = make_core(library, std::move(graph), options, ranks);
+  if (!core.is_ok()) ranks->refuse(core.status());
   return core;
 }
 

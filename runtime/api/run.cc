@@ -27,7 +27,7 @@ Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
 }
 
 bool Run::is_launched_here() const {
-  return is_waited_for && !core_.is_host_driven();
+  return is_waited_for && !core_.is_host_driven() && core_.ranks == nullptr;
 }
 
 bool Run::needs_workers() const { return !is_launched_here() || !core_.has_one_strand; }
@@ -41,7 +41,9 @@ Status Run::begin(const RunOptions& options, bool calls_back) {
   } else {
     EDDY_RETURN_IF_ERROR(begin_with_threads(options, calls_back));
   }
-  priority = options.priority;
+  // Ranks run in one order.
+  priority = core_.ranks == nullptr ? options.priority : Priority::kNormal;
+  if (core_.ranks != nullptr) ticket_ = core_.ranks->take_ticket();
   if (kind_ == Kind::kOnce) return Status::ok();
   state_or_null = &values_.state();
   // No stop of an earlier time counts.
@@ -67,6 +69,7 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
 }
 
 Status Run::refuse(const RunOptions& options, Status why) {
+  if (core_.ranks != nullptr && !runs_->is_in_child()) abandon(why);
   timer_.disarm();
   values_.end_streams(why);
   for (const StreamedOutput& each : options.streams) {
@@ -169,12 +172,40 @@ bool Run::launch() noexcept {
   values_.begin();
   if (is_launched_here()) {
     state.runner().run_here(state.control);
-  } else if (core_.starts_on_workers()) {
-    send_worker();
+  } else if (core_.ranks != nullptr) {
+    begin_on_ranks();
   } else {
-    state.runner().start(state.control);
+    start_strands();
   }
   return true;
+}
+
+void Run::start_strands() noexcept {
+  if (core_.starts_on_workers()) return send_worker();
+  BoundRun& state = values_.state();
+  state.runner().start(state.control);
+}
+
+void Run::begin_on_ranks() noexcept {
+  const uint64_t ticket = *std::exchange(ticket_, std::nullopt);
+  core_.ranks->begin(ticket, values_.state().control, values_.digests(), rank_run_or_null_,
+                     [this](const Status& status) { on_begun(status); });
+}
+
+// Not ok: it ends as it starts, with why.
+void Run::on_begun(const Status& status) {
+  BoundRun& state = values_.state();
+  if (!status.is_ok()) rank_run_or_null_ = nullptr;
+  if (!status.is_ok()) state.control.fail(status);
+  state.answering_stream_or_null = rank_run_or_null_;
+  start_strands();
+}
+
+// No run of its number will come from here.
+void Run::abandon(const Status& why) {
+  const uint64_t ticket = ticket_ ? *ticket_ : core_.ranks->take_ticket();
+  ticket_.reset();
+  core_.ranks->abandon(ticket, why);
 }
 
 // The worker may find that a thread that waits has come first; it takes another run then, or none.
@@ -243,8 +274,32 @@ Status Run::collect() {
 }
 
 void Run::end(Status why) {
-  timer_.disarm();
+  if (rank_run_or_null_ != nullptr) return end_on_ranks();
+  if (ticket_) abandon(why);
   status_ = why.is_ok() ? collect() : std::move(why);
+  finish();
+}
+
+// Until all ranks agree how it has ended, stops still reach it.
+void Run::end_on_ranks() {
+  const bool waits = is_waited_for;
+  if (waits) signal_.clear();
+  status_ = collect();
+  core_.ranks->end(*rank_run_or_null_, status_, [this](Status agreed) {
+    rank_run_or_null_ = nullptr;
+    values_.state().answering_stream_or_null = nullptr;
+    if (!agreed.is_ok()) outputs_ = agreed;
+    status_ = std::move(agreed);
+    if (is_waited_for) return signal_.set();
+    finish();
+  });
+  if (!waits) return;  // it may be gone
+  runs_->wait(signal_, true);
+  finish();
+}
+
+void Run::finish() {
+  timer_.disarm();
   values_.end_streams(status_);
   if (kind_ == Kind::kOnce && has_turn) {
     runs_->withdraw(*this);

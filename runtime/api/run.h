@@ -17,10 +17,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_runs.h"
+#include "runtime/net/rank_run.h"
 
 namespace eddy {
 
@@ -95,6 +97,13 @@ class Run : private RunEntry {
   static void on_complete(void* run);
   // It has run, or `why` says why it has not. Afterwards it may be gone.
   void end(Status why = Status::ok());
+  // With ranks: it begins once all have begun it, and ends once all agree how.
+  void begin_on_ranks() noexcept;
+  void on_begun(const Status& status);
+  void start_strands() noexcept;
+  void end_on_ranks();
+  void abandon(const Status& why);
+  void finish();
   Status collect();
   void leave(Followers* followers_or_null);
 
@@ -108,6 +117,9 @@ class Run : private RunEntry {
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
   Status status_;
   Result<NamedTensors> outputs_ = NamedTensors();
+  // With ranks.
+  std::optional<uint64_t> ticket_;  // that is neither begun nor abandoned
+  RankRun* rank_run_or_null_ = nullptr;
   EndSignal signal_;  // set: it has ended or, where a thread waits for it, that thread has to go on
 };
 

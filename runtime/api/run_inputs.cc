@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
+#include "graph/base/fingerprint.h"
 #include "runtime/api/bound_memory.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_core.h"
@@ -183,6 +184,20 @@ Status RunValues::check_symbols() const {
     }
   }
   return Status::ok();
+}
+
+std::string RunValues::digests() const {
+  std::string text;
+  if (core_.ranks == nullptr) return text;
+  for (const std::string& name : core_.ranks->options().replicated) {
+    const size_t index = core_.input_places.at(name);
+    const TensorView& view = state_->slot(core_.graph().inputs()[index]).view;
+    Fingerprint digest;
+    for (const int64_t dim : view.shape()) digest.add(static_cast<uint64_t>(dim));
+    digest.add_bytes(view.data, view.size_bytes());
+    text += name + "=" + digest.text() + "\n";
+  }
+  return text;
 }
 
 }  // namespace eddy

@@ -78,8 +78,11 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
                                                const SessionOptions& options) {
   ImportOptions import_options;
   import_options.warn = options.log;
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
-  return create(library, std::move(graph), options);
+  Result<Graph> graph = import_onnx(path, library.ops(), import_options);
+  if (graph.is_ok()) return create(library, std::move(*graph), options);
+  // The other ranks wait for it.
+  if (options.ranks.world) RankSession::create(options.ranks)->refuse(graph.status());
+  return graph.take_status();
 }
 
 Result<Graph> Session::graph_to_run(const Library& library, Graph graph,

@@ -19,7 +19,20 @@ std::shared_ptr<SessionRuns> SessionCore::make_runs() const {
                          .num_spins = threads->num_processors() > 1 ? 2000 : 0});
 }
 
+void SessionCore::poll_ranks() {
+  World& world = ranks->world();
+  Scheduler& scheduler = this->scheduler();
+  ranks_poller = scheduler.add_poller([&world] { return world.poll(); },
+                                      [&world] { return world.wants_polling(); });
+  world.add_waker(this, [&scheduler] { scheduler.poke(); });
+  scheduler.poke();
+}
+
 SessionCore::~SessionCore() {
+  if (ranks_poller) {
+    scheduler().remove_poller(*ranks_poller);
+    ranks->world().remove_waker(this);
+  }
   for (Device* const polled : polled_devices) threads->device_pollers().remove(*polled);
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/execution_device.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 
@@ -66,6 +67,9 @@ struct SessionCore {
   bool starts_on_workers() const {
     return !is_host_driven() && !host().needs_polling() && host().workers_or_null() != nullptr;
   }
+  // With those of the other ranks; null: the options have no world. The scheduler polls it.
+  std::shared_ptr<RankSession> ranks;
+  void poll_ranks();
   std::unique_ptr<Executable> executable;
   std::unique_ptr<RunPool> run_pool;
 
@@ -97,6 +101,7 @@ struct SessionCore {
   // Work for a device could not be recorded and is issued node by node.
   void note_refusal(const Status& why);
 
+  std::optional<PollerId> ranks_poller;
   std::vector<Device*> polled_devices;  // by the scheduler; those whose loops the host drives
   SessionCallbacks callbacks;           // last: ends first, while everything else is still there
 

@@ -99,6 +99,7 @@ class Receiver : public PendingCall::Receiver,
 
 CallOutcome start_pending(ExecNode& node, const Resume& resume) {
   RunControl& control = node.owner->control;
+  if (void* const stream = node.owner->answering_stream_or_null) node.args.stream = stream;
   const auto receiver = std::make_shared<Receiver>(node, resume);
   PendingCall call(receiver);
   control.add_listener(receiver);

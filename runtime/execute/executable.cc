@@ -33,10 +33,6 @@ class StagedHostMemory : public Allocator {
   Allocator& host_;
 };
 
-bool is_host_predicate(const Node& node) {
-  return node.op->domain == "eddy" && node.op->name == "HostPredicate";
-}
-
 // The largest scratch memory of the nodes on each of the machine's streams.
 std::vector<size_t> find_workspaces(const Plan& plan, std::span<const BoundKernel* const> kernels) {
   std::vector<size_t> sizes(plan.num_streams, 0);
@@ -204,7 +200,7 @@ Status Executable::bind() {
   const std::vector<double> costs_ns = estimate_costs_ns(graph_);
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     const Node& node = graph_.node(NodeId(n));
-    const bool is_host = node.kind == NodeKind::kExec && is_host_predicate(node);
+    const bool is_host = calls_host_function(node);
     const bool may_block = is_host && !(options_.is_non_blocking && options_.is_non_blocking(node));
     // What another device does is not done by the thread that issues it.
     const bool is_issued = device_of(NodeId(n)) != 0;
@@ -318,10 +314,13 @@ Result<BoundKernel> Executable::bind_node(NodeId id, PackedConstants* packed_or_
 }
 
 Result<BoundKernel> Executable::bind_kernel(NodeId id, const KernelInit& init) const {
-  const bool is_host = device_of(id) == 0 && is_host_predicate(graph_.node(id));
-  if (!is_host) return devices_[device_of(id)].kernels->bind(init);
-  if (!options_.bind_host) return unsupported("host functions are not available here");
-  return options_.bind_host(init);
+  const bool is_of_session =
+      device_of(id) == 0 && options_.is_bound_by_session && options_.is_bound_by_session(init.op);
+  if (is_of_session) return options_.bind_by_session(init);
+  if (calls_host_function(graph_.node(id))) {
+    return unsupported("host functions are not available here");
+  }
+  return devices_[device_of(id)].kernels->bind(init);
 }
 
 // Which loops devices drive, and how.

@@ -49,8 +49,10 @@ struct FileWaits {
 };
 
 struct ExecutableOptions {
-  // Binds operators that the registry cannot know (eddy.HostPredicate); may be empty.
-  std::function<Result<BoundKernel>(const KernelInit&)> bind_host = {};
+  // Operators of the host whose kernels the session binds, as the registry cannot know them: host
+  // functions, and communication between ranks; may be empty.
+  std::function<bool(const OpDef&)> is_bound_by_session = {};
+  std::function<Result<BoundKernel>(const KernelInit&)> bind_by_session = {};
   // Host functions that may run on the scheduler thread; may be empty.
   std::function<bool(const Node&)> is_non_blocking = {};
   // Smaller buffers of values whose shape may change stay where they are after their last use: a

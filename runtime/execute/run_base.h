@@ -51,6 +51,9 @@ class RunBase {
   std::string describe_strands(const StrandRunner& runner) const;
 
   RunControl control;
+  // What kernels that answer later see as their native stream, where the session's run has
+  // something for them: communication is posted there. Set before the run is launched.
+  void* answering_stream_or_null = nullptr;
 
  protected:
   RunBase(const Executable& executable, Allocator& allocator);

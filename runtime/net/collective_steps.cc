@@ -58,8 +58,8 @@ std::string describe(const TensorView& view) {
 }  // namespace
 
 Status CollectiveSteps::plan(const Collective& collective, const CollectivePlaces& places,
-                             const TensorView& input, const TensorView& output,
-                             Transport& transport, Allocator& memory, bool checks) {
+                             const TensorView& input, const TensorView& output, const World& world,
+                             Allocator& memory, bool checks) {
   EDDY_CHECK(steps_.empty() && places.size() > 1) << "a call over " << places.size() << " ranks";
   collective_ = collective;
   places_ = &places;
@@ -69,7 +69,7 @@ Status CollectiveSteps::plan(const Collective& collective, const CollectivePlace
   if (checks) add_check();
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
-      all_reduce(transport);
+      all_reduce(world);
       break;
     case CollectiveKind::kAllGather:
       all_gather();
@@ -175,10 +175,10 @@ void CollectiveSteps::add_check() {
   });
 }
 
-void CollectiveSteps::all_reduce(Transport& transport) {
+void CollectiveSteps::all_reduce(const World& world) {
   const size_t bytes = input_.size_bytes();
   const bool has_own = collective_.reduction != RankReduction::kAverage &&
-                       transport.can_reduce(input_.element, collective_.reduction);
+                       world.can_reduce(input_.element, collective_.reduction);
   if (!collective_.in_rank_order && has_own) {
     return add({.kind = Kind::kReduce,
                 .send = input_.data,

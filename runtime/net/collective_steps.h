@@ -23,7 +23,7 @@
 #include "graph/ir/tensor_view.h"
 #include "ops/schema/collective.h"
 #include "runtime/device/device.h"
-#include "runtime/net/transport.h"
+#include "runtime/net/world.h"
 
 namespace eddy {
 
@@ -47,7 +47,7 @@ class CollectiveSteps {
   // `input`: omitted where the operator has none. `output`: of Send and Barrier a flag.
   // `checks`: begins with a check.
   Status plan(const Collective& collective, const CollectivePlaces& places, const TensorView& input,
-              const TensorView& output, Transport& transport, Allocator& memory, bool checks);
+              const TensorView& output, const World& world, Allocator& memory, bool checks);
 
   bool is_done() const { return at_ == steps_.size(); }
   const Transfer& transfer() const { return steps_[at_].transfer; }
@@ -59,7 +59,7 @@ class CollectiveSteps {
   void add(Transfer transfer, std::function<Status()> after = {});
   int find_axis(bool is_cut);  // -1: error_ says why
   void add_check();
-  void all_reduce(Transport& transport);
+  void all_reduce(const World& world);
   void reduce_slices();
   void all_gather();
   void reduce_scatter();

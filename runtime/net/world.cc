@@ -6,16 +6,18 @@
 
 namespace eddy {
 
-std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport) {
+std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport,
+                                   std::chrono::nanoseconds spin) {
   EDDY_CHECK(transport != nullptr) << "a world without a transport";
-  return std::shared_ptr<World>(new World(std::move(transport)));
+  return std::shared_ptr<World>(new World(std::move(transport), spin));
 }
 
-World::World(std::unique_ptr<Transport> transport)
+World::World(std::unique_ptr<Transport> transport, std::chrono::nanoseconds spin)
     : transport_(std::move(transport)),
       rank_(transport_->rank()),
       num_ranks_(transport_->num_ranks()),
-      carrier_(transport_->describe()) {
+      carrier_(transport_->describe()),
+      spin_(spin) {
   EDDY_CHECK(rank_ < num_ranks_) << "rank " << rank_ << " of " << num_ranks_;
 }
 

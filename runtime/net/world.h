@@ -1,8 +1,7 @@
 // World: the ranks of one job as one of them sees them: its transport, under a lock, and what is to
 // be done when transfers complete and messages come.
 //
-//   EDDY_ASSIGN_OR_RETURN(std::shared_ptr<World> world, World::open(std::move(transport)));
-//   options.ranks.world = world;   // of as many sessions as wanted
+//   options.ranks.world = World::open(std::move(transport));   // of as many sessions as wanted
 //
 // Sessions poll it: each by its scheduler, and for a moment a thread that has just posted. Commands
 // that only launch and wait need nothing else.
@@ -16,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,7 +39,10 @@ class World {
   class SessionEnd;
   class Turn;
 
-  static std::shared_ptr<World> open(std::unique_ptr<Transport> transport);
+  // `spin`: how long a thread that has started an operation looks for its end before it does
+  // something else.
+  static std::shared_ptr<World> open(std::unique_ptr<Transport> transport,
+                                     std::chrono::nanoseconds spin = std::chrono::microseconds(10));
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -47,6 +50,11 @@ class World {
   uint32_t rank() const { return rank_; }
   uint32_t num_ranks() const { return num_ranks_; }
   const std::string& carrier() const { return carrier_; }  // "Open MPI 4.1.4"
+  std::chrono::nanoseconds spin() const { return spin_; }
+  // Transport::can_reduce.
+  bool can_reduce(ElementType element, RankReduction reduction) const {
+    return transport_->can_reduce(element, reduction);
+  }
   Status health() const;
 
   // Moves on what is under way. True: something came. Where another thread does, false at once.
@@ -60,7 +68,7 @@ class World {
   void abort(int exit_code);
 
  private:
-  explicit World(std::unique_ptr<Transport> transport);
+  World(std::unique_ptr<Transport> transport, std::chrono::nanoseconds spin);
   void lose(Turn& turn, Status status);
   void deliver(Turn& turn, const Transport::Message& message);
   void want(int change);
@@ -68,6 +76,7 @@ class World {
   const std::unique_ptr<Transport> transport_;
   const uint32_t rank_, num_ranks_;
   const std::string carrier_;
+  const std::chrono::nanoseconds spin_;
   std::atomic<int64_t> num_wants_{0};  // releases what was posted; partner: wants_polling()
 
   mutable std::mutex mutex_;
