@@ -107,12 +107,18 @@ const std::string& path_of(const RankSkeleton& skeleton, const RankSkeleton::Ver
                                 : skeleton.controls[vertex.operand].path;
 }
 
-std::string describe(const RankLanes::Lane& lane) {
-  std::string text = "channel " + std::to_string(lane.channel.number) + " of ranks ";
-  for (size_t i = 0; i < lane.channel.group.size(); ++i) {
-    if (i == 8 && lane.channel.group.size() > 9) return text + "…";
-    text += (i == 0 ? "" : ", ") + std::to_string(lane.channel.group[i]);
+std::string list_ranks(const std::vector<uint32_t>& ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i == 8 && ranks.size() > 9) return text + "…";
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   }
+  return text;
+}
+
+std::string describe(const RankLanes::Lane& lane) {
+  const std::string text = "channel " + std::to_string(lane.channel.number) + " of ranks " +
+                           list_ranks(lane.channel.group);
   if (lane.from == kNone) return text;
   return text + " from " + std::to_string(lane.from) + " to " + std::to_string(lane.to);
 }

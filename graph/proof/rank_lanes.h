@@ -45,6 +45,9 @@ inline bool is_closing(const RankSkeleton::Vertex& vertex) {
 // The name of the operation, loop or case of a post or entry.
 const std::string& path_of(const RankSkeleton& skeleton, const RankSkeleton::Vertex& vertex);
 
+// "0, 2"; of many the first.
+std::string list_ranks(const std::vector<uint32_t>& ranks);
+
 // "channel 1 of ranks 0, 2", and whom messages go from and to.
 std::string describe(const RankLanes::Lane& lane);
 

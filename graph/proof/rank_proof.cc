@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/proof/rank_lanes.h"
+#include "graph/proof/rank_text.h"
 
 namespace eddy {
 namespace {
@@ -23,22 +24,6 @@ using JointRegion = std::vector<Member>;  // by rank, ascending
 std::vector<uint32_t> ranks_of(const Lane& lane) {
   if (lane.from == kNone) return lane.channel.group;
   return {std::min(lane.from, lane.to), std::max(lane.from, lane.to)};
-}
-
-std::string in_words(const RankSkeleton& skeleton, const RankSkeleton::Vertex& vertex) {
-  if (vertex.op == Op::kEnter) {
-    const RankSkeleton::Control& control = skeleton.controls[vertex.operand];
-    const bool is_loop = control.kind == RankSkeleton::ControlKind::kLoop;
-    return (is_loop ? "the loop " : "the case ") + control.path;
-  }
-  const RankSkeleton::Post& post = skeleton.posts[vertex.operand];
-  const RankSkeleton::Signature& signature = post.signature;
-  std::string text = post.path + " (" + signature.kind;
-  if (!signature.reduction.empty()) text += " " + signature.reduction;
-  if (!signature.type.empty()) text += " " + signature.type + signature.shape;
-  if (signature.root != kNone) text += ", root " + std::to_string(signature.root);
-  if (!signature.tag.empty() && signature.tag != post.path) text += ", tag " + signature.tag;
-  return text + ")";
 }
 
 // One region of all ranks that meet in it. Vertices are numbered through its members.
@@ -90,7 +75,7 @@ class RegionProver {
   }
   const RankSkeleton& skeleton(uint32_t member) const { return skeletons_[members_[member].rank]; }
   std::string words(uint32_t member, uint32_t id) const {
-    return in_words(skeleton(member), vertex(id));
+    return operation_text(skeleton(member), vertex(id));
   }
   void add(std::string text) {
     if (violations_->size() < RankProof::kMaxViolations) violations_->push_back(std::move(text));

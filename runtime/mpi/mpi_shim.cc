@@ -50,18 +50,10 @@ constexpr int kLabel = 0;
 
 MPI_Datatype type_of(MpiType type) {
   switch (type) {
-    case MpiType::kInt8:
-      return MPI_INT8_T;
-    case MpiType::kInt16:
-      return MPI_INT16_T;
     case MpiType::kInt32:
       return MPI_INT32_T;
     case MpiType::kInt64:
       return MPI_INT64_T;
-    case MpiType::kUint8:
-      return MPI_UINT8_T;
-    case MpiType::kUint16:
-      return MPI_UINT16_T;
     case MpiType::kUint32:
       return MPI_UINT32_T;
     case MpiType::kUint64:
@@ -192,12 +184,13 @@ int32_t guarded(const Body& body) {
   }
 }
 
-int32_t open() {
+int32_t open(int32_t* was_open) {
   int is_open = 0;
   int is_closed = 0;
   MPI_Finalized(&is_closed);
   if (is_closed != 0) return kMpiWasClosed;
   MPI_Initialized(&is_open);
+  *was_open = is_open;
   int level = MPI_THREAD_SINGLE;
   if (is_open != 0) {
     MPI_Query_thread(&level);

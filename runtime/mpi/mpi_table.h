@@ -32,19 +32,7 @@ inline constexpr int32_t kMpiNoMemory = -1;
 inline constexpr int32_t kMpiNoThreads = -2;  // the library was built for one thread
 inline constexpr int32_t kMpiWasClosed = -3;  // MPI starts once in a process
 
-enum class MpiType : int32_t {
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kUint8,
-  kUint16,
-  kUint32,
-  kUint64,
-  kFloat,
-  kDouble,
-  kBool
-};
+enum class MpiType : int32_t { kInt32, kInt64, kUint32, kUint64, kFloat, kDouble, kBool };
 enum class MpiReduction : int32_t { kSum, kProd, kMin, kMax, kAnd, kOr };
 
 struct MpiCompletion {
@@ -56,7 +44,8 @@ struct MpiCompletion {
 
 struct MpiTable {
   // MPI_Init_thread (serialized) and MPI_Finalize, which waits for all ranks. 0.2 to 0.4 s.
-  int32_t (*open)();
+  // `was_open`: the program had started MPI by itself.
+  int32_t (*open)(int32_t* was_open);
   int32_t (*close)();
   // Ends the whole job with this code; does not return.
   void (*abort)(int32_t code);
