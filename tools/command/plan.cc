@@ -22,6 +22,7 @@
 #include "tools/command/output_paths.h"
 #include "tools/command/plan_memory_report.h"
 #include "tools/command/plan_prediction.h"
+#include "tools/command/rank_plan.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/text_file.h"
 
@@ -37,6 +38,7 @@ struct PlanArguments {
   std::string svg_over = "rank";
   std::string machine;
   bool steps = false;
+  RankArguments ranks;
 };
 
 Status write_pictures(const PlanArguments& arguments, const DrawnRegion& drawing,
@@ -368,6 +370,24 @@ std::string option_for_models(const CLI::App& app) {
   return "";
 }
 
+// The first given option that ranks do not take; empty: none.
+std::string option_for_one_rank(const CLI::App& app, const PlanArguments& arguments) {
+  for (const char* const name : {"--steps", "--machine", "--dot"}) {
+    if (app.get_option(name)->count() > 0) return name;
+  }
+  if (arguments.svg_over == "time") return "--svg-over time";
+  return arguments.shared.device == "cpu" ? "" : "--device " + arguments.shared.device;
+}
+
+Outcome plan_ranks(const CLI::App& app, const PlanArguments& arguments, Console& console) {
+  if (const std::string name = option_for_one_rank(app, arguments); !name.empty()) {
+    return Outcome::usage(name + " is for one rank; leave it out with --ranks");
+  }
+  auto options = make_session_options(arguments.shared);
+  if (!options.is_ok()) return options.take_status();
+  return plan_over_ranks({arguments.model, arguments.ranks, arguments.svg}, *options, console);
+}
+
 Outcome plan_either(const CLI::App& app, const PlanArguments& arguments, Console& console) {
   if (arguments.model.empty() && arguments.dag.empty()) {
     return Outcome::usage("name a MODEL or --dag FILE; see eddy plan --help");
@@ -376,6 +396,12 @@ Outcome plan_either(const CLI::App& app, const PlanArguments& arguments, Console
       {{"--dot", arguments.dot}, {"--svg", arguments.svg}},
       {arguments.model, arguments.dag, arguments.shared.costs, arguments.machine});
   if (!status.is_ok()) return Outcome::usage(status.message());
+  if (arguments.ranks.num_ranks > 0 && arguments.dag.empty()) {
+    return plan_ranks(app, arguments, console);
+  }
+  if (!arguments.ranks.agree.empty() || !arguments.ranks.replicated.empty()) {
+    return Outcome::usage("--agree and --replicated are for --ranks; give their number");
+  }
   if (arguments.dag.empty()) return plan_model(arguments, console);
   if (!arguments.shared.costs.empty()) {
     return Outcome::usage("--costs is for models; a DAG file has costs of its own (\"costs\")");
@@ -413,6 +439,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("--machine", arguments->machine,
                  "the machine that a model is planned for and simulated on, a JSON file")
       ->excludes(dag);
+  add_rank_options(app, arguments->ranks);
   return [arguments, &app](Console& console, Interrupts&) {
     return plan_either(app, *arguments, console);
   };
