@@ -189,4 +189,27 @@ TieRules standard_tie_rules(const RankWorld& world) {
   return ties;
 }
 
+AgreeRules standard_agree_rules() {
+  AgreeRules agrees;
+  agrees.agree = [](GraphBuilder& builder, Value decision, const Agreement& agreement) {
+    const std::vector<uint32_t>& ranks = agreement.channel.group;
+    Attributes attributes = {{"group", std::vector<int64_t>(ranks.begin(), ranks.end())},
+                             {"channel", int64_t{agreement.channel.number}}};
+    const OpOptions options{.name = "agree", .domain = "eddy"};
+    if (agreement.decision == RankSkeleton::Decision::kAgreeRoot) {
+      attributes.set("root", int64_t{agreement.root});
+      return builder.op("Broadcast", {decision}, std::move(attributes), options);
+    }
+    const bool is_flag = builder.type(decision).tensor.element == ElementType::kBool;
+    const bool is_all = agreement.decision == RankSkeleton::Decision::kAgreeAll;
+    attributes.set("reduction",
+                   std::string(is_flag ? (is_all ? "and" : "or") : (is_all ? "min" : "max")));
+    return builder.op("AllReduce", {decision}, std::move(attributes), options);
+  };
+  agrees.within = [](GraphBuilder& builder, Value predicate, Value iteration, Value limit) {
+    return builder.op("And", {predicate, builder.op("Less", {iteration, limit})});
+  };
+  return agrees;
+}
+
 }  // namespace eddy

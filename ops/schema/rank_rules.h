@@ -2,6 +2,8 @@
 //
 //   EDDY_RETURN_IF_ERROR(check_communication(graph, world));
 //   const RankRules rules = standard_rank_rules(world);
+//   EDDY_ASSIGN_OR_RETURN(graph, agree_decisions(std::move(graph), ops, rules,
+//                                                standard_agree_rules()));
 //   EDDY_ASSIGN_OR_RETURN(graph, tie_channels(std::move(graph), ops, rules,
 //                                             standard_tie_rules(world)));
 //
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/ranks/agree_decisions.h"
 #include "graph/ranks/communication.h"
 #include "graph/ranks/tie_channels.h"
 
@@ -51,5 +54,7 @@ Status check_communication(const Graph& graph, const RankWorld& world);
 // For graphs that check_communication accepts.
 RankRules standard_rank_rules(const RankWorld& world);
 TieRules standard_tie_rules(const RankWorld& world);
+// By AllReduce (and or min: all; or or max: any) and Broadcast.
+AgreeRules standard_agree_rules();
 
 }  // namespace eddy

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/ranks/agree_decisions.h"
 #include "graph/ranks/skeleton.h"
 #include "graph/ranks/tie_channels.h"
 #include "graph/ranks/uniform.h"
@@ -39,7 +40,10 @@ bool has_communication(const Graph& graph) {
 
 Result<Graph> prepare_for_ranks(Graph graph, const OpTable& ops, const RankWorld& world) {
   EDDY_RETURN_IF_ERROR(check_communication(graph, world));
-  return tie_channels(std::move(graph), ops, standard_rank_rules(world), standard_tie_rules(world));
+  const RankRules rules = standard_rank_rules(world);
+  EDDY_ASSIGN_OR_RETURN(graph,
+                        agree_decisions(std::move(graph), ops, rules, standard_agree_rules()));
+  return tie_channels(std::move(graph), ops, rules, standard_tie_rules(world));
 }
 
 Result<RankSkeleton> skeleton_of(const Graph& graph, const Program& program,

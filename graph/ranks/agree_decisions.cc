@@ -1,0 +1,73 @@
+#include "graph/ranks/agree_decisions.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "graph/compile/copy_graph.h"
+#include "graph/ir/control_view.h"
+#include "graph/ranks/uniform.h"
+
+namespace eddy {
+namespace {
+
+bool is_agreed(const Agreement& agreement) {
+  return agreement.decision >= RankSkeleton::Decision::kAgreeAll;
+}
+
+class Agreeing : public GraphCopier {
+ public:
+  Agreeing(const Graph& source, GraphBuilder& builder, const Decisions& decisions,
+           const AgreeRules& agrees)
+      : GraphCopier(source, builder), decisions_(decisions), agrees_(agrees) {}
+
+ private:
+  void loop(NodeId id) override {
+    loops_.push_back(id);
+    is_limit_next_ = true;
+    copy_loop(id);
+    loops_.pop_back();
+  }
+  void branch(NodeId id) override {
+    const Value selector = value(source_.node(id).inputs[0]);
+    const Agreement& agreement = decisions_.by_node[id.index()];
+    copy_branch(id, is_agreed(agreement) ? agrees_.agree(builder_, selector, agreement) : selector);
+  }
+
+  // Of a loop, its trip limit comes first.
+  Value awaited_by_host(ValueId id) override {
+    const bool is_limit = std::exchange(is_limit_next_, false);
+    return is_limit && is_agreed(innermost()) ? Value() : value(id);
+  }
+  // Besides outputs of the graph, a loop's predicate: cases do not ask.
+  Value read_by_host(ValueId id) override {
+    if (loops_.empty() || !is_agreed(innermost())) return value(id);
+    const LoopView loop(source_, loops_.back());
+    Value decision = value(id);
+    if (!loop.trip_limit().is_none()) {
+      decision =
+          agrees_.within(builder_, decision, value(loop.iteration()), value(loop.trip_limit()));
+    }
+    return agrees_.agree(builder_, decision, innermost());
+  }
+  const Agreement& innermost() const { return decisions_.by_node[loops_.back().index()]; }
+
+  const Decisions& decisions_;
+  const AgreeRules& agrees_;
+  std::vector<NodeId> loops_;  // around what is copied
+  bool is_limit_next_ = false;
+};
+
+}  // namespace
+
+Result<Graph> agree_decisions(Graph&& graph, const OpTable& ops, const RankRules& rules,
+                              const AgreeRules& agrees) {
+  EDDY_ASSIGN_OR_RETURN(const Decisions decisions, find_decisions(graph, rules));
+  if (std::ranges::none_of(decisions.by_node, is_agreed)) return std::move(graph);
+  GraphBuilder builder(ops, graph.name());
+  Agreeing(graph, builder, decisions, agrees).run();
+  builder.adopt_blobs_of(std::move(graph));
+  return builder.finish();
+}
+
+}  // namespace eddy
