@@ -35,11 +35,4 @@ std::optional<LaunchedRank> find_launched_rank() {
   return std::nullopt;
 }
 
-Status mpi_status(const MpiTable& mpi, int32_t error, const std::string& what) {
-  if (error == 0) return Status::ok();
-  std::array<char, 512> text{};
-  mpi.error_text(error, text.data(), text.size());
-  return run_failed(what + ": " + text.data());
-}
-
 }  // namespace eddy

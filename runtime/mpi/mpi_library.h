@@ -28,6 +28,9 @@ struct LaunchedRank {
 };
 std::optional<LaunchedRank> find_launched_rank();
 
+// "Open MPI v4.1.4".
+std::string mpi_library_name(const MpiTable& mpi);
+
 // "what: MPI's words" with code kRunFailed; ok for 0.
 Status mpi_status(const MpiTable& mpi, int32_t error, const std::string& what);
 

@@ -115,12 +115,7 @@ class MpiTransport final : public Transport {
   uint32_t rank() const override { return rank_; }
   uint32_t num_ranks() const override { return num_ranks_; }
 
-  std::string describe() const override {
-    std::array<char, 512> text{};
-    mpi_.library_text(text.data(), text.size());
-    const std::string all = text.data();
-    return all.substr(0, all.find_first_of(",\n"));
-  }
+  std::string describe() const override { return mpi_library_name(mpi_); }
 
   bool can_reduce(ElementType element, RankReduction reduction) const override {
     return type_of(element) && reduction_of(element, reduction);

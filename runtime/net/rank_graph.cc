@@ -13,9 +13,14 @@
 namespace eddy {
 
 Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph) {
+  return rank_world_of(options, graph, options.world->rank(), options.world->num_ranks());
+}
+
+Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph, uint32_t rank,
+                                uint32_t num_ranks) {
   RankWorld world;
-  world.rank = options.world->rank();
-  world.num_ranks = options.world->num_ranks();
+  world.rank = rank;
+  world.num_ranks = num_ranks;
   world.agreement = options.agree;
   world.is_one_graph = options.is_one_graph;
   world.replicated.resize(graph.inputs().size(), false);

@@ -17,6 +17,9 @@ namespace eddy {
 
 // Of a world that there is. Errors: names of inputs and nodes that there are not.
 Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph);
+// Of one to be: for looking at plans.
+Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph, uint32_t rank,
+                                uint32_t num_ranks);
 // Whether any node communicates.
 bool has_communication(const Graph& graph);
 Result<Graph> prepare_for_ranks(Graph graph, const OpTable& ops, const RankWorld& world);

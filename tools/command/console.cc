@@ -20,16 +20,19 @@ void write_line(std::FILE* file, std::string_view line) {
 }  // namespace
 
 void Console::say(std::string_view line) {
+  if (is_silent()) return;
   clear_progress();
   write_line(is_json_ ? stderr : stdout, line);
 }
 
 void Console::remark(std::string_view line) {
+  if (is_silent()) return;
   clear_progress();
   write_line(stderr, line);
 }
 
 void Console::progress(std::string_view line) {
+  if (is_silent()) return;
   if (isatty(STDERR_FILENO) == 0) {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_progress_ < sparse_) return;
@@ -55,6 +58,7 @@ void Console::print(const Json& document) {
 }
 
 void Console::print_text(std::string_view document) {
+  if (is_silent()) return;
   clear_progress();
   if (!has_printed_.exchange(true)) write_line(stdout, document);
 }
@@ -62,10 +66,12 @@ void Console::print_text(std::string_view document) {
 void Console::fail(const Outcome& outcome) {
   claim_report();
   clear_progress();
+  if (is_silent() && has_shared_failures_) return;
   const Status& status = outcome.status();
   std::string line = "eddy";
   if (!subcommand_.empty()) line += " " + subcommand_;
   line += ": ";
+  if (rank_ && !has_shared_failures_) line += "rank " + std::to_string(*rank_) + ": ";
   if (!status.path().empty()) line += "at " + status.path() + ": ";
   line += status.message();
   std::fflush(stdout);  // the reason comes after the results, also in one file

@@ -1,5 +1,8 @@
 // Console: where the command's words go.
 //
+// Of several ranks, rank 0 alone says what comes of the command; the others only what went wrong
+// with them alone, behind their number.
+//
 // With --json exactly one JSON document goes to standard output, also on failure, and all words
 // go to standard error. Without, results go to standard output and the rest to standard error.
 //
@@ -8,6 +11,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +37,11 @@ class Console {
   // The subcommand, for the start of messages: "eddy run: ...".
   void set_subcommand(std::string name) { subcommand_ = std::move(name); }
 
+  // From now on this is one of several ranks.
+  void set_rank(uint32_t rank) { rank_ = rank; }
+  // What goes wrong from now on goes wrong on all ranks alike: rank 0 says it.
+  void share_failures() { has_shared_failures_ = true; }
+
   // One line of the result.
   void say(std::string_view line);
   // One line of remarks, to standard error.
@@ -54,11 +64,14 @@ class Console {
 
  private:
   void clear_progress();
+  bool is_silent() const { return rank_.value_or(0) > 0; }
 
   const bool is_json_;
   const std::chrono::nanoseconds sparse_;
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   std::string subcommand_;
+  std::optional<uint32_t> rank_;
+  bool has_shared_failures_ = false;
   bool has_progress_ = false;
   std::atomic<bool> has_printed_{false};  // set by the thread that prints the document
 };

@@ -19,6 +19,8 @@
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/library.h"
 #include "runtime/cuda/cuda_report.h"
+#include "runtime/mpi/launcher.h"
+#include "runtime/mpi/mpi_library.h"
 #include "tools/command/model_info.h"
 #include "tools/command/subcommand.h"
 
@@ -160,6 +162,25 @@ Json operators_json(const Library& library) {
   return list;
 }
 
+// What ranks can be made of here; opens MPI's library, and starts nothing.
+Json mpi_json() {
+  Json json = {{"is_available", false}, {"library", nullptr}, {"launcher", nullptr}};
+  const auto mpi = load_mpi();
+  if (!mpi.is_ok()) {
+    json["reason"] = mpi.status().message();
+    return json;
+  }
+  json["library"] = mpi_library_name(**mpi);
+  const auto launch = make_launch({});
+  if (!launch.is_ok()) {
+    json["reason"] = launch.status().message();
+    return json;
+  }
+  json["is_available"] = true;
+  json["launcher"] = launch->mpirun;
+  return json;
+}
+
 Json info_json(const Library& library) {
   utsname system{};
   uname(&system);
@@ -169,6 +190,7 @@ Json info_json(const Library& library) {
           {"compiler", kCompiler},
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
           {"devices", devices_json()},
+          {"mpi", mpi_json()},
           {"libraries", std::move(libraries)},
           {"cpu_kernels", describe_cpu_kernels()},
           {"limits", limits_json()},
@@ -216,6 +238,11 @@ void say_info(const Json& info, Console& console) {
                     : fmt::format("device {}: {}", name, plain_text(device["reason"])));
     if (device.contains("kernels")) console.say("  " + plain_text(device["kernels"]));
   }
+  const Json& mpi = info["mpi"];
+  console.say(mpi["is_available"].get<bool>()
+                  ? fmt::format("ranks: {}, started by {} (eddy run --ranks N)",
+                                plain_text(mpi["library"]), plain_text(mpi["launcher"]))
+                  : "ranks: " + plain_text(mpi["reason"]));
   for (const auto& [name, file] : info["libraries"].items()) {
     console.say(fmt::format("library {}: {}", name, plain_text(file)));
   }

@@ -1,5 +1,7 @@
 #include "tools/command/model.h"
 
+#include <sched.h>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -15,9 +17,12 @@
 #include "graph/schedule/costs/cost_table.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/cuda/make_cuda_device.h"
+#include "runtime/net/rank_session.h"
+#include "runtime/net/world.h"
 #include "runtime/virtual/virtual_device.h"
 #include "tools/command/machine_memory.h"
 #include "tools/command/number_check.h"
+#include "tools/command/rank_options.h"
 
 namespace eddy {
 namespace {
@@ -258,18 +263,47 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   return options;
 }
 
+void share_machine(SessionOptions& options, uint32_t num_ranks) {
+  if (options.num_threads == 0) {
+    cpu_set_t allowed;
+    const int processors =
+        sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+    options.num_threads = std::max(1, processors / static_cast<int>(num_ranks));
+  }
+  options.memory_limit_bytes /= num_ranks;
+}
+
+namespace {
+
+Result<Graph> import_model(const Library& library, const std::string& path,
+                           const SessionOptions& options, std::vector<std::string>& warnings) {
+  ImportOptions import_options;
+  import_options.warn = [&](std::string_view line) {
+    warnings.push_back(fmt::format("warning: {}: {}", path, line));
+  };
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
+  if (options.ranks.world) {
+    EDDY_RETURN_IF_ERROR(
+        check_rank_options(options.ranks, graph, options.ranks.world->num_ranks()));
+  }
+  return graph;
+}
+
+}  // namespace
+
 Result<Model> load_model(const Library& library, const std::string& path,
                          const SessionOptions& options) {
   const int64_t start_ns = now_ns();
   Model model;
-  ImportOptions import_options;
-  import_options.warn = [&](std::string_view line) {
-    model.warnings.push_back(fmt::format("warning: {}: {}", path, line));
-  };
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
-  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
+  Result<Graph> graph = import_model(library, path, options, model.warnings);
+  if (!graph.is_ok()) {
+    // The other ranks wait for it.
+    if (options.ranks.world) RankSession::create(options.ranks)->refuse(graph.status());
+    return graph.take_status();
+  }
   model.load_ns = now_ns() - start_ns;
-  auto session = Session::create(library, std::move(graph), options);
+  auto session = Session::create(library, std::move(*graph), options);
   if (!session.is_ok()) {
     Status status = session.take_status();
     status.prepend_message(path);

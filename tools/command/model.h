@@ -44,6 +44,10 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 // kDeviceLost for a device that this build does not have.
 Result<SessionOptions> make_session_options(const ModelArguments& arguments);
 
+// Leaves this process its share of processors and memory, among `num_ranks` on this machine, where
+// nothing else was asked for.
+void share_machine(SessionOptions& options, uint32_t num_ranks);
+
 // Refuses sizes for symbolic dimensions that the graph of this file does not have.
 Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path);
 
@@ -53,7 +57,7 @@ struct Model {
   std::vector<std::string> warnings;  // about the file, each with its path, and what --costs lacks
 };
 // `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does
-// not have.
+// not have. With ranks (options.ranks.world), a file that this rank refuses is refused by all.
 Result<Model> load_model(const Library& library, const std::string& path,
                          const SessionOptions& options);
 

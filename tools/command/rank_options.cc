@@ -2,9 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 
 #include <fmt/format.h>
 
+#include "runtime/mpi/launcher.h"
+#include "runtime/mpi/mpi_library.h"
+#include "runtime/mpi/mpi_transport.h"
+#include "runtime/net/world.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -31,6 +37,31 @@ Result<RankWorld::Agree> parse_agreement(const std::string& text, const std::str
       fmt::format("--agree {}: '{}' is none of all, any, root and root:RANK", text, how));
 }
 
+// The words of this command, without the first.
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = std::min(all.find('\0', begin), all.size());
+    words.push_back(all.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+// Returns only where it failed.
+Status become_ranks(const RankArguments& arguments) {
+  // What the ranks would say, each.
+  if (auto mpi = load_mpi(); !mpi.is_ok()) return mpi.take_status();
+  EDDY_ASSIGN_OR_RETURN(const Launch launch, make_launch({.num_ranks = arguments.num_ranks,
+                                                          .mpirun = arguments.mpirun,
+                                                          .program = "/proc/self/exe",
+                                                          .arguments = own_arguments()}));
+  return become(launch);
+}
+
 // A loop or branch has this name.
 bool has_control(const Graph& graph, const std::string& name) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
@@ -55,12 +86,16 @@ void add_rank_options(CLI::App& app, RankArguments& arguments) {
       ->allow_extra_args(false);
 }
 
-bool names_file_of_rank(const std::string& model) {
-  return model.find(kRankMark) != std::string::npos;
+void add_rank_run_options(CLI::App& app, RankArguments& arguments) {
+  app.add_option("--mpirun", arguments.mpirun, "Open MPI's mpirun, else found in PATH");
+  app.add_flag("--check-ranks", arguments.checks,
+               "compare what ranks put into each operation as it starts");
 }
 
-std::string file_of_rank(const std::string& model, uint32_t rank) {
-  std::string path = model;
+bool names_rank(const std::string& file) { return file.find(kRankMark) != std::string::npos; }
+
+std::string file_of_rank(const std::string& file, uint32_t rank) {
+  std::string path = file;
   const std::string number = std::to_string(rank);
   for (size_t at = 0; (at = path.find(kRankMark, at)) != std::string::npos; at += number.size()) {
     path.replace(at, kRankMark.size(), number);
@@ -68,43 +103,52 @@ std::string file_of_rank(const std::string& model, uint32_t rank) {
   return path;
 }
 
-Result<std::map<std::string, RankWorld::Agree>> parse_agreements(const RankArguments& arguments) {
-  std::map<std::string, RankWorld::Agree> agreements;
+Result<RankOptions> make_rank_options(const RankArguments& arguments, const std::string& model) {
+  RankOptions options;
+  options.replicated = arguments.replicated;
+  options.is_one_graph = !names_rank(model);
+  options.check_ranks = arguments.checks;
   for (const std::string& text : arguments.agree) {
     EDDY_ASSIGN_OR_RETURN(const auto pair, split_assignment(text, "--agree", "NAME=all"));
-    EDDY_ASSIGN_OR_RETURN(agreements[pair.first], parse_agreement(text, pair.second));
+    EDDY_ASSIGN_OR_RETURN(options.agree[pair.first], parse_agreement(text, pair.second));
   }
-  return agreements;
+  return options;
 }
 
-Result<RankWorld> make_rank_world(const RankArguments& arguments, const std::string& model,
-                                  const Graph& graph, uint32_t rank) {
-  RankWorld world;
-  world.rank = rank;
-  world.num_ranks = arguments.num_ranks;
-  world.is_one_graph = !names_file_of_rank(model);
-  EDDY_ASSIGN_OR_RETURN(world.agreement, parse_agreements(arguments));
-  for (const auto& [name, agree] : world.agreement) {
+Status check_rank_options(const RankOptions& options, const Graph& graph, uint32_t num_ranks) {
+  for (const auto& [name, agree] : options.agree) {
     if (!has_control(graph, name)) {
       return invalid_argument(
           fmt::format("--agree {}: the model has no loop or branch of this name", name));
     }
-    if (agree.root >= world.num_ranks) {
+    if (agree.root >= num_ranks) {
       return invalid_argument(fmt::format("--agree {}=root:{}: there are ranks 0 to {}", name,
-                                          agree.root, world.num_ranks - 1));
+                                          agree.root, num_ranks - 1));
     }
   }
-  std::vector<std::string> names;
-  for (const ValueId input : graph.inputs()) names.push_back(graph.value(input).name);
-  world.replicated.resize(names.size());
-  for (const std::string& name : arguments.replicated) {
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end()) {
+  for (const std::string& name : options.replicated) {
+    const auto is_it = [&](ValueId input) { return graph.value(input).name == name; };
+    if (std::ranges::none_of(graph.inputs(), is_it)) {
       return invalid_argument(fmt::format("--replicated {}: the model has no such input", name));
     }
-    world.replicated[static_cast<size_t>(found - names.begin())] = true;
   }
-  return world;
+  return Status::ok();
+}
+
+bool wants_ranks(const RankArguments& arguments) {
+  return arguments.num_ranks > 0 || find_launched_rank().has_value();
+}
+
+Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
+  const std::optional<LaunchedRank> launched = find_launched_rank();
+  if (!launched) return become_ranks(arguments);
+  if (arguments.num_ranks > 0 && arguments.num_ranks != launched->num_ranks) {
+    return invalid_argument(
+        fmt::format("--ranks {}: mpirun has started {}; leave --ranks out, or give their number",
+                    arguments.num_ranks, launched->num_ranks));
+  }
+  EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
+  return World::open(std::move(transport));
 }
 
 }  // namespace eddy

@@ -1,8 +1,9 @@
-// The options of everything that runs or plans a model over several ranks.
+// The options of everything that runs or plans a model over several ranks, and the ranks
+// themselves: this command as all of them.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
-#include "ops/schema/rank_rules.h"
+#include "runtime/net/rank_options.h"
 
 namespace eddy {
 
@@ -18,20 +19,29 @@ struct RankArguments {
   uint32_t num_ranks = 0;               // 0: not given
   std::vector<std::string> replicated;  // names of inputs
   std::vector<std::string> agree;       // NAME=all, any, root or root:R
+  std::string mpirun;                   // empty: found in PATH
+  bool checks = false;                  // signatures are compared as operations start
+  bool is_one_of_several = false;       // set where ranks have met
 };
 
 // --ranks, --replicated, --agree.
 void add_rank_options(CLI::App& app, RankArguments& arguments);
+// --mpirun, --check-ranks: of what runs.
+void add_rank_run_options(CLI::App& app, RankArguments& arguments);
 
-// MODEL with {rank} as the rank's number: ranks may have files of their own.
-bool names_file_of_rank(const std::string& model);
-std::string file_of_rank(const std::string& model, uint32_t rank);
+// A name with {rank} as the rank's number: ranks may have files of their own.
+bool names_rank(const std::string& file);
+std::string file_of_rank(const std::string& file, uint32_t rank);
 
-// By the names of loops and branches.
-Result<std::map<std::string, RankWorld::Agree>> parse_agreements(const RankArguments& arguments);
+// All but the world. `model` says whether ranks may have graphs of their own.
+Result<RankOptions> make_rank_options(const RankArguments& arguments, const std::string& model);
+// --agree and --replicated name what the graph has, and ranks that there are.
+Status check_rank_options(const RankOptions& options, const Graph& graph, uint32_t num_ranks);
 
-// What this rank knows of its world. Errors: --replicated or --agree names what the graph lacks.
-Result<RankWorld> make_rank_world(const RankArguments& arguments, const std::string& model,
-                                  const Graph& graph, uint32_t rank);
+// Whether the command is to be, or is, one of several ranks.
+bool wants_ranks(const RankArguments& arguments);
+// The world of the ranks that mpirun started, this command among them. Where there was no mpirun,
+// the command becomes one that starts it again as each rank, and this returns only what went wrong.
+Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments);
 
 }  // namespace eddy

@@ -14,9 +14,9 @@
 #include "graph/io/import.h"
 #include "graph/proof/rank_proof.h"
 #include "graph/proof/rank_text.h"
-#include "graph/ranks/skeleton.h"
 #include "graph/schedule/plan_graph.h"
 #include "runtime/api/session.h"
+#include "runtime/net/rank_graph.h"
 #include "tools/command/counted.h"
 #include "tools/command/model.h"
 
@@ -41,18 +41,16 @@ PlanOptions planning_of(const SessionOptions& options) {
   return planning;
 }
 
-Result<RankPlan> plan_imported(const Library& library, Graph graph, const RankWorld& world,
-                               const SessionOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_communication(graph, world));
+Result<RankPlan> plan_imported(const Library& library, Graph graph, const SessionOptions& options,
+                               uint32_t rank, uint32_t num_ranks) {
   EDDY_ASSIGN_OR_RETURN(graph, Session::graph_to_run(library, std::move(graph), options));
-  const RankRules rules = standard_rank_rules(world);
-  EDDY_ASSIGN_OR_RETURN(
-      graph, tie_channels(std::move(graph), library.ops(), rules, standard_tie_rules(world)));
-  EDDY_ASSIGN_OR_RETURN(const Decisions decisions, find_decisions(graph, rules));
+  EDDY_ASSIGN_OR_RETURN(const RankWorld world,
+                        rank_world_of(options.ranks, graph, rank, num_ranks));
+  EDDY_ASSIGN_OR_RETURN(graph, prepare_for_ranks(std::move(graph), library.ops(), world));
   Plan plan = plan_graph(graph, planning_of(options));
   EDDY_RETURN_IF_ERROR(prove_plan(graph, plan));
   RankPlan result;
-  EDDY_ASSIGN_OR_RETURN(result.skeleton, extract_skeleton(graph, plan.program, rules, decisions));
+  EDDY_ASSIGN_OR_RETURN(result.skeleton, skeleton_of(graph, plan.program, world));
   result.drawing = draw_plan(graph, plan, [](NodeId) { return std::string(); });
   if (result.drawing.name.empty()) result.drawing.name = "root";
   result.text = plan_text(result.drawing);
@@ -64,18 +62,17 @@ Result<RankPlan> plan_rank(const Library& library, const RankPlanRequest& reques
   const std::string path = file_of_rank(request.model, rank);
   ImportOptions import_options;
   import_options.warn = [&](std::string_view line) {
-    if (rank > 0 && !names_file_of_rank(request.model)) return;  // the same file again
+    if (rank > 0 && !names_rank(request.model)) return;  // the same file again
     console.remark(one_line(fmt::format("warning: {}: {}", path, line)));
   };
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
-  EDDY_ASSIGN_OR_RETURN(const RankWorld world,
-                        make_rank_world(request.ranks, request.model, graph, rank));
-  auto planned = plan_imported(library, std::move(graph), world, options);
+  EDDY_RETURN_IF_ERROR(check_rank_options(options.ranks, graph, request.ranks.num_ranks));
+  auto planned = plan_imported(library, std::move(graph), options, rank, request.ranks.num_ranks);
   if (planned.is_ok()) return planned;
   Status status = planned.take_status();
-  status.prepend_message(
-      names_file_of_rank(request.model) ? path : fmt::format("{} on rank {}", path, rank));
+  status.prepend_message(names_rank(request.model) ? path
+                                                   : fmt::format("{} on rank {}", path, rank));
   return status;
 }
 
@@ -165,8 +162,10 @@ uint64_t count_operations(const std::vector<RankPlan>& plans) {
 
 }  // namespace
 
-Outcome plan_over_ranks(const RankPlanRequest& request, const SessionOptions& options,
-                        Console& console) {
+Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, Console& console) {
+  auto ranks = make_rank_options(request.ranks, request.model);
+  if (!ranks.is_ok()) return ranks.take_status();
+  options.ranks = std::move(*ranks);
   const Library library;
   std::vector<RankPlan> plans;
   std::vector<RankSkeleton> skeletons;

@@ -20,7 +20,6 @@ struct RankPlanRequest {
   std::string svg;  // a picture of all ranks' lanes; empty: none
 };
 
-Outcome plan_over_ranks(const RankPlanRequest& request, const SessionOptions& options,
-                        Console& console);
+Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, Console& console);
 
 }  // namespace eddy

@@ -6,12 +6,15 @@
 #include <fmt/format.h>
 
 #include "graph/io/tensor_file.h"
+#include "runtime/mpi/mpi_library.h"
+#include "runtime/net/world.h"
 #include "runtime/trace/trace_recorder.h"
 #include "tools/command/compare.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
+#include "tools/command/rank_options.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -21,6 +24,7 @@ namespace {
 struct RunArguments {
   std::string model;
   ModelArguments shared;
+  RankArguments ranks;
   InputArguments inputs;
   uint32_t repeat = 1;
   std::string output_dir;
@@ -35,6 +39,8 @@ struct RunReport {
   std::vector<std::string> differences;
   bool is_compared = false;
   std::vector<std::string> files;  // by output; empty where none was written
+  bool has_begun = false;          // the inputs are there
+  bool has_ended = false;          // all runs went well
 };
 
 Result<NamedTensors> run_once(const RunArguments& arguments, Session& session,
@@ -57,7 +63,10 @@ Status run_all(const RunArguments& arguments, Session& session, const NamedTenso
   constexpr int64_t kShownNs = 100'000'000;
   int64_t shown_ns = 0;
   for (uint32_t i = 0; i < arguments.repeat; ++i) {
-    if (interrupts.is_interrupted()) return cancelled("interrupted between runs");
+    // Of several ranks none leaves between runs: the next is cancelled, on all of them.
+    if (interrupts.is_interrupted() && !arguments.ranks.is_one_of_several) {
+      return cancelled("interrupted between runs");
+    }
     if (const int64_t now = now_ns(); now - shown_ns > kShownNs) {
       console.progress(fmt::format("run {} of {}", i + 1, arguments.repeat));
       shown_ns = now;
@@ -224,42 +233,119 @@ std::function<Status()> loading_deadline(double timeout_s) {
   };
 }
 
-Outcome run_model(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
-  auto options = make_session_options(arguments.shared);
-  if (!options.is_ok()) return options.take_status();
-  if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
-  const Library library;
-  console.progress("loading " + one_line(arguments.model));
-  auto model = load_model(library, arguments.model, *options);
-  if (!model.is_ok()) return model.take_status();
-  Session& session = *model->session;
-  for (const std::string& warning : model->warnings) console.remark(one_line(warning));
-
+// With a world, what fails before the run begins and behind the session's making is this rank's
+// own: the others would wait for it.
+Outcome run_session(const RunArguments& arguments, const Model& model, Console& console,
+                    Interrupts& interrupts, RunReport& report) {
+  Session& session = *model.session;
   auto read = read_data_set(arguments.inputs, session);
   if (!read.is_ok()) return read.take_status();
   const std::optional<DataSet> data_set = std::move(read).value();
   auto values = make_inputs(arguments.inputs, session, data_set ? &*data_set : nullptr);
   if (!values.is_ok()) return values.take_status();
-
-  RunReport report;
+  report.has_begun = true;
   Outcome outcome =
       run_traced(arguments, session, name_inputs(session, *values),
                  open_inputs_text(arguments.inputs, session, data_set ? &*data_set : nullptr),
                  interrupts, console, report);
   if (!outcome.status().is_ok()) return outcome;
+  report.has_ended = true;
   if (data_set) compare_outputs(*data_set, arguments.tolerance, report);
   if (!arguments.output_dir.empty()) {
     if (Status status = write_outputs(arguments.output_dir, report); !status.is_ok()) return status;
   }
+  return Outcome::success();
+}
+
+Outcome show(const Model& model, const RunReport& report, Console& console) {
   if (console.is_json()) {
-    console.print(report_json(*model, report));
+    console.print(report_json(model, report));
   } else {
-    say_report(*model, report, console);
+    say_report(model, report, console);
   }
   if (report.differences.empty()) return Outcome::success();
   const size_t others = report.differences.size() - 1;
   return Outcome::differs(report.differences[0] +
                           (others == 0 ? "" : fmt::format(" (and {} more outputs)", others)));
+}
+
+Outcome run_model(const RunArguments& arguments, const SessionOptions& options, Console& console,
+                  Interrupts& interrupts) {
+  const Library library;
+  console.progress("loading " + one_line(arguments.model));
+  auto model = load_model(library, arguments.model, options);
+  if (!model.is_ok()) return model.take_status();
+  for (const std::string& warning : model->warnings) console.remark(one_line(warning));
+  RunReport report;
+  Outcome outcome = run_session(arguments, *model, console, interrupts, report);
+  if (!outcome.status().is_ok()) return outcome;
+  return show(*model, report, console);
+}
+
+// As run_model, on one of several ranks. A failure of making the session or of the run is all
+// ranks', and rank 0 says it; another ends the job, as the other ranks would wait.
+Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& options,
+                          Console& console, Interrupts& interrupts) {
+  const std::shared_ptr<World>& world = options.ranks.world;
+  const auto end_job = [&](const Outcome& outcome) {
+    const int code = console.finish(outcome);
+    world->abort(code);
+    return outcome;
+  };
+  const auto shared = [&](const Outcome& outcome) {
+    if (outcome.status().code() == StatusCode::kDeviceLost) return end_job(outcome);
+    console.share_failures();
+    return outcome;
+  };
+  const Library library;
+  auto model = load_model(library, arguments.model, options);
+  if (!model.is_ok()) return shared(model.take_status());
+  for (const std::string& warning : model->warnings) console.remark(one_line(warning));
+  RunReport report;
+  Outcome outcome = run_session(arguments, *model, console, interrupts, report);
+  if (outcome.status().is_ok()) return show(*model, report, console);
+  if (!report.has_begun) return end_job(outcome);
+  return report.has_ended ? outcome : shared(outcome);
+}
+
+// Joins the other ranks, or becomes them; names of files are this rank's own from here on.
+Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& console,
+                     Interrupts& interrupts) {
+  auto ranks = make_rank_options(arguments.ranks, arguments.model);
+  if (!ranks.is_ok()) return ranks.take_status();
+  options.ranks = std::move(*ranks);
+  const std::optional<LaunchedRank> launched = find_launched_rank();
+  if (launched) console.set_rank(launched->rank);
+  auto world = join_ranks(arguments.ranks);
+  if (!world.is_ok()) {
+    if (world.status().code() != StatusCode::kRunFailed) console.share_failures();
+    return world.take_status();
+  }
+  options.ranks.world = std::move(*world);
+  const uint32_t rank = options.ranks.world->rank();
+  // The machine is shared.
+  share_machine(options, launched ? launched->num_local : 1);
+  arguments.ranks.is_one_of_several = true;
+  arguments.model = file_of_rank(arguments.model, rank);
+  for (std::string& file : arguments.inputs.files) file = file_of_rank(file, rank);
+  arguments.inputs.folder = file_of_rank(arguments.inputs.folder, rank);
+  for (std::string* const output : {&arguments.trace, &arguments.output_dir}) {
+    if (rank > 0 && !names_rank(*output)) output->clear();
+    *output = file_of_rank(*output, rank);
+  }
+  return run_model_on_rank(arguments, options, console, interrupts);
+}
+
+Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
+  auto options = make_session_options(arguments.shared);
+  if (!options.is_ok()) return options.take_status();
+  if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
+  if (!wants_ranks(arguments.ranks)) return run_model(arguments, *options, console, interrupts);
+  if (arguments.shared.device != "cpu") {
+    return Outcome::usage("--device " + arguments.shared.device +
+                          " is for one rank; leave it out with --ranks");
+  }
+  return run_on_ranks(arguments, std::move(*options), console, interrupts);
 }
 
 }  // namespace
@@ -281,6 +367,8 @@ Action add_run(CLI::App& app) {
   app.add_option("--random-inputs", arguments->inputs.seed, "a seed for all other inputs");
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
+  add_rank_options(app, arguments->ranks);
+  add_rank_run_options(app, arguments->ranks);
   app.add_option("--repeat", arguments->repeat, "how many times")
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();
@@ -301,7 +389,7 @@ Action add_run(CLI::App& app) {
     const Status status = check_output_paths({{"--trace", arguments->trace}},
                                              files_read(arguments->model, arguments->inputs));
     if (!status.is_ok()) return Outcome::usage(status.message());
-    return run_model(*arguments, console, interrupts);
+    return run_either(*arguments, console, interrupts);
   };
 }
 

@@ -21,6 +21,7 @@ struct JobRequest {
   uint32_t num_ranks = 2;
   std::string program;  // below the test's working folder
   std::vector<std::string> arguments = {};
+  bool starts_itself = false;  // the program is run once, and starts its ranks
   std::chrono::seconds limit{30};
 };
 

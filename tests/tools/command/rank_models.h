@@ -1,0 +1,68 @@
+// Models whose ranks communicate.
+#pragma once
+
+#include <string>
+
+#include "tests/graph/io/model_writer.h"
+
+namespace eddy::test {
+
+inline WireWriter talk(std::string_view op, const Names& inputs, const Names& outputs,
+                       std::string_view name, const Messages& attributes = {}) {
+  return node(op, inputs, outputs, attributes, name, "eddy");
+}
+
+// y = x of all ranks, added; t = the sum of all ranks' numbers.
+inline std::string summing_model() {
+  return model(graph({
+      .nodes = {talk("AllReduce", {"x"}, {"y"}, "total"), talk("Rank", {}, {"r"}, "number"),
+                talk("AllReduce", {"r"}, {"t"}, "numbers", {attribute("channel", 1)})},
+      .inputs = {info("x", floats({2}))},
+      .outputs = {info("y", floats({2})), info("t", int64s({}))},
+  }));
+}
+
+// While x is above 1: x of all ranks added, then divided by 8. The test is of the rank's own x, or
+// of the sum.
+inline std::string halving_model(bool has_own_test) {
+  const WireWriter body = graph({
+      .nodes = {talk("AllReduce", {"x_in"}, {"sum"}, "sum"),
+                node("Div", {"sum", "eight"}, {"x_out"}, {}, "part"),
+                node("Greater", {has_own_test ? "x_in" : "sum", "one"}, {"go_on"}, {}, "more")},
+      .inputs = {info("i", int64s({})), info("c", bools({})), info("x_in", floats({}))},
+      .outputs = {info("go_on", bools({})), info("x_out", floats({}))},
+      .name = "body",
+  });
+  return model(graph({
+      .nodes = {node("Equal", {"one", "one"}, {"yes"}),
+                node("Loop", {"", "yes", "x"}, {"y"}, {graph_attribute("body", body)}, "halve")},
+      .inputs = {info("x", floats({}))},
+      .outputs = {info("y", floats({}))},
+      .initializers = {tensor<float>("eight", {}, {8.0f}), tensor<float>("one", {}, {1.0f})},
+  }));
+}
+
+// A sum and a copy on one channel, in this order or the other.
+inline std::string ordered_model(bool is_sum_first) {
+  const WireWriter sum = talk("AllReduce", {is_sum_first ? "x" : "c"}, {"s"}, "sum");
+  const WireWriter copy = talk("Broadcast", {is_sum_first ? "s" : "x"}, {"c"}, "copy");
+  return model(graph({
+      .nodes = is_sum_first ? Messages{sum, copy} : Messages{copy, sum},
+      .inputs = {info("x", floats({2}))},
+      .outputs = {info(is_sum_first ? "c" : "s", floats({2}))},
+  }));
+}
+
+// Divides by the rank's number less one, which rank 1 cannot; then adds all up.
+inline std::string dividing_model() {
+  return model(graph({
+      .nodes = {talk("Rank", {}, {"r"}, "number"), node("Sub", {"r", "one"}, {"d"}, {}, "less"),
+                node("Div", {"x", "d"}, {"q"}, {}, "divide"),
+                talk("AllReduce", {"q"}, {"y"}, "total")},
+      .inputs = {info("x", int64s({}))},
+      .outputs = {info("y", int64s({}))},
+      .initializers = {tensor<int64_t>("one", {}, {1})},
+  }));
+}
+
+}  // namespace eddy::test

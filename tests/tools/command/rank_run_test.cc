@@ -1,0 +1,117 @@
+// Claim: `eddy run --ranks N` starts itself as N ranks, or runs as those that mpirun started: rank
+// 0 writes the results, once; what goes wrong is said once, with the rank, and ends all of them
+// with its exit code; and no process is left.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/mpi/job.h"
+#include "tests/tools/command/command_runner.h"
+#include "tests/tools/command/rank_models.h"
+
+namespace eddy::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kCommand = "tools/command/eddy";
+
+class RankRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_jobs(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+Job run(std::vector<std::string> arguments, bool starts_itself = true, uint32_t num_ranks = 2) {
+  arguments.insert(arguments.begin(), "run");
+  const Job job = run_job({.num_ranks = num_ranks,
+                           .program = kCommand,
+                           .arguments = std::move(arguments),
+                           .starts_itself = starts_itself});
+  EXPECT_FALSE(job.is_late) << job.err;
+  EXPECT_EQ(job.num_left, 0) << job.err;
+  return job;
+}
+
+void expect_one_line(const Job& job, int exit_code, const std::vector<std::string>& words) {
+  EXPECT_EQ(job.exit_code, exit_code) << job.err;
+  EXPECT_TRUE(is_one_line(job.err)) << job.err;
+  for (const std::string& word : words) EXPECT_THAT(job.err, HasSubstr(word));
+}
+
+TEST_F(RankRun, StartsItselfAsSoManyRanks) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  for (const int n : {1, 2, 3}) {
+    const Job job = run({path, "--ranks", std::to_string(n), "--set", "x=1.5", "--json"});
+    ASSERT_EQ(job.exit_code, 0) << job.err;
+    EXPECT_EQ(job.err, "");
+    const json outputs = json::parse(job.out)["outputs"];
+    EXPECT_EQ(outputs["y"]["data"], json({1.5 * n, 1.5 * n})) << outputs;
+    EXPECT_THAT(outputs["t"].dump(), HasSubstr(std::to_string(n * (n - 1) / 2)));
+  }
+}
+
+TEST_F(RankRun, RunsAsTheRanksThatMpirunStarted) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  const Job job = run({path, "--set", "x=2"}, false, 3);
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  EXPECT_THAT(job.out, HasSubstr("6 6"));
+  EXPECT_EQ(job.out.find("y:"), job.out.rfind("y:")) << "said once:\n" << job.out;
+  expect_one_line(run({path, "--set", "x=2", "--ranks", "2"}, false, 3), 3,
+                  {"--ranks 2", "mpirun has started 3"});
+}
+
+TEST_F(RankRun, LoopsWithSharedAndAgreedTests) {
+  const std::string shared = write_test_file("shared.onnx", halving_model(false));
+  const Job job = run({shared, "--ranks", "2", "--set", "x=64", "--json"});
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  // 64, 16, 4, 1, then the sum 2 is above 1, then 0.5 is not.
+  EXPECT_EQ(json::parse(job.out)["loops"][0]["iterations"], 5) << job.out;
+  const std::string own = write_test_file("own.onnx", halving_model(true));
+  expect_one_line(run({own, "--ranks", "2", "--set", "x=64"}), 3,
+                  {"own.onnx", "loop halve", "may differ", "all, any or root"});
+  const Job agreed =
+      run({own, "--ranks", "2", "--set", "x=64", "--agree", "halve=any", "--check-ranks"});
+  EXPECT_EQ(agreed.exit_code, 0) << agreed.err;
+}
+
+TEST_F(RankRun, AFileThatOneRankLacksIsNamedOnce) {
+  const std::string path = write_test_file("rank0.onnx", summing_model());
+  const std::string both = path.substr(0, path.size() - 6) + "{rank}.onnx";
+  expect_one_line(run({both, "--ranks", "2", "--set", "x=1"}), 3, {"rank 1", "rank1.onnx"});
+  const std::string model = write_test_file("sum.onnx", summing_model());
+  const Job job = run({model, "--ranks", "2", "--input", "x=" + path + "{rank}.npy"});
+  EXPECT_EQ(job.exit_code, 3) << job.err;
+  EXPECT_THAT(job.err, HasSubstr("rank0.onnx0.npy"));
+}
+
+TEST_F(RankRun, ANodeThatFailsOnOneRankEndsAllOfThem) {
+  const std::string path = write_test_file("divide.onnx", dividing_model());
+  expect_one_line(run({path, "--ranks", "3", "--set", "x=6"}), 4, {"rank 1", "divide"});
+}
+
+TEST_F(RankRun, GraphsThatWouldMixUpAreRefusedBeforeAnythingIsSent) {
+  write_test_file("rank0.onnx", ordered_model(true));
+  const std::string path = write_test_file("rank1.onnx", ordered_model(false));
+  const std::string both = path.substr(0, path.size() - 6) + "{rank}.onnx";
+  expect_one_line(run({both, "--ranks", "2", "--set", "x=1"}), 3,
+                  {"sum (AllReduce sum float[2])", "copy (Broadcast"});
+}
+
+TEST(RankRunWithout, ALauncherItSaysWhatToInstall) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  const std::string kept = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
+  setenv("PATH", "/nonexistent", 1);
+  const Finished run = run_eddy({"run", path, "--ranks", "2", "--set", "x=1"});
+  setenv("PATH", kept.c_str(), 1);
+  EXPECT_EQ(run.exit_code, 3) << run.err;
+  EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("openmpi-bin"));
+}
+
+}  // namespace
+}  // namespace eddy::test
