@@ -1,0 +1,41 @@
+// Claim: the example finds the same weights on any number of ranks, also such as share the pages
+// unevenly or have none, in the same number of steps; and says so once.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/runtime/mpi/job.h"
+
+namespace eddy::test {
+namespace {
+
+Job pagerank(uint32_t num_ranks, std::vector<std::string> arguments) {
+  const Job job = run_job({.num_ranks = num_ranks,
+                           .program = "examples/ranks/pagerank",
+                           .arguments = std::move(arguments)});
+  EXPECT_EQ(job.err, "");
+  EXPECT_FALSE(job.is_late);
+  EXPECT_EQ(job.num_left, 0);
+  return job;
+}
+
+// Behind the number of ranks.
+std::string results(const Job& job) { return job.out.substr(job.out.find(',') + 1); }
+
+TEST(PageRank, TheResultDoesNotDependOnTheNumberOfRanks) {
+  if (const std::string why = why_no_jobs(); !why.empty()) GTEST_SKIP() << why;
+  for (const char* const pages : {"2", "500"}) {
+    const Job alone = pagerank(1, {pages});
+    ASSERT_EQ(alone.exit_code, 0);
+    EXPECT_THAT(alone.out, testing::StartsWith(std::string(pages) + " pages on 1 rank,"));
+    for (const uint32_t num_ranks : {2u, 3u, 4u}) {
+      const Job job = pagerank(num_ranks, {pages});
+      EXPECT_EQ(job.exit_code, 0);
+      EXPECT_EQ(results(job), results(alone)) << num_ranks << " ranks";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace eddy::test
