@@ -27,6 +27,7 @@
 #include "runtime/execute/host/host_strands.h"
 #include "runtime/net/net_kernel.h"
 #include "runtime/net/rank_graph.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 

@@ -6,6 +6,7 @@
 
 #include "runtime/api/session_core.h"
 #include "runtime/api/stream_place.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 namespace {

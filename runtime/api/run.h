@@ -22,9 +22,10 @@
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_runs.h"
-#include "runtime/net/rank_run.h"
 
 namespace eddy {
+
+class RankRun;
 
 class Run : private RunEntry {
  public:

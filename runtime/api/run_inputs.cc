@@ -6,6 +6,7 @@
 #include "runtime/api/bound_memory.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_core.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 

@@ -10,6 +10,7 @@
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/device/no_thread.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 

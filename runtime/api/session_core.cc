@@ -6,6 +6,7 @@
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/device/no_thread.h"
 #include "runtime/execute/host/device_pollers.h"
+#include "runtime/net/rank_session.h"
 
 namespace eddy {
 

@@ -20,9 +20,10 @@
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/execution_device.h"
-#include "runtime/net/rank_session.h"
 
 namespace eddy {
+
+class RankSession;
 
 struct SessionCore {
   SessionCore(const Library& l, SessionOptions o) : SessionCore(l, threads_of(o), std::move(o)) {}

@@ -91,6 +91,7 @@ Result<BoundKernel> bind_collective(RankSession& session, const KernelInit& init
   }
   auto state = std::make_unique<BoundCollective>();
   state->session = &session;
+  state->name = init.node_name;
   state->collective = c;
   std::vector<uint32_t> ascending = ranks;
   std::ranges::sort(ascending);

@@ -1,5 +1,6 @@
 // RankMessage: what ranks tell each other beside their transfers, and its bytes.
 //
+//   kWhere, kHere   asked of a rank that says nothing, and its answer
 //   kHello   what a rank's session is (rank_facts.h), to every rank
 //   kGone    its session ends: nothing of it comes any more
 //
@@ -60,6 +61,8 @@ struct LaneCount {
 
 struct RankMessage {
   enum class Kind : uint8_t {
+    kWhere,
+    kHere,
     kHello,
     kGone,
     kBegin,
@@ -73,6 +76,7 @@ struct RankMessage {
     kDone
   };
   Kind kind = Kind::kHello;
+  // kWhere, kHere: none.
   uint64_t session = 0;
   uint64_t run = 0;
   Status status = {};

@@ -279,6 +279,7 @@ void RankRun::lose(World::Turn& turn, const Status& why) {
   if (phase_ == Phase::kDone || !lost_.is_ok()) return;
   if (phase_ == Phase::kWaiting || phase_ == Phase::kBeginning) return leave(turn, why);
   lost_ = why;
+  if (!waited_in_.empty()) lost_.append_message("this rank waited in " + waited_in_);
   phase_ = Phase::kStopping;
   stop_strands(turn);
   try_settle(turn);
@@ -356,7 +357,10 @@ void RankRun::start_step(World::Turn& turn, Operation& operation) {
 }
 
 void RankRun::step_done(World::Turn& turn, Operation& operation, const Status& status) {
-  if (!status.is_ok()) return finish(turn, operation, status);
+  if (!status.is_ok()) {
+    waited_in_ += (waited_in_.empty() ? "" : ", ") + operation.bound.name;
+    return finish(turn, operation, status);
+  }
   if (tells_of_all(operation.steps.transfer().kind)) lanes_[operation.lane].last.clear();
   // Arithmetic needs no lock.
   turn.defer([this, &operation] { go_on(operation); });

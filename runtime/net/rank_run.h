@@ -50,6 +50,7 @@ struct BoundCollective : KernelState {
   uint32_t from = LaneName::kNone;  // of messages
   uint32_t to = LaneName::kNone;
   bool checks = false;
+  std::string name;  // the node's
 };
 
 class RankRun final : public World::TransferOwner {
@@ -128,6 +129,7 @@ class RankRun final : public World::TransferOwner {
   bool is_stopped_elsewhere_ = false;  // own_ is no failure of this rank
   Status own_;                         // once has_ended_
   Status lost_;                        // why nothing of other ranks comes any more
+  std::string waited_in_;              // then: nodes whose operations were under way
   std::map<LaneName, Lane> lanes_;
   std::vector<std::unique_ptr<Operation>> operations_;
   // By token: buffers of the cut's transfers.

@@ -21,8 +21,9 @@ RankSession::RankSession(const RankOptions& options)
       ledger_(world_->num_ranks()) {
   World::Turn turn(*world_);
   number_ = turn.add_session(*this);
-  // Others' runs begin by what rank 0 says, also while it has none.
-  if (world_->rank() == 0) turn.want(1);
+  // Others' runs begin by what rank 0 says, and all are asked where they are, also while they have
+  // no run.
+  turn.want(1);
 }
 
 RankSession::~RankSession() {
@@ -35,7 +36,7 @@ RankSession::~RankSession() {
   for (const Channel& channel : channels_) {
     for (const uint32_t communicator : channel.communicators) turn.close(communicator);
   }
-  if (world_->rank() == 0) turn.want(-1);
+  turn.want(-1);
   turn.remove_session(number_);
 }
 
@@ -146,7 +147,7 @@ void RankSession::begin(uint64_t ticket, RunControl& control, std::string inputs
   World::Turn turn(*world_);
   run = made.get();
   runs_[ticket] = std::move(made);
-  turn.want(1);
+  turn.begin_run();
   run->enter(turn, is_slot_free(ticket));
 }
 
@@ -159,7 +160,7 @@ void RankSession::leave(World::Turn& turn, RankRun& run) {
   const uint64_t number = run.number();
   auto node = runs_.extract(number);
   EDDY_CHECK(!node.empty()) << "run " << number << " is done twice";
-  turn.want(-1);
+  turn.end_run();
   turn.defer([gone = std::shared_ptr<RankRun>(std::move(node.mapped()))] {});
   for (const auto& [next, waiting] : runs_) {
     if (waiting->is_waiting() && is_slot_free(next)) waiting->begin(turn);

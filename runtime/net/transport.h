@@ -18,9 +18,10 @@
 // are copied by send_message().
 // Progress: only in poll(), which is quick and never blocks or waits. open() and the constructor of
 // a transport are all that may block.
-// Errors: a failure of any call, or of a transfer, means that the world is lost: nothing is started
-// afterwards, buffers of transfers under way are kept for ever. Such a status is kDeviceLost.
-// Threads: any, one at a time; the World holds a lock.
+// Errors: a failure of any call, or of a transfer, means that the world is lost, as kDeviceLost.
+// Nothing is called afterwards but abort() and the destructor, and buffers of transfers under way
+// may go: what moves only in poll() moves no more. Threads: any, one at a time; the World holds a
+// lock.
 #pragma once
 
 #include <cstddef>

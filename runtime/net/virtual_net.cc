@@ -111,7 +111,7 @@ class VirtualNet::RankTransport final : public Transport {
       net_->under_way_[rank_].clear();
       return !progress.done.empty();
     }
-    return net_->poll(rank_, progress);
+    return !net_->is_frozen_[rank_] && net_->poll(rank_, progress);
   }
   void abort(int /*exit_code*/) override {
     const std::lock_guard lock(net_->mutex_);
@@ -138,7 +138,8 @@ VirtualNet::VirtualNet(const Options& options)
       under_way_(options.num_ranks),
       messages_(options.num_ranks,
                 std::vector<std::deque<std::vector<std::byte>>>(options.num_ranks)),
-      is_lost_(options.num_ranks, false) {}
+      is_lost_(options.num_ranks, false),
+      is_frozen_(options.num_ranks, false) {}
 
 std::unique_ptr<Transport> VirtualNet::transport(uint32_t rank) {
   EDDY_CHECK(rank < options_.num_ranks) << "rank " << rank << " of " << options_.num_ranks;
@@ -170,6 +171,11 @@ uint64_t VirtualNet::num_messages() const {
 void VirtualNet::lose(uint32_t rank) {
   const std::lock_guard lock(mutex_);
   is_lost_[rank] = true;
+}
+
+void VirtualNet::freeze(uint32_t rank) {
+  const std::lock_guard lock(mutex_);
+  is_frozen_[rank] = true;
 }
 
 void VirtualNet::violate(std::string what) {

@@ -52,6 +52,8 @@ class VirtualNet : public std::enable_shared_from_this<VirtualNet> {
   uint64_t num_messages() const;   // sent
   // The rank's next call fails, and all that follow.
   void lose(uint32_t rank);
+  // Its polls find nothing any more, as if its process were stopped.
+  void freeze(uint32_t rank);
 
  private:
   class RankTransport;
@@ -113,7 +115,7 @@ class VirtualNet : public std::enable_shared_from_this<VirtualNet> {
   std::map<std::pair<std::vector<uint32_t>, uint32_t>, uint32_t> by_key_;
   std::vector<std::vector<UnderWay>> under_way_;                           // by rank
   std::vector<std::vector<std::deque<std::vector<std::byte>>>> messages_;  // by rank, and from
-  std::vector<bool> is_lost_;
+  std::vector<bool> is_lost_, is_frozen_;
   uint64_t num_transfers_ = 0, num_messages_ = 0;
   std::vector<std::string> violations_;
 };

@@ -7,17 +7,19 @@
 namespace eddy {
 
 std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport,
-                                   std::chrono::nanoseconds spin) {
+                                   const WorldOptions& options) {
   EDDY_CHECK(transport != nullptr) << "a world without a transport";
-  return std::shared_ptr<World>(new World(std::move(transport), spin));
+  return std::shared_ptr<World>(new World(std::move(transport), options));
 }
 
-World::World(std::unique_ptr<Transport> transport, std::chrono::nanoseconds spin)
+World::World(std::unique_ptr<Transport> transport, const WorldOptions& options)
     : transport_(std::move(transport)),
       rank_(transport_->rank()),
       num_ranks_(transport_->num_ranks()),
       carrier_(transport_->describe()),
-      spin_(spin) {
+      options_(options),
+      heard_(num_ranks_),
+      asked_(num_ranks_) {
   EDDY_CHECK(rank_ < num_ranks_) << "rank " << rank_ << " of " << num_ranks_;
 }
 
@@ -55,7 +57,10 @@ bool World::poll() {
   Turn turn(*this, std::move(lock));
   progress_.done.clear();
   progress_.messages.clear();
-  if (!transport_->poll(progress_)) return false;
+  if (!transport_->poll(progress_)) {
+    if (++num_idle_polls_ % 32 == 0) look_for_silence(turn);
+    return !health_.is_ok();
+  }
   for (Transport::Progress::Done& done : progress_.done) {
     const auto found = transfers_.find(done.token);
     EDDY_CHECK(found != transfers_.end()) << "a transfer that was not started is done";
@@ -82,12 +87,39 @@ void World::deliver(Turn& turn, const Transport::Message& message) {
     const std::string from = "rank " + std::to_string(message.from) + ": ";
     return lose(turn, device_lost(from + "a message is spoilt, or of another version of Eddy"));
   }
+  heard_[message.from] = Clock::now();
+  asked_[message.from].reset();
+  if (read->kind == RankMessage::Kind::kHere) return;
+  if (read->kind == RankMessage::Kind::kWhere) {
+    return turn.send(message.from, {.kind = RankMessage::Kind::kHere});
+  }
   const uint64_t number = read->session;
   const auto found = sessions_.find(number);
   if (found != sessions_.end()) {
     found->second->on_message(turn, message.from, std::move(*read));
   } else if (number >= next_session_) {
     early_[number].push_back({message.from, std::move(*read)});
+  }
+}
+
+void World::look_for_silence(Turn& turn) {
+  const Clock::time_point now = Clock::now();
+  if (num_runs_ == 0 || now - looked_ < options_.ask / 4) return;
+  // What others have said meanwhile has yet to be read.
+  const bool was_away = now - looked_ > 2 * options_.ask;
+  looked_ = now;
+  for (uint32_t r = 0; r < num_ranks_ && health_.is_ok(); ++r) {
+    if (r == rank_) continue;
+    if (was_away) heard_[r] = now;
+    if (was_away && asked_[r]) asked_[r] = now;
+    if (asked_[r] && now - *asked_[r] >= options_.stall) {
+      const auto s = std::chrono::duration_cast<std::chrono::milliseconds>(now - *asked_[r]);
+      return lose(turn, device_lost("rank " + std::to_string(r) + " has not answered for " +
+                                    std::to_string(s.count()) + " ms"));
+    }
+    if (asked_[r] || now - heard_[r] < options_.ask) continue;
+    asked_[r] = now;
+    turn.send(r, {.kind = RankMessage::Kind::kWhere});
   }
 }
 
@@ -132,6 +164,12 @@ uint64_t World::Turn::add_session(SessionEnd& end) {
   if (early.empty()) return number;
   for (Early& each : early.mapped()) end.on_message(*this, each.from, std::move(each.message));
   return number;
+}
+
+void World::Turn::begin_run() {
+  if (world_.num_runs_++ > 0) return;
+  world_.heard_.assign(world_.num_ranks_, Clock::now());
+  world_.asked_.assign(world_.num_ranks_, std::nullopt);
 }
 
 void World::Turn::remove_session(uint64_t number) { world_.sessions_.erase(number); }

@@ -9,8 +9,9 @@
 // Inside runtime/net, everything that ranks share on this side is done in a Turn: the lock, and
 // calls that are made once it is released, in order, as they may go on with a run.
 //
-// Errors: a failure of the transport loses the world: health() says why, for good, and sessions end
-// their runs with it; nothing is started or polled afterwards.
+// Errors: a failure of the transport loses the world, and so does a rank that does not answer:
+// health() says why, for good, and sessions end their runs with it; nothing is started or polled
+// afterwards. A busy rank answers, as its scheduler polls.
 // Threads: any. A Turn is one thread's; it is not nested. Cost: a Turn is a lock, 20 ns.
 #pragma once
 
@@ -21,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -32,6 +34,16 @@
 
 namespace eddy {
 
+struct WorldOptions {
+  // How long a thread that has started an operation looks for its end before it does something
+  // else.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(10);
+  // While runs are under way: a rank that says nothing for so long is asked where it is, and
+  std::chrono::nanoseconds ask = std::chrono::seconds(1);
+  // one that then does not answer for so long is lost, and the world with it.
+  std::chrono::nanoseconds stall = std::chrono::seconds(30);
+};
+
 class World {
  public:
   // What the room's own parts do with what comes.
@@ -39,10 +51,8 @@ class World {
   class SessionEnd;
   class Turn;
 
-  // `spin`: how long a thread that has started an operation looks for its end before it does
-  // something else.
   static std::shared_ptr<World> open(std::unique_ptr<Transport> transport,
-                                     std::chrono::nanoseconds spin = std::chrono::microseconds(10));
+                                     const WorldOptions& options = {});
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -50,7 +60,7 @@ class World {
   uint32_t rank() const { return rank_; }
   uint32_t num_ranks() const { return num_ranks_; }
   const std::string& carrier() const { return carrier_; }  // "Open MPI 4.1.4"
-  std::chrono::nanoseconds spin() const { return spin_; }
+  std::chrono::nanoseconds spin() const { return options_.spin; }
   // Transport::can_reduce.
   bool can_reduce(ElementType element, RankReduction reduction) const {
     return transport_->can_reduce(element, reduction);
@@ -68,15 +78,18 @@ class World {
   void abort(int exit_code);
 
  private:
-  World(std::unique_ptr<Transport> transport, std::chrono::nanoseconds spin);
+  using Clock = std::chrono::steady_clock;
+
+  World(std::unique_ptr<Transport> transport, const WorldOptions& options);
   void lose(Turn& turn, Status status);
   void deliver(Turn& turn, const Transport::Message& message);
   void want(int change);
+  void look_for_silence(Turn& turn);
 
   const std::unique_ptr<Transport> transport_;
   const uint32_t rank_, num_ranks_;
   const std::string carrier_;
-  const std::chrono::nanoseconds spin_;
+  const WorldOptions options_;
   std::atomic<int64_t> num_wants_{0};  // releases what was posted; partner: wants_polling()
 
   mutable std::mutex mutex_;
@@ -93,6 +106,12 @@ class World {
   std::map<uint64_t, std::vector<Early>> early_;  // of sessions that this rank has yet to make
   std::map<std::vector<uint32_t>, uint32_t> num_opened_;  // by group
   Transport::Progress progress_;
+  // Of other ranks: when a message came last, and since when an answer is owed.
+  std::vector<Clock::time_point> heard_;
+  std::vector<std::optional<Clock::time_point>> asked_;
+  Clock::time_point looked_;  // for silence, last
+  uint32_t num_idle_polls_ = 0;
+  size_t num_runs_ = 0;  // under way
 
   std::mutex wakers_mutex_;
   std::map<const void*, std::function<void()>> wakers_;  // under its mutex
@@ -142,6 +161,9 @@ class World::Turn {
   void close(uint32_t communicator);
   // The world is polled while there are more than none.
   void want(int change) { world_.want(change); }
+  // While a run is under way, ranks that say nothing are asked where they are.
+  void begin_run();
+  void end_run() { --world_.num_runs_; }
 
  private:
   friend class World;

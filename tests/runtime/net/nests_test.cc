@@ -46,7 +46,7 @@ void check_program(uint64_t seed, bool has_subsets, uint64_t* num_collectives) {
   RankRunner ranks({.num_ranks = num_ranks,
                     .seed = seed,
                     .loops = random.below(2) == 0 ? Loops::kHost : Loops::kAuto,
-                    .spin = std::chrono::microseconds(random.below(3) * 10)});
+                    .world = {.spin = std::chrono::microseconds(random.below(3) * 10)}});
   const std::string made =
       ranks.make([&](const Library& library,
                      uint32_t rank) { return RankGraphMaker(program, library.ops(), rank).make(); },

@@ -15,7 +15,7 @@ RankRunner::RankRunner(const Options& options)
   for (uint32_t r = 0; r < options.num_ranks; ++r) {
     std::unique_ptr<Transport> transport = net_->transport(r);
     if (options.wrap) transport = options.wrap(std::move(transport), r);
-    worlds_.push_back(World::open(std::move(transport), options.spin));
+    worlds_.push_back(World::open(std::move(transport), options.world));
   }
 }
 

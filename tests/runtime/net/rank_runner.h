@@ -26,8 +26,7 @@ class RankRunner {
     uint64_t seed = 1;
     Loops loops = Loops::kAuto;
     int num_threads = 2;  // shared by all ranks
-    // A thread looks for the end of what it has started for so long.
-    std::chrono::nanoseconds spin = std::chrono::microseconds(5);
+    WorldOptions world = {.spin = std::chrono::microseconds(5)};
     // What stands between a rank and the net; empty: nothing.
     std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>, uint32_t rank)> wrap = {};
   };
