@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 
@@ -12,6 +13,7 @@
 #include "runtime/mpi/mpi_transport.h"
 #include "runtime/net/world.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 
 namespace eddy {
 namespace {
@@ -88,6 +90,10 @@ void add_rank_options(CLI::App& app, RankArguments& arguments) {
 
 void add_rank_run_options(CLI::App& app, RankArguments& arguments) {
   app.add_option("--mpirun", arguments.mpirun, "Open MPI's mpirun, else found in PATH");
+  app.add_option("--stall", arguments.stall_s,
+                 "seconds after which a rank that does not answer is lost, and ends the job")
+      ->check(check_seconds())
+      ->capture_default_str();
   app.add_flag("--check-ranks", arguments.checks,
                "compare what ranks put into each operation as it starts");
 }
@@ -148,7 +154,9 @@ Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
                     arguments.num_ranks, launched->num_ranks));
   }
   EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
-  return World::open(std::move(transport));
+  WorldOptions options;
+  options.stall = std::chrono::nanoseconds(static_cast<int64_t>(arguments.stall_s * 1e9));
+  return World::open(std::move(transport), options);
 }
 
 }  // namespace eddy

@@ -20,13 +20,14 @@ struct RankArguments {
   std::vector<std::string> replicated;  // names of inputs
   std::vector<std::string> agree;       // NAME=all, any, root or root:R
   std::string mpirun;                   // empty: found in PATH
+  double stall_s = 30;                  // a rank that does not answer for so long is lost
   bool checks = false;                  // signatures are compared as operations start
   bool is_one_of_several = false;       // set where ranks have met
 };
 
 // --ranks, --replicated, --agree.
 void add_rank_options(CLI::App& app, RankArguments& arguments);
-// --mpirun, --check-ranks: of what runs.
+// --mpirun, --stall, --check-ranks: of what runs.
 void add_rank_run_options(CLI::App& app, RankArguments& arguments);
 
 // A name with {rank} as the rank's number: ranks may have files of their own.

@@ -25,8 +25,8 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Own children, those of orphans included: the test is their subreaper.
-std::vector<pid_t> children() {
+// Processes that `parent` has.
+std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> result;
   DIR* const all = opendir("/proc");
   if (all == nullptr) return result;
@@ -36,10 +36,19 @@ std::vector<pid_t> children() {
     std::string text = read_file("/proc/" + std::to_string(id) + "/stat");
     const size_t name_end = text.rfind(')');
     if (name_end == std::string::npos || name_end + 4 > text.size()) continue;
-    if (std::atoi(text.c_str() + name_end + 4) == getpid()) result.push_back(id);
+    if (std::atoi(text.c_str() + name_end + 4) == parent) result.push_back(id);
   }
   closedir(all);
   return result;
+}
+
+// mpirun's child that is this rank.
+void signal_rank(pid_t mpirun, const JobRequest& request) {
+  const std::string mark = "OMPI_COMM_WORLD_RANK=" + std::to_string(request.signal_rank) + '\0';
+  for (const pid_t id : children_of(mpirun)) {
+    const std::string variables = read_file("/proc/" + std::to_string(id) + "/environ");
+    if (variables.find(mark) != std::string::npos) kill(id, request.signal);
+  }
 }
 
 // Reaps until no child is left or `limit` has passed; false: some are left.
@@ -58,7 +67,8 @@ int kill_all() {
   int num = 0;
   // Children of the killed become own ones.
   for (int round = 0; round < 10; ++round) {
-    for (const pid_t id : children()) {
+    // Those of orphans included: the test is their subreaper.
+    for (const pid_t id : children_of(getpid())) {
       kill(id, SIGKILL);
       ++num;
     }
@@ -104,7 +114,12 @@ Job run_job(const JobRequest& request) {
   const pid_t child = fork();
   if (child == 0) become_job(*launch, folder + "/job_out", folder + "/job_err");
   int status = 0;
+  bool is_signalled = request.signal == 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
+    if (!is_signalled && Clock::now() - start > request.signal_after) {
+      is_signalled = true;
+      signal_rank(child, request);
+    }
     if (Clock::now() - start > request.limit) {
       job.is_late = true;
       kill(child, SIGKILL);

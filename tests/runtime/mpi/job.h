@@ -22,6 +22,10 @@ struct JobRequest {
   std::string program;  // below the test's working folder
   std::vector<std::string> arguments = {};
   bool starts_itself = false;  // the program is run once, and starts its ranks
+  // Sent to one rank, once it has run for a while; 0: none.
+  int signal = 0;
+  uint32_t signal_rank = 1;
+  std::chrono::milliseconds signal_after{1500};
   std::chrono::seconds limit{30};
 };
 

@@ -22,12 +22,12 @@ inline std::string summing_model() {
   }));
 }
 
-// While x is above 1: x of all ranks added, then divided by 8. The test is of the rank's own x, or
-// of the sum.
-inline std::string halving_model(bool has_own_test) {
+// While x is above 1: x of all ranks added, then divided. The test is of the rank's own x, or of
+// the sum.
+inline std::string halving_model(bool has_own_test, float divisor = 8) {
   const WireWriter body = graph({
       .nodes = {talk("AllReduce", {"x_in"}, {"sum"}, "sum"),
-                node("Div", {"sum", "eight"}, {"x_out"}, {}, "part"),
+                node("Div", {"sum", "divisor"}, {"x_out"}, {}, "part"),
                 node("Greater", {has_own_test ? "x_in" : "sum", "one"}, {"go_on"}, {}, "more")},
       .inputs = {info("i", int64s({})), info("c", bools({})), info("x_in", floats({}))},
       .outputs = {info("go_on", bools({})), info("x_out", floats({}))},
@@ -38,7 +38,7 @@ inline std::string halving_model(bool has_own_test) {
                 node("Loop", {"", "yes", "x"}, {"y"}, {graph_attribute("body", body)}, "halve")},
       .inputs = {info("x", floats({}))},
       .outputs = {info("y", floats({}))},
-      .initializers = {tensor<float>("eight", {}, {8.0f}), tensor<float>("one", {}, {1.0f})},
+      .initializers = {tensor<float>("divisor", {}, {divisor}), tensor<float>("one", {}, {1.0f})},
   }));
 }
 

@@ -1,6 +1,7 @@
 // Claim: `eddy run --ranks N` starts itself as N ranks, or runs as those that mpirun started: rank
 // 0 writes the results, once; what goes wrong is said once, with the rank, and ends all of them
 // with its exit code; and no process is left.
+#include <csignal>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -100,6 +101,45 @@ TEST_F(RankRun, GraphsThatWouldMixUpAreRefusedBeforeAnythingIsSent) {
   const std::string both = path.substr(0, path.size() - 6) + "{rank}.onnx";
   expect_one_line(run({both, "--ranks", "2", "--set", "x=1"}), 3,
                   {"sum (AllReduce sum float[2])", "copy (Broadcast"});
+}
+
+// Never ends by itself; one rank gets a signal in the midst of it.
+Job endless(int signal, std::vector<std::string> options) {
+  const std::string path = write_test_file("endless.onnx", halving_model(false, 2));
+  std::vector<std::string> arguments = {"run", path, "--ranks", "2", "--set", "x=64"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const Job job = run_job({.program = kCommand,
+                           .arguments = std::move(arguments),
+                           .starts_itself = true,
+                           .signal = signal,
+                           .limit = std::chrono::seconds(25)});
+  EXPECT_FALSE(job.is_late) << job.err;
+  EXPECT_EQ(job.num_left, 0) << job.err;
+  return job;
+}
+
+TEST_F(RankRun, ARankThatIsKilledEndsAllOfThem) {
+  EXPECT_EQ(endless(SIGKILL, {}).exit_code, 128 + SIGKILL);
+}
+
+TEST_F(RankRun, ARankThatIsStoppedIsLostAndEndsTheJob) {
+  const Job job = endless(SIGSTOP, {"--stall", "2"});
+  EXPECT_EQ(job.exit_code, 4) << job.err;
+  EXPECT_THAT(job.err, HasSubstr("rank 0: "));
+  EXPECT_THAT(job.err, HasSubstr("rank 1"));
+}
+
+TEST_F(RankRun, ARankThatIsInterruptedStopsAllOfThem) {
+  const Job job = endless(SIGTERM, {});
+  EXPECT_EQ(job.exit_code, 5) << job.err;
+  EXPECT_TRUE(is_one_line(job.err)) << job.err;
+}
+
+TEST_F(RankRun, ADeadlineStopsAllOfThem) {
+  const Job job = endless(0, {"--timeout", "2"});
+  EXPECT_EQ(job.exit_code, 5) << job.err;
+  EXPECT_TRUE(is_one_line(job.err)) << job.err;
+  EXPECT_THAT(job.err, HasSubstr("deadline"));
 }
 
 TEST(RankRunWithout, ALauncherItSaysWhatToInstall) {
