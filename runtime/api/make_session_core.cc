@@ -82,10 +82,16 @@ std::vector<bool> shared_nodes(const SessionCore& core) {
   return shared;
 }
 
+// What waits for other ranks waits on a stream; another one goes on meanwhile, and may be what those
+// wait for.
+bool waits_for_ranks(const SessionCore& core) {
+  return core.ranks != nullptr && has_communication(core.graph());
+}
+
 PlanOptions plan_options(const SessionCore& core) {
   const SessionOptions& options = core.options;
   PlanOptions plan;
-  plan.is_auto = options.assignment == Assignment::kAuto;
+  plan.is_auto = options.assignment == Assignment::kAuto && !waits_for_ranks(core);
   plan.max_streams = plan.is_auto ? most_streams(core) : options.max_streams;
   plan.costs_or_null = options.costs.get();
   plan.rank_by_costs = options.rank_by_costs;
@@ -103,7 +109,7 @@ Plan make_plan(const SessionCore& core, const PlanOptions& planning) {
   const SessionOptions& options = core.options;
   const int num_threads = core.host().num_workers();
   const bool is_one_stream = num_threads == 1 && !options.plan_for;
-  if (options.assignment != Assignment::kAuto || is_one_stream) {
+  if (options.assignment != Assignment::kAuto || is_one_stream || waits_for_ranks(core)) {
     return plan_graph(core.graph(), planning);
   }
   const bool is_known = options.costs || options.plan_for;
