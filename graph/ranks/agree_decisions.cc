@@ -31,7 +31,7 @@ class Agreeing : public GraphCopier {
   void branch(NodeId id) override {
     const Value selector = value(source_.node(id).inputs[0]);
     const Agreement& agreement = decisions_.by_node[id.index()];
-    copy_branch(id, is_agreed(agreement) ? agrees_.agree(builder_, selector, agreement) : selector);
+    copy_branch(id, is_agreed(agreement) ? agree(id, selector) : selector);
   }
 
   // Of a loop, its trip limit comes first.
@@ -48,7 +48,11 @@ class Agreeing : public GraphCopier {
       decision =
           agrees_.within(builder_, decision, value(loop.iteration()), value(loop.trip_limit()));
     }
-    return agrees_.agree(builder_, decision, innermost());
+    return agree(loops_.back(), decision);
+  }
+  Value agree(NodeId id, Value decision) {
+    return agrees_.agree(builder_, decision, decisions_.by_node[id.index()],
+                         source_.node(id).name + "_agree");
   }
   const Agreement& innermost() const { return decisions_.by_node[loops_.back().index()]; }
 

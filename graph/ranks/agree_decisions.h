@@ -22,8 +22,9 @@ namespace eddy {
 
 // What agree_decisions adds, injected: graph/ names no operators.
 struct AgreeRules {
-  // The decision (bool, int32 or int64, one element) that all ranks of the agreement get.
-  std::function<Value(GraphBuilder&, Value decision, const Agreement&)> agree;
+  // The decision (bool, int32 or int64, one element) that all ranks of the agreement get, by a node
+  // of that name, which is the same on all of them.
+  std::function<Value(GraphBuilder&, Value decision, const Agreement&, std::string name)> agree;
   // predicate && iteration < limit
   std::function<Value(GraphBuilder&, Value predicate, Value iteration, Value limit)> within;
 };

@@ -191,11 +191,12 @@ TieRules standard_tie_rules(const RankWorld& world) {
 
 AgreeRules standard_agree_rules() {
   AgreeRules agrees;
-  agrees.agree = [](GraphBuilder& builder, Value decision, const Agreement& agreement) {
+  agrees.agree = [](GraphBuilder& builder, Value decision, const Agreement& agreement,
+                    std::string name) {
     const std::vector<uint32_t>& ranks = agreement.channel.group;
     Attributes attributes = {{"group", std::vector<int64_t>(ranks.begin(), ranks.end())},
                              {"channel", int64_t{agreement.channel.number}}};
-    const OpOptions options{.name = "agree", .domain = "eddy"};
+    const OpOptions options{.name = std::move(name), .domain = "eddy"};
     if (agreement.decision == RankSkeleton::Decision::kAgreeRoot) {
       attributes.set("root", int64_t{agreement.root});
       return builder.op("Broadcast", {decision}, std::move(attributes), options);

@@ -82,8 +82,8 @@ std::vector<bool> shared_nodes(const SessionCore& core) {
   return shared;
 }
 
-// What waits for other ranks waits on a stream; another one goes on meanwhile, and may be what those
-// wait for.
+// What waits for other ranks waits on a stream; another one goes on meanwhile, and may be what
+// those wait for.
 bool waits_for_ranks(const SessionCore& core) {
   return core.ranks != nullptr && has_communication(core.graph());
 }
@@ -364,15 +364,24 @@ Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one
 }
 
 // The graph as several ranks run it.
-Result<Graph> prepare_ranks(SessionCore& core, Graph graph, RankWorld& world) {
-  EDDY_ASSIGN_OR_RETURN(world, rank_world_of(core.options.ranks, graph));
-  EDDY_RETURN_IF_ERROR(check_replicated(graph, world, core.has_one_device()));
+// What ranks compare and prove: the world as this rank sees it, and the graph before it is a
+// rank's.
+struct ForRanks {
+  RankWorld world;
+  Fingerprint graph;
+};
+
+// The graph as several ranks run it.
+Result<Graph> prepare_ranks(SessionCore& core, Graph graph, ForRanks& ranks) {
+  EDDY_ASSIGN_OR_RETURN(ranks.world, rank_world_of(core.options.ranks, graph));
+  EDDY_RETURN_IF_ERROR(check_replicated(graph, ranks.world, core.has_one_device()));
   core.ranks->set_memory(core.host().allocator());
-  return prepare_for_ranks(std::move(graph), core.library.ops(), world);
+  ranks.graph = simplified_fingerprint(ranks.graph, graph);
+  return prepare_for_ranks(std::move(graph), core.library.ops(), ranks.world);
 }
 
 // Waits for the other ranks' sessions; from then on the scheduler polls their world.
-Status agree_with_ranks(SessionCore& core, const RankWorld& world, const Fingerprint& given) {
+Status agree_with_ranks(SessionCore& core, const ForRanks& ranks) {
   const RankOptions& options = core.options.ranks;
   RankFacts facts;
   facts.version = kVersion;
@@ -382,27 +391,27 @@ Status agree_with_ranks(SessionCore& core, const RankWorld& world, const Fingerp
   for (const std::string& name : options.replicated) facts.options += ", equal " + name;
   facts.processor = describe_cpu_kernels();
   if (options.is_one_graph) {
-    facts.graph = given.text();
-    facts.kernels = core.fingerprint;
+    facts.graph = ranks.graph.text();
   } else {
     facts.options += ", graphs that may differ";
   }
-  EDDY_ASSIGN_OR_RETURN(facts.skeleton, skeleton_of(core.graph(), core.plan().program, world));
+  EDDY_ASSIGN_OR_RETURN(facts.skeleton,
+                        skeleton_of(core.graph(), core.plan().program, ranks.world));
   EDDY_RETURN_IF_ERROR(core.ranks->agree(facts, [&core] { return check(core.options); }));
   core.poll_ranks();
   return Status::ok();
 }
 
-// The core's own program: simplified, planned and proved; its kernels are not bound. `world`: set
-// where the core has ranks.
+// The core's own program: simplified, planned and proved; its kernels are not bound. `ranks`: set
+// where the core has some.
 Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph graph,
-                                                      const Fingerprint& given, RankWorld& world,
+                                                      const Fingerprint& given, ForRanks& ranks,
                                                       StepLog& log) {
   const SessionOptions& options = core.options;
   EDDY_ASSIGN_OR_RETURN(Graph ready,
                         make_graph_to_run(core.library, std::move(graph), options, log));
   if (core.ranks != nullptr) {
-    EDDY_ASSIGN_OR_RETURN(ready, prepare_ranks(core, std::move(ready), world));
+    EDDY_ASSIGN_OR_RETURN(ready, prepare_ranks(core, std::move(ready), ranks));
   }
   auto made = std::make_shared<CompiledProgram>(CompiledProgram{.graph = std::move(ready)});
   core.program = made;
@@ -473,12 +482,13 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
     key = program_key(given, graph, options, core->host().num_workers());
     core->program = library.shared_programs().find_or_null(key);
   }
-  RankWorld world;
+  ForRanks for_ranks{{}, given};
   std::shared_ptr<CompiledProgram> made_or_null;
   if (core->program != nullptr) {
     log.done("found the program of another session");
   } else {
-    EDDY_ASSIGN_OR_RETURN(made_or_null, plan_program(*core, std::move(graph), given, world, log));
+    EDDY_ASSIGN_OR_RETURN(made_or_null,
+                          plan_program(*core, std::move(graph), given, for_ranks, log));
   }
   core->plan_ns = log.total_ns();
   for (const Program::Block& block : core->plan().program.blocks) {
@@ -496,8 +506,8 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
       program_fingerprint(core->program->made, *core->executable, core->is_host_driven());
   EDDY_RETURN_IF_ERROR(check(options));
   if (core->ranks != nullptr) {
-    EDDY_RETURN_IF_ERROR(agree_with_ranks(*core, world, given));
-    log.done("agreed with " + count_text(world.num_ranks, "rank"));
+    EDDY_RETURN_IF_ERROR(agree_with_ranks(*core, for_ranks));
+    log.done("agreed with " + count_text(for_ranks.world.num_ranks, "rank"));
   }
   return core;
 }

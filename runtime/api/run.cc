@@ -196,8 +196,11 @@ void Run::begin_on_ranks() noexcept {
 // Not ok: it ends as it starts, with why.
 void Run::on_begun(const Status& status) {
   BoundRun& state = values_.state();
-  if (!status.is_ok()) rank_run_or_null_ = nullptr;
-  if (!status.is_ok()) state.control.fail(status);
+  if (!status.is_ok()) {
+    rank_run_or_null_ = nullptr;
+    refused_ = status;
+    state.control.fail(status);
+  }
   state.answering_stream_or_null = rank_run_or_null_;
   start_strands();
 }
@@ -278,6 +281,7 @@ void Run::end(Status why) {
   if (rank_run_or_null_ != nullptr) return end_on_ranks();
   if (ticket_) abandon(why);
   status_ = why.is_ok() ? collect() : std::move(why);
+  if (!refused_.is_ok()) status_ = std::exchange(refused_, Status());
   finish();
 }
 

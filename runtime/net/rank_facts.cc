@@ -23,7 +23,6 @@ constexpr Compared kCompared[] = {
      "give all ranks the same model, or say that graphs differ (RankOptions::is_one_graph)"},
     {&RankFacts::processor, "another processor or other libraries",
      "values that are computed alike would differ in bits; use processors of one kind"},
-    {&RankFacts::kernels, "another plan or other kernels", "use the same number of threads"},
 };
 
 }  // namespace

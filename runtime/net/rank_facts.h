@@ -2,9 +2,9 @@
 // ranks that differ.
 //
 // Compared are, in this order: Eddy's version, what carries the bytes, options, the graph, what
-// decides bits (kernels, libraries, vector instructions); then the skeletons are proved
-// (graph/proof/rank_proof.h). All ranks compare all, so each finds the same: one line that names a
-// rank and what to do.
+// else decides bits (libraries, vector instructions); then the skeletons are proved
+// (graph/proof/rank_proof.h). Plans may differ, as bits do not depend on them. All ranks compare
+// all, so each finds the same: one line that names a rank and what to do.
 #pragma once
 
 #include <span>
@@ -20,9 +20,8 @@ struct RankFacts {
   std::string version = {};
   std::string carrier = {};
   std::string options = {};
-  std::string graph = {};    // its fingerprint; empty where graphs may differ
-  std::string kernels = {};  // what decides bits; empty likewise, where only processors count
-  std::string processor = {};
+  std::string graph = {};  // its fingerprint, before it is prepared; empty where graphs may differ
+  std::string processor = {};  // and libraries: what decides bits besides
   RankSkeleton skeleton = {};
 };
 

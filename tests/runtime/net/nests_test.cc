@@ -75,24 +75,24 @@ void check_program(uint64_t seed, bool has_subsets, uint64_t* num_collectives) {
 }
 
 TEST(NestsTest, RanksGiveWhatRanksInStepGive) {
-  constexpr uint64_t kSeeds = 120;
+  constexpr uint64_t kSeeds = 24;
   std::cout << "seeds 0 to " << kSeeds - 1 << "\n";
   uint64_t num_collectives = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(check_program(seed, false, &num_collectives));
   }
   std::cout << num_collectives << " collectives\n";
-  EXPECT_GT(num_collectives, 2000u);
+  EXPECT_GT(num_collectives, 1000u);
 }
 
 TEST(NestsTest, GraphsThatDifferByRankDoSo) {
-  constexpr uint64_t kFirst = 5000, kSeeds = 60;
+  constexpr uint64_t kFirst = 5000, kSeeds = 16;
   std::cout << "seeds " << kFirst << " to " << kFirst + kSeeds - 1 << "\n";
   uint64_t num_collectives = 0;
   for (uint64_t seed = kFirst; seed < kFirst + kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(check_program(seed, true, &num_collectives));
   }
-  EXPECT_GT(num_collectives, 1000u);
+  EXPECT_GT(num_collectives, 300u);
 }
 
 // x halved until the sum over all ranks is small: the sum decides, and is equal everywhere.
