@@ -66,7 +66,7 @@ void Console::print_text(std::string_view document) {
 void Console::fail(const Outcome& outcome) {
   claim_report();
   clear_progress();
-  if (is_silent() && has_shared_failures_) return;
+  if (has_failed_.exchange(true) || (is_silent() && has_shared_failures_)) return;
   const Status& status = outcome.status();
   std::string line = "eddy";
   if (!subcommand_.empty()) line += " " + subcommand_;

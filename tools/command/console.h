@@ -55,7 +55,7 @@ class Console {
   void print_text(std::string_view document);
 
   // The one line of a failure, and with --json a document of the same content unless one has been
-  // printed: {"error": error_json()}.
+  // printed: {"error": error_json()}. Of several failures the first is said.
   void fail(const Outcome& outcome);
   // {"code", "message", "path", "exit"}; for documents of work that was done in part, too.
   static Json error_json(const Outcome& outcome);
@@ -73,6 +73,7 @@ class Console {
   std::optional<uint32_t> rank_;
   bool has_shared_failures_ = false;
   bool has_progress_ = false;
+  std::atomic<bool> has_failed_{false};
   std::atomic<bool> has_printed_{false};  // set by the thread that prints the document
 };
 

@@ -55,6 +55,10 @@ class Interrupts {
     Interrupts& interrupts_;
   };
 
+  // The same to the end of the process: for one of several ranks, which leave together or are ended
+  // by their launcher.
+  void be_patient() { is_patient_.store(true); }
+
   bool is_interrupted() const { return is_interrupted_.load(); }
 
  private:

@@ -146,13 +146,7 @@ bool wants_ranks(const RankArguments& arguments) {
 }
 
 Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
-  const std::optional<LaunchedRank> launched = find_launched_rank();
-  if (!launched) return become_ranks(arguments);
-  if (arguments.num_ranks > 0 && arguments.num_ranks != launched->num_ranks) {
-    return invalid_argument(
-        fmt::format("--ranks {}: mpirun has started {}; leave --ranks out, or give their number",
-                    arguments.num_ranks, launched->num_ranks));
-  }
+  if (!find_launched_rank()) return become_ranks(arguments);
   EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
   WorldOptions options;
   options.stall = std::chrono::nanoseconds(static_cast<int64_t>(arguments.stall_s * 1e9));

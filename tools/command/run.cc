@@ -295,6 +295,8 @@ Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& o
   const auto shared = [&](const Outcome& outcome) {
     if (outcome.status().code() == StatusCode::kDeviceLost) return end_job(outcome);
     console.share_failures();
+    // Said before this rank leaves the world: the first process to end ends the job.
+    console.finish(outcome);
     return outcome;
   };
   const Library library;
@@ -315,13 +317,19 @@ Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& co
   if (!ranks.is_ok()) return ranks.take_status();
   options.ranks = std::move(*ranks);
   const std::optional<LaunchedRank> launched = find_launched_rank();
-  if (launched) console.set_rank(launched->rank);
+  if (launched) interrupts.be_patient();
   auto world = join_ranks(arguments.ranks);
-  if (!world.is_ok()) {
-    if (world.status().code() != StatusCode::kRunFailed) console.share_failures();
-    return world.take_status();
-  }
+  if (!world.is_ok()) return world.take_status();
   options.ranks.world = std::move(*world);
+  const uint32_t num_ranks = options.ranks.world->num_ranks();
+  if (arguments.ranks.num_ranks > 0 && arguments.ranks.num_ranks != num_ranks) {
+    console.share_failures();
+    Outcome outcome(invalid_argument(
+        fmt::format("--ranks {}: mpirun has started {}; leave --ranks out, or give their number",
+                    arguments.ranks.num_ranks, num_ranks)));
+    console.finish(outcome);
+    return outcome;
+  }
   const uint32_t rank = options.ranks.world->rank();
   // The machine is shared.
   share_machine(options, launched ? launched->num_local : 1);
@@ -337,6 +345,7 @@ Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& co
 }
 
 Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
+  if (const auto launched = find_launched_rank()) console.set_rank(launched->rank);
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
   if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);

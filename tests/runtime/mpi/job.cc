@@ -107,6 +107,11 @@ Job run_job(const JobRequest& request) {
     job.err = launch.status().to_string();
     return job;
   }
+  if (request.starts_itself) {
+    launch->mpirun = request.program;
+    launch->arguments = request.arguments;
+    launch->arguments.insert(launch->arguments.begin(), request.program);
+  }
   // The first TMPDIR counts.
   std::erase_if(launch->environment, [](const auto& text) { return text.starts_with("TMPDIR="); });
   const std::string folder = testing::TempDir();
