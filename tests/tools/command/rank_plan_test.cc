@@ -87,6 +87,14 @@ TEST(RankPlan, APictureHoldsTheLanesOfAllRanks) {
   EXPECT_THAT(text, HasSubstr("total"));
 }
 
+TEST(RankPlan, InfoSaysWhatRanksCanBeMadeOf) {
+  setenv("PATH", "/nonexistent", 1);
+  const json mpi = run_eddy({"info", "--json"}).json()["mpi"];
+  EXPECT_FALSE(mpi["is_available"].get<bool>());
+  EXPECT_THAT(mpi["reason"].get<std::string>(), HasSubstr("openmpi-bin"));
+  EXPECT_THAT(run_eddy({"info"}).out, HasSubstr("ranks: " + mpi["reason"].get<std::string>()));
+}
+
 TEST(RankPlan, WrongOptionsAreNamed) {
   const std::string path = write_test_file("own.onnx", halving_model(true));
   expect_refused({path, "--ranks", "0"}, {"--ranks"}, 2);
