@@ -21,12 +21,11 @@
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
-#include "runtime/api/version.h"
+#include "runtime/api/session_ranks.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host/device_pollers.h"
 #include "runtime/execute/host/host_strands.h"
 #include "runtime/net/net_kernel.h"
-#include "runtime/net/rank_graph.h"
 #include "runtime/net/rank_session.h"
 
 namespace eddy {
@@ -80,12 +79,6 @@ std::vector<bool> shared_nodes(const SessionCore& core) {
     shared[n] = core.devices[0].kernels->has_tiles(op.domain, op.name, op.since_version);
   }
   return shared;
-}
-
-// What waits for other ranks waits on a stream; another one goes on meanwhile, and may be what
-// those wait for.
-bool waits_for_ranks(const SessionCore& core) {
-  return core.ranks != nullptr && has_communication(core.graph());
 }
 
 PlanOptions plan_options(const SessionCore& core) {
@@ -347,59 +340,6 @@ namespace {
 
 Status check(const SessionOptions& options) {
   return options.check ? options.check() : Status::ok();
-}
-
-// Of the inputs that are to be equal on all ranks: their bytes are compared.
-Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one_device) {
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    if (!world.replicated[i]) continue;
-    const ValueInfo& input = graph.value(graph.inputs()[i]);
-    const bool is_numbers = !input.type.is_sequence() && !input.type.is_optional() &&
-                            input.type.tensor.element != ElementType::kString;
-    if (is_numbers && has_one_device) continue;
-    return unsupported("input '" + input.name + "' can't be declared equal on all ranks: only " +
-                       "tensors of numbers can, in sessions of the CPU alone");
-  }
-  return Status::ok();
-}
-
-// The graph as several ranks run it.
-// What ranks compare and prove: the world as this rank sees it, and the graph before it is a
-// rank's.
-struct ForRanks {
-  RankWorld world;
-  Fingerprint graph;
-};
-
-// The graph as several ranks run it.
-Result<Graph> prepare_ranks(SessionCore& core, Graph graph, ForRanks& ranks) {
-  EDDY_ASSIGN_OR_RETURN(ranks.world, rank_world_of(core.options.ranks, graph));
-  EDDY_RETURN_IF_ERROR(check_replicated(graph, ranks.world, core.has_one_device()));
-  core.ranks->set_memory(core.host().allocator());
-  ranks.graph = simplified_fingerprint(ranks.graph, graph);
-  return prepare_for_ranks(std::move(graph), core.library.ops(), ranks.world);
-}
-
-// Waits for the other ranks' sessions; from then on the scheduler polls their world.
-Status agree_with_ranks(SessionCore& core, const ForRanks& ranks) {
-  const RankOptions& options = core.options.ranks;
-  RankFacts facts;
-  facts.version = kVersion;
-  facts.carrier = options.world->carrier();
-  facts.options = std::to_string(options.num_run_slots) + " run slots";
-  if (options.check_ranks) facts.options += ", checked ranks";
-  for (const std::string& name : options.replicated) facts.options += ", equal " + name;
-  facts.processor = describe_cpu_kernels();
-  if (options.is_one_graph) {
-    facts.graph = ranks.graph.text();
-  } else {
-    facts.options += ", graphs that may differ";
-  }
-  EDDY_ASSIGN_OR_RETURN(facts.skeleton,
-                        skeleton_of(core.graph(), core.plan().program, ranks.world));
-  EDDY_RETURN_IF_ERROR(core.ranks->agree(facts, [&core] { return check(core.options); }));
-  core.poll_ranks();
-  return Status::ok();
 }
 
 // The core's own program: simplified, planned and proved; its kernels are not bound. `ranks`: set

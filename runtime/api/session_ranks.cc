@@ -1,0 +1,64 @@
+#include "runtime/api/session_ranks.h"
+
+#include "ops/cpu/cpu_kernels.h"
+#include "runtime/api/program_fingerprint.h"
+#include "runtime/api/version.h"
+#include "runtime/net/rank_facts.h"
+#include "runtime/net/rank_graph.h"
+#include "runtime/net/rank_session.h"
+#include "runtime/net/world.h"
+
+namespace eddy {
+namespace {
+
+// Of the inputs that are to be equal on all ranks: their bytes are compared.
+Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one_device) {
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    if (!world.replicated[i]) continue;
+    const ValueInfo& input = graph.value(graph.inputs()[i]);
+    const bool is_numbers = !input.type.is_sequence() && !input.type.is_optional() &&
+                            input.type.tensor.element != ElementType::kString;
+    if (is_numbers && has_one_device) continue;
+    return unsupported("input '" + input.name + "' can't be declared equal on all ranks: only " +
+                       "tensors of numbers can, in sessions of the CPU alone");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+bool waits_for_ranks(const SessionCore& core) {
+  return core.ranks != nullptr && has_communication(core.graph());
+}
+
+Result<Graph> prepare_ranks(SessionCore& core, Graph graph, ForRanks& ranks) {
+  EDDY_ASSIGN_OR_RETURN(ranks.world, rank_world_of(core.options.ranks, graph));
+  EDDY_RETURN_IF_ERROR(check_replicated(graph, ranks.world, core.has_one_device()));
+  core.ranks->set_memory(core.host().allocator());
+  ranks.graph = simplified_fingerprint(ranks.graph, graph);
+  return prepare_for_ranks(std::move(graph), core.library.ops(), ranks.world);
+}
+
+Status agree_with_ranks(SessionCore& core, const ForRanks& ranks) {
+  const RankOptions& options = core.options.ranks;
+  RankFacts facts;
+  facts.version = kVersion;
+  facts.carrier = options.world->carrier();
+  facts.options = std::to_string(options.num_run_slots) + " run slots";
+  if (options.check_ranks) facts.options += ", checked ranks";
+  for (const std::string& name : options.replicated) facts.options += ", equal " + name;
+  facts.processor = describe_cpu_kernels();
+  if (options.is_one_graph) {
+    facts.graph = ranks.graph.text();
+  } else {
+    facts.options += ", graphs that may differ";
+  }
+  EDDY_ASSIGN_OR_RETURN(facts.skeleton,
+                        skeleton_of(core.graph(), core.plan().program, ranks.world));
+  const auto check = [&core] { return core.options.check ? core.options.check() : Status::ok(); };
+  EDDY_RETURN_IF_ERROR(core.ranks->agree(facts, check));
+  core.poll_ranks();
+  return Status::ok();
+}
+
+}  // namespace eddy
