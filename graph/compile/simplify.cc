@@ -189,7 +189,7 @@ class Simplifier : public GraphCopier {
   bool is_idle_dropout(const Node& node, std::span<const Value> inputs) const {
     if (node.op->name != "Dropout" || !node.op->domain.empty()) return false;
     if (node.outputs.size() > 1 && is_read_[node.outputs[1].index()]) return false;
-    if (node.op->since_version == 6) return node.attributes.get_int("is_test", 0) != 0;
+    if (node.op->since_version < 7) return node.attributes.get_int("is_test", 0) != 0;
     if (inputs.size() < 3 || inputs[2].is_none()) return true;
     const Constant* is_training = builder_.constant_or_null(inputs[2]);
     return is_training != nullptr && is_training->dims.count() == int64_t{1} &&

@@ -46,14 +46,6 @@ Status check_all_imports(const OnnxModel& model, const ImportLimits& limits) {
 
 Status check_opset(const OnnxModel& model, const ImportOptions& options) {
   if (model.opsets.empty()) {
-    // Before IR version 3 there was no such field, and opset 1 was meant.
-    constexpr int64_t kFirstIrVersion = 3;
-    if (model.ir_version < kFirstIrVersion) {
-      return unsupported("a model of IR version " + std::to_string(model.ir_version) +
-                         " means opset 1, which is not supported, only " +
-                         std::to_string(options.min_opset) + " to " +
-                         std::to_string(options.max_opset) + "; convert the model");
-    }
     return invalid_argument(
         "the model has no opset_import, so nothing says what its operators mean; export it again");
   }

@@ -1,6 +1,6 @@
 // import_onnx: an ONNX file becomes a graph.
 //
-// Reads opsets 6 to 28 of domain "" (also called "ai.onnx"), 1 to 5 of "ai.onnx.ml", domain eddy
+// Reads opsets 1 to 28 of domain "" (also called "ai.onnx"), 1 to 5 of "ai.onnx.ml", domain eddy
 // (EDDY_DOMAIN.md) and whatever else the OpTable holds; which definition of an operator holds is
 // decided by (domain, operator, opset). If, Loop, Scan (8 and 9+) and SequenceMap become case-of
 // and while nodes; model-local functions are inlined; Constant nodes and initializers become

@@ -28,6 +28,9 @@ void ProtoParser::parse(WireReader reader, OnnxModel& model) {
         break;
     }
   }
+  // Before IR version 3 there was no opset_import, and opset 1 was meant.
+  const bool is_before_opsets = model.ir_version == 1 || model.ir_version == 2;
+  if (is_before_opsets && model.opsets.empty()) model.opsets.push_back({"", 1});
 }
 
 void ProtoParser::parse(WireReader reader, OnnxGraph& graph) {

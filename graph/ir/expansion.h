@@ -40,8 +40,10 @@ class Expansion {
   size_t num_inputs() const { return call_.inputs.size(); }
   bool has_input(size_t i) const { return i < num_inputs() && !call_.inputs[i].is_none(); }
   Value input(size_t i) const { return has_input(i) ? Value{call_.inputs[i]} : Value{}; }
+  const std::string& op_name() const { return call_.op->name; }
   const Attributes& attributes() const { return call_.attributes; }
   int opset_version() const { return call_.opset_version; }
+  size_t num_outputs() const { return outputs_.size(); }
   bool wants(size_t output) const { return output < outputs_.size(); }
 
   TensorType type(Value value) const { return builder_.type(value).tensor; }

@@ -3,7 +3,7 @@
 
 namespace eddy {
 
-inline constexpr int kOldestOpset = 6;
+inline constexpr int kOldestOpset = 1;
 inline constexpr int kNewestOpset = 28;
 // Of nodes that are built without one: new enough for what Eddy builds, and known to every current
 // reader of what Eddy writes.

@@ -44,9 +44,8 @@ struct BinaryState : KernelState {
   BinaryLoops loops;
   int64_t in_size_bytes = 0;
   int64_t out_size_bytes = 0;
-  int64_t count = -1;  // of the output, where known
-  BroadcastPlan plan;  // where all shapes are known
-  LegacyAlignment alignment;
+  int64_t count = -1;                    // of the output, where known
+  BroadcastPlan plan;                    // where all shapes are known
   BinaryLoop divide_by_count = nullptr;  // Mean
 };
 
@@ -222,7 +221,7 @@ void apply(const BinaryState& s, const TensorView& a, const TensorView& b, const
 bool run_any(const KernelArgs& args) {
   const BinaryState& s = state_of(args);
   const TensorView& out = args.outputs[0];
-  apply(s, args.inputs[0], args.inputs[1], s.alignment.align(args.inputs[1], out.rank), out);
+  apply(s, args.inputs[0], args.inputs[1], Dims(args.inputs[1].shape()), out);
   return true;
 }
 
@@ -308,7 +307,6 @@ KernelFunction pick_function(const KernelInit& init, BinaryOp op, LoopType type,
   if (a == s.count && b == s.count) return run_flat;
   if (a == s.count && b == 1) return run_right_scalar;
   if (b == s.count && a == 1) return run_left_scalar;
-  if (s.alignment.has_axis) return run_any;
   const Dims inputs[2] = {init.inputs[0].tensor.dims, init.inputs[1].tensor.dims};
   s.plan = plan_broadcast(init.outputs[0].tensor.dims, inputs);
   return run_planned;
@@ -320,10 +318,8 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   auto state = std::make_unique<BinaryState>();
   state->loops = loop_set().binary[static_cast<int>(op)][static_cast<int>(type)];
   if (state->loops.both == nullptr) return no_fast_kernel(init);
-  if (op == BinaryOp::kPrelu && init.op.since_version < 7) return no_fast_kernel(init);
   state->in_size_bytes = static_cast<int64_t>(element_size_bytes(init.inputs[0].tensor.element));
   state->out_size_bytes = static_cast<int64_t>(element_size_bytes(init.outputs[0].tensor.element));
-  state->alignment = LegacyAlignment::of(init);
   BoundKernel kernel;
   EDDY_CHECK(!init.op.inputs.empty() && !init.inputs.empty()) << "an operator without inputs";
   const bool is_variadic = has_flag(init.op.inputs.back().flags, InputFlag::kVariadic);

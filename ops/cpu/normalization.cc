@@ -222,12 +222,10 @@ Result<BoundKernel> bind_rms_normalization(const KernelInit& init) {
 void add_normalization_cpu(KernelRegistry& registry) {
   add_lrn_cpu(registry);
   registry.add({.op = "BatchNormalization",
-                .since_version = 6,
                 .bind = bind_batch_normalization,
                 .provider = "tile",
                 .has_tiles = true});
   registry.add({.op = "InstanceNormalization",
-                .since_version = 6,
                 .bind = bind_instance_normalization,
                 .provider = "tile",
                 .has_tiles = true});

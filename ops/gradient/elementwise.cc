@@ -10,42 +10,29 @@
 namespace eddy {
 namespace {
 
-// Before opset 7 the second input may stand over a run of the first one's axes.
-bool stretches_as_now(GradientContext& c) {
-  if (c.opset_version() >= 7 || c.attributes().get_int("broadcast", 0) == 0) return true;
-  c.fail(unsupported("the gradient of " + c.op_name() +
-                     " with broadcast=1 is not known; convert the model to opset 7 or later"));
-  return false;
-}
-
 void add_gradient(GradientContext& c) {
-  if (!stretches_as_now(c)) return;
   if (c.wants(0)) c.set_gradient(0, c.sum_to(c.gradient(), 0));
   if (c.wants(1)) c.set_gradient(1, c.sum_to(c.gradient(), 1));
 }
 
 void sub_gradient(GradientContext& c) {
-  if (!stretches_as_now(c)) return;
   if (c.wants(0)) c.set_gradient(0, c.sum_to(c.gradient(), 0));
   if (c.wants(1)) c.set_gradient(1, c.sum_to(c.op("Neg", {c.gradient()}), 1));
 }
 
 void mul_gradient(GradientContext& c) {
-  if (!stretches_as_now(c)) return;
   for (const size_t i : {0, 1}) {
     if (c.wants(i)) c.set_gradient(i, c.sum_to(c.op("Mul", {c.gradient(), c.input(1 - i)}), i));
   }
 }
 
 void div_gradient(GradientContext& c) {
-  if (!stretches_as_now(c)) return;
   const Term over{c, c.op("Div", {c.gradient(), c.input(1)})};
   if (c.wants(0)) c.set_gradient(0, c.sum_to(over.value(), 0));
   if (c.wants(1)) c.set_gradient(1, c.sum_to((-(over * Term(c, c.output()))).value(), 1));
 }
 
 void pow_gradient(GradientContext& c) {
-  if (!stretches_as_now(c)) return;
   const Term g{c, c.gradient()}, x{c, c.input(0)};
   const Term p{c, c.cast(c.input(1), c.element())};
   if (c.wants(0)) {
@@ -136,10 +123,6 @@ void clip_gradient(GradientContext& c) {
 }
 
 void prelu_gradient(GradientContext& c) {
-  if (c.opset_version() < 7) {
-    c.fail(unsupported("the gradient of PRelu before opset 7 is not known; convert the model"));
-    return;
-  }
   const Term g{c, c.gradient()}, x{c, c.input(0)}, slope{c, c.input(1)};
   const Term is_up = x > 0.0;
   if (c.wants(0)) c.set_gradient(0, choose(is_up, g, g * slope).value());

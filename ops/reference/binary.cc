@@ -202,10 +202,8 @@ BinaryFunction find_function(const KernelInit& init) {
 struct BinaryState : KernelState {
   BinaryFunction function = nullptr;
   std::string_view name;  // a literal of the table
-  LegacyAlignment alignment;
-  bool divides = false;  // integers: a zero divisor is an error
+  bool divides = false;   // integers: a zero divisor is an error
   bool is_mean = false;
-  bool is_channel_slope = false;  // PRelu before opset 7
 };
 
 Status check_numbers(const KernelInit& init) {
@@ -219,14 +217,6 @@ Status check_numbers(const KernelInit& init) {
   return Status::ok();
 }
 
-// Dimensions of input 1 as NumPy's rule needs them.
-Dims second_dims(const BinaryState& state, const TensorView& input, int32_t output_rank) {
-  if (state.is_channel_slope && input.rank == 1) {
-    return LegacyAlignment{output_rank >= 2, 1}.align(input, output_rank);
-  }
-  return state.alignment.align(input, output_rank);
-}
-
 bool fail_zero(const KernelArgs& args, std::string_view name, int64_t i) {
   return args.fail(run_failed("integer division by zero in " + std::string(name) + " at element " +
                               std::to_string(i) + " of input 1"));
@@ -238,7 +228,7 @@ bool run_binary(const KernelArgs& args) {
   const TensorView& a = args.inputs[0];
   const TensorView& b = args.inputs[1];
   const BroadcastIndex a_index(Dims(a.shape()), out.shape());
-  const BroadcastIndex b_index(second_dims(state, b, out.rank), out.shape());
+  const BroadcastIndex b_index(Dims(b.shape()), out.shape());
   const int64_t count = out.count();
   for (int64_t i = 0; i < count; ++i) {
     const Number right = load_number(b, b_index(i));
@@ -269,10 +259,9 @@ bool run_variadic(const KernelArgs& args) {
 }
 
 bool run_equal_strings(const KernelArgs& args) {
-  const auto& state = *static_cast<const BinaryState*>(args.state);
   const TensorView& out = args.outputs[0];
   const BroadcastIndex a_index(Dims(args.inputs[0].shape()), out.shape());
-  const BroadcastIndex b_index(second_dims(state, args.inputs[1], out.rank), out.shape());
+  const BroadcastIndex b_index(Dims(args.inputs[1].shape()), out.shape());
   const auto* a = args.inputs[0].as<std::string>();
   const auto* b = args.inputs[1].as<std::string>();
   for (int64_t i = 0; i < out.count(); ++i) {
@@ -285,10 +274,8 @@ Result<BoundKernel> bind_binary(const KernelInit& init) {
   auto state = std::make_unique<BinaryState>();
   state->function = find_function(init);
   state->name = init.op.name == "Mod" ? "Mod" : "Div";
-  state->alignment = LegacyAlignment::of(init);
   state->divides = init.op.name == "Div" || init.op.name == "Mod";
   state->is_mean = init.op.name == "Mean";
-  state->is_channel_slope = init.op.name == "PRelu" && init.op.since_version < 7;
   BoundKernel kernel;
   if (init.op.name == "Equal" && init.inputs[0].tensor.element == ElementType::kString) {
     kernel.run = run_equal_strings;

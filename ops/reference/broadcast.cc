@@ -20,18 +20,4 @@ BroadcastIndex::BroadcastIndex(const Dims& input, std::span<const int64_t> outpu
   }
 }
 
-LegacyAlignment LegacyAlignment::of(const KernelInit& init) {
-  if (init.op.since_version >= 7 || !init.attributes.has("axis")) return {};
-  if (init.attributes.get_int("broadcast", 0) == 0) return {};  // then it means nothing
-  return {true, init.attributes.get_int("axis", 0)};
-}
-
-Dims LegacyAlignment::align(const TensorView& input, int32_t output_rank) const {
-  Dims dims(input.shape());
-  if (!has_axis || input.rank == 0) return dims;
-  const int64_t start = axis < 0 ? axis + output_rank : axis;
-  while (start + dims.rank() < output_rank) dims.push_back(1);
-  return dims;
-}
-
 }  // namespace eddy

@@ -38,14 +38,4 @@ class BroadcastIndex {
   std::array<int64_t, kMaxRank> strides_{};
 };
 
-// How opset 6 aligned the second input of a binary operator: from `axis`, if it was given.
-struct LegacyAlignment {
-  bool has_axis = false;
-  int64_t axis = 0;
-
-  static LegacyAlignment of(const KernelInit& init);
-  // Dimensions of input 1 with ones after them, so that NumPy's rule gives the same result.
-  Dims align(const TensorView& input, int32_t output_rank) const;
-};
-
 }  // namespace eddy

@@ -80,7 +80,7 @@ Result<BoundKernel> bind_size(const KernelInit&) {
 // ---- Dropout ----
 
 struct DropoutState : KernelState {
-  bool is_training = false;  // by the attribute of opset 6; later ones have an input
+  bool is_training = false;  // by the attribute of opsets 1 to 6; later ones have an input
   float ratio = 0.5f;
   int64_t seed = 0;
 };
@@ -143,7 +143,7 @@ struct Dropout {
 
 Result<BoundKernel> bind_dropout(const KernelInit& init) {
   auto state = std::make_unique<DropoutState>();
-  state->is_training = init.op.since_version == 6 && init.attributes.get_int("is_test", 0) == 0;
+  state->is_training = init.op.since_version < 7 && init.attributes.get_int("is_test", 0) == 0;
   state->ratio = init.attributes.get_float("ratio", 0.5f);
   state->seed = init.attributes.get_int("seed", 0);
   return bind_storage<Dropout>(init, init.inputs[0].tensor.element, std::move(state));

@@ -228,12 +228,9 @@ Result<BoundKernel> bind_rms_normalization_reference(const KernelInit& init) {
 }
 
 void add_normalization_reference(KernelRegistry& registry) {
-  registry.add({.op = "BatchNormalization",
-                .since_version = 6,
-                .bind = bind_batch_normalization,
-                .provider = "reference"});
+  registry.add(
+      {.op = "BatchNormalization", .bind = bind_batch_normalization, .provider = "reference"});
   registry.add({.op = "InstanceNormalization",
-                .since_version = 6,
                 .bind = bind_instance_normalization,
                 .provider = "reference"});
   registry.add({.op = "LayerNormalization",

@@ -1,7 +1,5 @@
 // Elementwise operators: output dimensions are those of the input, or of all inputs broadcast.
-//
-// Before opset 7 (`broadcast`, `axis` attributes) the second input stretched over the first; that
-// is a definition of its own, as is everything that moved from attributes to inputs.
+// Those of two inputs begin with opset 7: before, they are functions of these (function_early.cc).
 #include <string_view>
 
 #include "ops/schema/batch_rules.h"
@@ -16,52 +14,10 @@ namespace {
 constexpr TypeSet kOrderedTypes = kNumericTypes;
 constexpr TypeSet kEqualTypes = kNumericTypes | kBoolType | TypeSet{ElementType::kString};
 // All but strings.
-constexpr TypeSet kBitTypes =
-    kNumericTypes | kBoolType | kSmallTypes |
-    TypeSet{ElementType::kComplex64, ElementType::kComplex128};
+constexpr TypeSet kBitTypes = kNumericTypes | kBoolType | kSmallTypes |
+                              TypeSet{ElementType::kComplex64, ElementType::kComplex128};
 constexpr uint64_t kFirst = 1;
 constexpr uint64_t kBoth = 3;
-
-// Shapes of opset 6's binary operators: B must be A's shape, or with `broadcast` a run of its
-// dimensions that starts at `axis` (by default: ends with A's last).
-Result<TensorType> legacy_broadcast(const InferContext& context) {
-  EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
-  EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
-  if (!a->is_ranked || !b->is_ranked) return *a;
-  const bool stretch = context.attributes().get_int("broadcast", 0) != 0;
-  int axis = a->dims.rank() - b->dims.rank();
-  if (stretch && context.attributes().has("axis") && b->dims.rank() > 0) {
-    EDDY_ASSIGN_OR_RETURN(axis,
-                          normalize_axis(context.attributes().get_int("axis", 0), a->dims.rank()));
-  }
-  bool fits = stretch ? axis >= 0 && axis + b->dims.rank() <= a->dims.rank() : axis == 0;
-  for (int i = 0; fits && i < b->dims.rank(); ++i) {
-    const int64_t dim = b->dims[i];
-    fits = (stretch && dim == 1) || merge_dim(a->dims[axis + i], dim).has_value();
-  }
-  if (!fits) {
-    return invalid_argument("input 1 of shape " + to_string(b->dims) +
-                            " does not stretch over input 0 of shape " + to_string(a->dims) +
-                            (stretch ? " from axis " + std::to_string(axis)
-                                     : ": they must be equal without broadcast=1"));
-  }
-  return *a;
-}
-
-Status infer_legacy_same(InferContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
-  EDDY_ASSIGN_OR_RETURN(const TensorType type, legacy_broadcast(context));
-  context.set_output(0, type);
-  return Status::ok();
-}
-
-Status infer_legacy_bool(InferContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
-  EDDY_ASSIGN_OR_RETURN(TensorType type, legacy_broadcast(context));
-  type.element = ElementType::kBool;
-  context.set_output(0, type);
-  return Status::ok();
-}
 
 Status infer_comparison(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
@@ -112,18 +68,14 @@ Status infer_where(InferContext& context) {
   return Status::ok();
 }
 
-// PRelu: the slope stretches over X; before opset 7 a one-dimensional slope stands for channels.
+// PRelu: the slope stretches over X.
 Status infer_prelu(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* slope, tensor_input(context, 1));
   context.set_output(0, *x);
   if (!x->is_ranked || !slope->is_ranked) return Status::ok();
-  Dims stretched = slope->dims;
-  if (context.opset_version() < 7 && stretched.rank() == 1 && x->dims.rank() >= 2) {
-    while (stretched.rank() < x->dims.rank() - 1) stretched.push_back(1);
-  }
-  const std::optional<Dims> both = broadcast_dims(x->dims, stretched);
+  const std::optional<Dims> both = broadcast_dims(x->dims, slope->dims);
   bool fits = both && both->rank() == x->dims.rank();
   for (int i = 0; fits && i < x->dims.rank(); ++i) {
     fits = merge_dim((*both)[i], x->dims[i]).has_value();
@@ -133,7 +85,7 @@ Status infer_prelu(InferContext& context) {
                           " does not stretch over X of shape " + to_string(x->dims));
 }
 
-// Max, Min, Sum, Mean of opset 6: all inputs have one shape.
+// Max, Min, Sum, Mean before opset 8: all inputs have one shape.
 Status infer_equal_shapes(InferContext& context) {
   EDDY_RETURN_IF_ERROR(infer_broadcast(context));
   const TensorType& first = context.input(0).tensor;
@@ -217,24 +169,6 @@ Status infer_clip(InferContext& context) {
   return infer_same_as_input(context);
 }
 
-// Opset 6: B stands over a run of A's axes.
-Status batch_legacy(BatchContext& context) {
-  if (context.attributes().get_int("broadcast", 0) == 0 || !context.attributes().has("axis")) {
-    return batch_elementwise(context);
-  }
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
-  EDDY_ASSIGN_OR_RETURN(const int first,
-                        normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
-  if (!context.is_along(0)) return expect_shared(context, 1);
-  const int place = context.axis(0) - first;
-  const bool meets = place >= 0 && place < context.rank(1);
-  const bool fits = context.is_along(1) ? meets && context.axis(1) == place
-                                        : !meets || context.dims(1)[place] == 1;
-  if (!fits) return crosses_samples("aligns input 1 with", context.axis(0));
-  context.set_outputs(context.input(0));
-  return Status::ok();
-}
-
 // Lists of sizes are multiplied, too: [samples * heads, length].
 Status batch_mul(BatchContext& context) {
   if (!context.is_counts(0) && !context.is_counts(1)) return batch_elementwise(context);
@@ -262,20 +196,6 @@ Status batch_cast_like(BatchContext& context) {
   if (context.is_counts(0)) return expect_tensors(context);
   if (context.is_along(0)) context.set_output(0, context.input(0));
   return Status::ok();
-}
-
-Status batch_prelu(BatchContext& context) {
-  if (context.types().opset_version() >= 7 && context.is_along(0)) {
-    return batch_elementwise(context);
-  }
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
-  const bool is_by_channel = context.rank(1) == 1 && context.rank(0) >= 2;
-  if (!is_by_channel) return batch_elementwise(context);
-  if (context.axis(0) == 1 && context.dims(1)[0] != 1) {
-    return crosses_samples("has a slope for each entry of", 1);
-  }
-  return batch_entries(context);
 }
 
 // The constructors below make OpDefs of the common forms.
@@ -320,15 +240,6 @@ OpDef comparison(std::string name, int since, TypeSet types) {
   return def;
 }
 
-OpDef legacy(std::string name, int since, TypeSet types, InferFunction infer) {
-  OpDef def =
-      binary(std::move(name), since, types, std::move(infer),
-             {attribute("axis", AttributeKind::kInt), attribute("broadcast", AttributeKind::kInt)});
-  def.in_place_inputs = 0;
-  def.batch = batch_legacy;
-  return def;
-}
-
 OpDef variadic(std::string name, int since, TypeSet types, InferFunction infer) {
   OpDef def;
   def.name = std::move(name);
@@ -348,11 +259,9 @@ FormalAttribute float_attribute(std::string name) {
 Status add_arithmetic(OpTable& table) {
   std::vector<OpDef> defs;
   for (const char* name : {"Add", "Sub", "Mul", "Div"}) {
-    defs.push_back(legacy(name, 6, kNumericTypes, infer_legacy_same));
     defs.push_back(binary(name, 7, kNumericTypes));
     if (std::string_view(name) == "Mul") defs.back().batch = batch_mul;
   }
-  defs.push_back(legacy("Pow", 1, kNumericTypes, infer_legacy_same));
   defs.push_back(binary("Pow", 7, kNumericTypes));
   defs.push_back(binary("Pow", 12, kNumericTypes, infer_pow));
   defs.back().in_place_inputs = kFirst;
@@ -370,7 +279,8 @@ Status add_arithmetic(OpTable& table) {
   for (const char* name : {"Max", "Min", "Sum", "Mean"}) {
     const bool any = name[0] == 'M' && name[1] != 'e';
     const TypeSet types = any ? kNumericTypes : kFloatTypes;
-    defs.push_back(variadic(name, 6, types, infer_equal_shapes));
+    defs.push_back(variadic(name, 1, types, infer_equal_shapes));
+    defs.back().attributes = {consumed_inputs()};
     defs.push_back(variadic(name, 8, types, infer_broadcast));
   }
   return add_schemas(table, std::move(defs));
@@ -379,13 +289,10 @@ Status add_arithmetic(OpTable& table) {
 Status add_logic(OpTable& table) {
   std::vector<OpDef> defs;
   for (const char* name : {"And", "Or", "Xor"}) {
-    defs.push_back(legacy(name, 1, kBoolType, infer_legacy_same));
     defs.push_back(binary(name, 7, kBoolType));
   }
-  defs.push_back(legacy("Equal", 1, kEqualTypes, infer_legacy_bool));
   defs.push_back(comparison("Equal", 7, kEqualTypes));
   for (const char* name : {"Greater", "Less"}) {
-    defs.push_back(legacy(name, 1, kOrderedTypes, infer_legacy_bool));
     defs.push_back(comparison(name, 7, kOrderedTypes));
   }
   for (const char* name : {"GreaterOrEqual", "LessOrEqual"}) {
@@ -434,9 +341,16 @@ Status add_casts(OpTable& table) {
   clip.inputs = {in("input", kNumericTypes), in("min", kNumericTypes, InputFlag::kOptional),
                  in("max", kNumericTypes, InputFlag::kOptional)};
   clip.infer = infer_clip;
-  OpDef old_clip = unary("Clip", 6, kFloatTypes, {float_attribute("min"), float_attribute("max")});
+  OpDef old_clip = unary("Clip", 1, kFloatTypes,
+                         {float_attribute("min"), float_attribute("max"), consumed_inputs()});
   return add_schemas(table, {std::move(cast), std::move(like), std::move(bits), std::move(clip),
                              std::move(old_clip)});
+}
+
+// What opset 6 has anew is what opset 1 had without `consumed_inputs`; Selu has other constants,
+// too.
+bool began_with_consumed_inputs(const UnaryOperator& op) {
+  return op.since == 6 && op.name != "Selu";
 }
 
 Status add_activations(OpTable& table) {
@@ -447,15 +361,16 @@ Status add_activations(OpTable& table) {
       if (attribute.name.empty()) continue;
       defs.back().attributes.push_back(float_attribute(std::string(attribute.name)));
     }
+    if (began_with_consumed_inputs(op)) {
+      defs.back().since_version = 1;
+      defs.back().attributes.push_back(consumed_inputs());
+    }
     if (op.name != "Gelu") continue;
     defs.back().attributes = {attribute("approximate", AttributeKind::kString)};
     defs.back().infer = infer_gelu;
   }
-  for (int since : {6, 7}) {
-    defs.push_back(binary("PRelu", since, kNumericTypes, infer_prelu));
-    defs.back().in_place_inputs = kFirst;
-    defs.back().batch = batch_prelu;
-  }
+  defs.push_back(binary("PRelu", 7, kNumericTypes, infer_prelu));
+  defs.back().in_place_inputs = kFirst;
   return add_schemas(table, std::move(defs));
 }
 

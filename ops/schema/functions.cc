@@ -7,6 +7,7 @@ namespace eddy {
 Status add_function_schemas(OpTable& table) {
   EDDY_RETURN_IF_ERROR(add_activation_functions(table));
   EDDY_RETURN_IF_ERROR(add_convolution_functions(table));
+  EDDY_RETURN_IF_ERROR(add_early_functions(table));
   EDDY_RETURN_IF_ERROR(add_einsum_functions(table));
   EDDY_RETURN_IF_ERROR(add_normalization_functions(table));
   EDDY_RETURN_IF_ERROR(add_image_functions(table));

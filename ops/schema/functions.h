@@ -17,6 +17,8 @@ namespace eddy {
 Status add_activation_functions(OpTable& table);
 // CausalConvWithState
 Status add_convolution_functions(OpTable& table);
+// opsets 1 to 6 of Add and its kin, Cast, Concat, LpPool, Pad, PRelu, Reshape, Split, Tile ...
+Status add_early_functions(OpTable& table);
 // Einsum
 Status add_einsum_functions(OpTable& table);
 // GroupNormalization, LpNormalization, MeanVarianceNormalization

@@ -341,7 +341,7 @@ Status add_matmul_schemas(OpTable& table) {
         .infer = infer_matmul,
         .flops = matmul_flops,
         .batch = batch_product},
-       gemm(6, InputFlag::kNone),
+       gemm(1, InputFlag::kNone),
        gemm(11, InputFlag::kOptional),
        {.name = "MatMulInteger",
         .since_version = 10,

@@ -236,10 +236,10 @@ std::vector<OpDef> measuring() {
 std::vector<OpDef> dropout() {
   return {
       {.name = "Dropout",
-       .since_version = 6,
+       .since_version = 1,
        .inputs = {in("data", kFloatTypes)},
        .max_outputs = 2,
-       .attributes = {an_int("is_test"), a_float("ratio")},
+       .attributes = {an_int("is_test"), a_float("ratio"), consumed_inputs()},
        .infer = infer_dropout,
        .in_place_inputs = 1,
        .batch = batch_dropout},

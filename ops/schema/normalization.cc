@@ -184,7 +184,7 @@ OpDef batch_normalization(int since_version, int max_outputs) {
           .max_outputs = max_outputs,
           .attributes = {attribute("epsilon", kFloat), attribute("momentum", kFloat),
                          until(8, attribute("spatial", kInt)), until(6, attribute("is_test", kInt)),
-                         since(14, attribute("training_mode", kInt))},
+                         consumed_inputs(), since(14, attribute("training_mode", kInt))},
           .infer = infer_batch_normalization,
           .batch = batch_channels};
 }
@@ -193,12 +193,12 @@ OpDef batch_normalization(int since_version, int max_outputs) {
 
 Status add_normalization_schemas(OpTable& table) {
   return add_schemas(
-      table, {batch_normalization(6, 5),
+      table, {batch_normalization(1, 5),
               batch_normalization(14, 3),
               {.name = "InstanceNormalization",
-               .since_version = 6,
+               .since_version = 1,
                .inputs = {in("input", kFloatTypes), in("scale", kFloatTypes), in("B", kFloatTypes)},
-               .attributes = {attribute("epsilon", kFloat)},
+               .attributes = {attribute("epsilon", kFloat), consumed_inputs()},
                .infer = infer_instance_normalization,
                .batch = batch_images},
               {.name = "LayerNormalization",

@@ -206,7 +206,7 @@ OpDef recurrent(RecurrentKind kind, std::string name) {
     def.attributes.push_back(attribute("input_forget", kInt));
   }
   if (kind == RecurrentKind::kGru) {
-    def.attributes.push_back(attribute("linear_before_reset", kInt));
+    def.attributes.push_back(since(3, attribute("linear_before_reset", kInt)));
   }
   def.min_outputs = 0;
   def.max_outputs = kind == RecurrentKind::kLstm ? 3 : 2;

@@ -234,4 +234,8 @@ FormalAttribute until(int version, FormalAttribute attribute) {
   return attribute;
 }
 
+FormalAttribute consumed_inputs() {
+  return until(5, attribute("consumed_inputs", AttributeKind::kInts));
+}
+
 }  // namespace eddy

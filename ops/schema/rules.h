@@ -92,5 +92,7 @@ FormalAttribute attribute(std::string name, AttributeKind kind, bool is_required
 // The same attribute, in opsets from `version` on, or up to `version`.
 FormalAttribute since(int version, FormalAttribute attribute);
 FormalAttribute until(int version, FormalAttribute attribute);
+// Opsets 1 to 5: which inputs the kernel may overwrite. Read by nobody: the planner decides.
+FormalAttribute consumed_inputs();
 
 }  // namespace eddy

@@ -1,4 +1,4 @@
-// add_standard_schemas: the operators of ONNX (domain "") that Eddy supports, opset 6 to 28, those
+// add_standard_schemas: the operators of ONNX (domain "") that Eddy supports, opset 1 to 28, those
 // of domain "ai.onnx.ml", versions 1 to 5, and those of domain "eddy" (eddy_domain.h).
 //
 // Call once on an empty table, before graphs are built with it. The kernels are elsewhere

@@ -77,7 +77,7 @@ bool run_division(const KernelArgs& args) {
 // Div and Mod: of floats as all others, of integers by what may fail.
 Result<BoundKernel> bind_division(const KernelInit& init, CudaLauncher& launcher) {
   const ElementType element = init.inputs[0].tensor.element;
-  if (!kIntTypes.contains(element) || init.op.since_version < 7) {
+  if (!kIntTypes.contains(element)) {
     return bind_function<run_elementwise<2, true>>(init, launcher);
   }
   const bool is_remainder = init.attributes.get_int("fmod", 0) != 0;

@@ -82,9 +82,7 @@ std::span<const std::string_view> binary_operators() { return kBinary; }
 
 Result<ElementFunction> element_function(const KernelInit& init) {
   const std::string& op = init.op.name;
-  const bool is_legacy =  // broadcasting by attribute, or channels by position
-      init.op.since_version < 7 && init.op.inputs.size() == 2;
-  if (!is_elementwise(op) || init.inputs.empty() || is_legacy) return no_cuda_kernel(init);
+  if (!is_elementwise(op) || init.inputs.empty()) return no_cuda_kernel(init);
   std::string name;
   if (op == "Cast") {
     name = "Cast_" + input_suffix(init) + "_" +

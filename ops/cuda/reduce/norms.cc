@@ -132,16 +132,13 @@ Result<BoundKernel> bind_layer_norm(const KernelInit& init, CudaLauncher& launch
 }
 
 Result<BoundKernel> bind_instance_norm(const KernelInit& init, CudaLauncher& launcher) {
-  if (init.op.since_version < 6) return cuda::no_cuda_kernel(init);
   return bind_norm(init, launcher, "InstanceNorm", run_instance_norm);
 }
 
 Result<BoundKernel> bind_batch_norm(const KernelInit& init, CudaLauncher& launcher,
                                     DnnLibrary* dnn_or_null) {
   const Attributes& attributes = init.attributes;
-  if (init.op.since_version < 6 || attributes.get_int("spatial", 1) == 0) {
-    return cuda::no_cuda_kernel(init);
-  }
+  if (attributes.get_int("spatial", 1) == 0) return cuda::no_cuda_kernel(init);
   if (attributes.get_int("training_mode", 0) != 0 || init.outputs.size() > 1) {
     return unsupported("BatchNormalization that trains has no CUDA kernel");
   }

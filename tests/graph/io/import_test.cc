@@ -133,9 +133,24 @@ TEST(Import, OpsetsOutsideTheRangeAreRefused) {
   const WireWriter g = graph({.nodes = {node("Neg", {"x"}, {"z"})},
                               .inputs = {info("x", floats({}))},
                               .outputs = {untyped("z")}});
-  expect_import_error(model(g, 5), StatusCode::kUnsupported, "opset 5 is not supported");
   expect_import_error(model(g, 29), StatusCode::kUnsupported,
-                      "opset 29 is not supported, only 6 to 28; convert the model");
+                      "opset 29 is not supported, only 1 to 28; convert the model");
+}
+
+TEST(Import, AModelFromBeforeOpsetsIsOfOpsetOne) {
+  WireWriter to;
+  to.bytes(1, "to");
+  to.bytes(4, "INT64");
+  to.integer(20, 3);
+  WireWriter file;
+  file.integer(1, 2);  // IR version
+  file.message(7, graph({.nodes = {node("Cast", {"x"}, {"z"}, {to}, "old")},
+                         .inputs = {info("x", floats({2}))},
+                         .outputs = {untyped("z")}}));
+  const Graph g = must_import(file.data());
+  ASSERT_EQ(g.root().nodes.size(), 1u);
+  EXPECT_EQ(g.node(g.root().nodes[0]).name, "old/Cast");
+  EXPECT_EQ(to_string(g.value(g.outputs()[0]).type), "int64[2]");
 }
 
 TEST(Import, AnInitializerIsAConstantAlsoWhenItIsAnInput) {

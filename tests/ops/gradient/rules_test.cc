@@ -93,6 +93,9 @@ TEST_F(RulesTest, BinaryOperatorsAddUpWhatWasBroadcast) {
   expect_gradient(make("Clip", {doubles({9}), TestValue::omitted(), TestTensor::scalar(0.9)}));
   expect_gradient(make("Clip", {doubles({9})}, {{"min", -0.7f}, {"max", 0.9f}}, 6));
   expect_gradient(make("Add", {doubles({2, 3}), doubles({2, 3})}, {}, 6));
+  const Attributes stretch = {{"broadcast", int64_t{1}}, {"axis", int64_t{0}}};
+  expect_gradient(make("Mul", {doubles({2, 3}), doubles({2}, -2, 2, 5)}, stretch, 6));
+  expect_gradient(make("PRelu", {doubles({2, 3, 2}), doubles({3}, 0.1, 0.9)}, {}, 6));
   expect_gradient(make("CastLike", {doubles({4}), doubles({2})}));
 }
 
