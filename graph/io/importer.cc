@@ -228,9 +228,14 @@ bool Importer::inputs_of(const NodeContext& at, std::vector<Value>* values) {
       values->push_back({});
       continue;
     }
-    const std::optional<Value> value = find(at.scope, name);
-    if (!value) return fail_at(at, "input " + quoted(name) + " is defined nowhere");
-    values->push_back(*value);
+    if (const std::optional<Value> value = find(at.scope, name)) {
+      values->push_back(*value);
+      continue;
+    }
+    const auto map = maps_.find(name);
+    if (map == maps_.end()) return fail_at(at, "input " + quoted(name) + " is defined nowhere");
+    values->push_back(map->second.first);
+    values->push_back(map->second.second);
   }
   return true;
 }
@@ -323,6 +328,10 @@ bool Importer::declare_inputs(Scope& scope) {
   for (const OnnxValueInfo& input : graph.inputs) {
     if (defaults.contains(input.name)) continue;
     if (input.name.empty()) return fail(invalid_argument("a graph input has no name"));
+    if (input.type.layers.empty() && input.type.map_value != 0) {
+      if (!declare_map(input)) return false;
+      continue;
+    }
     Result<ValueType> type =
         to_value_type(input.type, [&](std::string_view name) { return builder_.symbol(name); });
     if (!type.is_ok()) {
@@ -333,6 +342,23 @@ bool Importer::declare_inputs(Scope& scope) {
     if (!is_ok() || !define(scope, input.name, value)) return false;
   }
   return true;
+}
+
+bool Importer::declare_map(const OnnxValueInfo& input) {
+  const std::string name(input.name);
+  const auto list = [&](const char* part, int32_t data_type, int64_t size) {
+    Result<ElementType> element = to_element_type(data_type);
+    if (element.is_ok()) return builder_.input(name + part, TensorType(*element, {size}));
+    fail(std::move(element.take_status().prepend_message("graph input " + quoted(name))));
+    return Value{};
+  };
+  const int64_t size = builder_.symbol(name + ".size");
+  const Value keys = list(".keys", input.type.map_key, size);
+  if (!is_ok()) return false;
+  const Value values = list(".values", input.type.map_value, size);
+  if (!is_ok()) return false;
+  if (maps_.emplace(input.name, std::pair(keys, values)).second) return true;
+  return fail(invalid_argument("graph input " + quoted(name) + " is declared twice"));
 }
 
 bool Importer::declare_outputs(Scope& scope) {

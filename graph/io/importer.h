@@ -104,6 +104,9 @@ class Importer {
   // Empty where the file has nothing that Eddy understands.
   std::optional<ValueType> declared_type(const OnnxValueInfo& info);
   bool declare_inputs(Scope& scope);
+  // An input of a map type: the keys and values of `name` become inputs, lists of one length. A
+  // node that reads `name` reads both in its place.
+  bool declare_map(const OnnxValueInfo& input);
   bool declare_outputs(Scope& scope);
 
   // import_values.cc
@@ -174,7 +177,8 @@ class Importer {
   size_t num_copied_bytes_ = 0;  // since files were evicted
   Env root_env_;
   FreeNames free_names_;
-  std::vector<const OnnxFunction*> calls_;  // open, outermost first
+  std::vector<const OnnxFunction*> calls_;                              // open, outermost first
+  std::unordered_map<std::string_view, std::pair<Value, Value>> maps_;  // keys and values
   Value always_true_;
   int64_t num_nodes_ = 0;
   int level_ = 0;

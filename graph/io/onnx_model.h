@@ -55,7 +55,9 @@ struct OnnxType {
   enum class Layer : uint8_t { kSequence, kOptional };
   std::vector<Layer> layers;    // outermost first
   bool is_tensor = false;       // the innermost type is a tensor
-  const char* other = nullptr;  // "map", "opaque" or "sparse tensor": not supported
+  const char* other = nullptr;  // "map", "opaque" or "sparse tensor": none of values
+  int32_t map_key = 0;          // element types of a map to tensors, else 0
+  int32_t map_value = 0;
   int32_t element = 0;
   bool has_shape = false;
   std::vector<OnnxDim> dims;

@@ -136,7 +136,7 @@ void ProtoParser::parse(WireReader reader, OnnxType& type) {
         parse_layer(inner, OnnxType::Layer::kSequence, type);
         break;
       case 5:
-        type.other = "map";
+        parse_map(inner, type);
         break;
       case 7:
         type.other = "opaque";
@@ -150,6 +150,17 @@ void ProtoParser::parse(WireReader reader, OnnxType& type) {
       default:
         break;
     }
+  }
+}
+
+void ProtoParser::parse_map(WireReader reader, OnnxType& type) {
+  type.other = "map";
+  while (next(reader)) {
+    if (reader.field() == 1) get(reader, "key_type", &type.map_key);
+    if (reader.field() != 2) continue;
+    OnnxType value;
+    get_message(reader, "value_type", value);
+    if (value.is_tensor && value.layers.empty()) type.map_value = value.element;
   }
 }
 

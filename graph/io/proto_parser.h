@@ -85,6 +85,7 @@ class ProtoParser {
   void parse_shape(WireReader reader, OnnxType& type);
   void parse_dim(WireReader reader, OnnxDim& dim);
   void parse_layer(WireReader reader, OnnxType::Layer layer, OnnxType& type);
+  void parse_map(WireReader reader, OnnxType& type);
   void parse_values_field(const WireReader& reader, OnnxValue& value);
 
   const ImportLimits& limits_;

@@ -1,6 +1,6 @@
 // Claim: operators of domain ai.onnx.ml are read in the version that a model imports, attributes of
 // strings and tensors of strings among them, and are written back as they were; what Eddy doesn't
-// do (maps, newer versions) is refused by name, with what to do instead.
+// do (newer versions) is refused by name; maps are read as pairs of lists.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -90,12 +90,63 @@ TEST(ImportMl, AModelIsWrittenBackAsItWas) {
   EXPECT_EQ(print_text(must_import(*bytes)), print_text(g));
 }
 
-TEST(ImportMl, MapsAndNewerVersionsAreRefusedByName) {
-  expect_import_error(ml_model(1, {ml_node("ZipMap", {"x"}, {"y"})}, floats({2, 3})),
-                      StatusCode::kUnsupported,
-                      "ZipMap makes a sequence of maps, and maps are not supported");
-  expect_import_error(ml_model(1, {ml_node("DictVectorizer", {"x"}, {"y"})}, floats({2, 3})),
-                      StatusCode::kUnsupported, "maps are not supported");
+// TypeProto of a map from `key` to tensors of `value`.
+WireWriter map_info(std::string_view name, ElementType key, ElementType value) {
+  WireWriter tensor, of_value, map, type, proto;
+  tensor.integer(1, static_cast<int64_t>(value));
+  of_value.message(1, tensor);
+  map.integer(1, static_cast<int64_t>(key));
+  map.message(2, of_value);
+  type.message(5, map);
+  proto.bytes(1, name);
+  proto.message(2, type);
+  return proto;
+}
+
+// What sklearn's exporters write at the end: a list of maps, declared as such.
+TEST(ImportMl, AListOfMapsIsATableOfTheirValues) {
+  const Graph g = must_import(
+      ml_model(1,
+               {ml_node("ZipMap", {"x"}, {"y"},
+                        {attribute("classlabels_int64s", std::vector<int64_t>{7, 8, 9})})},
+               floats({-2, 3})));
+  EXPECT_EQ(only_node(g).op->name, "Identity");
+  EXPECT_EQ(g.output_names(), std::vector<std::string>{"y"});
+  const TensorType& y = g.value(g.outputs()[0]).type.tensor;
+  EXPECT_EQ(y.element, ElementType::kFloat);
+  EXPECT_EQ(y.dims[1], 3);
+}
+
+TEST(ImportMl, AMapIsTwoInputsItsKeysAndItsValues) {
+  const auto file = [](const Messages& inputs) {
+    WireWriter proto;
+    proto.integer(1, 8);
+    proto.message(7,
+                  graph({.nodes = {ml_node("DictVectorizer", {"m"}, {"y"},
+                                           {strings_attribute("string_vocabulary", {"a", "b"})})},
+                         .inputs = inputs,
+                         .outputs = {untyped("y")}}));
+    proto.message(8, opset_import("", 17));
+    proto.message(8, opset_import("ai.onnx.ml", 1));
+    return proto.data();
+  };
+  const WireWriter m = map_info("m", ElementType::kString, ElementType::kFloat);
+  const Graph g = must_import(file({m}));
+  ASSERT_EQ(g.inputs().size(), 2u);
+  EXPECT_EQ(g.value(g.inputs()[0]).name, "m.keys");
+  EXPECT_EQ(g.value(g.inputs()[1]).name, "m.values");
+  const TensorType &keys = g.value(g.inputs()[0]).type.tensor,
+                   &values = g.value(g.inputs()[1]).type.tensor;
+  EXPECT_EQ(keys.element, ElementType::kString);
+  EXPECT_EQ(g.symbol(keys.dims[0]), "m.size");
+  EXPECT_EQ(values.dims[0], keys.dims[0]);
+  EXPECT_EQ(to_string(g.value(g.outputs()[0]).type), "float[1,2]");
+  expect_import_error(file({map_info("m", static_cast<ElementType>(99), ElementType::kFloat)}),
+                      StatusCode::kInvalidArgument, "graph input 'm': element type 99");
+  expect_import_error(file({m, m}), StatusCode::kInvalidArgument, "m.keys");
+}
+
+TEST(ImportMl, NewerVersionsAreRefusedByName) {
   expect_import_error(
       ml_model(6, {ml_node("Binarizer", {"x"}, {"y"})}, floats({2, 3})), StatusCode::kUnsupported,
       "operator 'Binarizer' (domain 'ai.onnx.ml', opset 6) at node 'n', known up to opset 5");

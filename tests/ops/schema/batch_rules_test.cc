@@ -440,8 +440,6 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank",
-      // Maps, which are refused.
-      "CastMap", "DictVectorizer", "ZipMap",
       // Random numbers and tables.
       "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
       "RandomUniform", "RandomUniformLike",
