@@ -1,6 +1,10 @@
 // GridSample of images of floats, nearest and linear: places and weights once for all channels.
+#include <pmmintrin.h>
+
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
@@ -18,20 +22,81 @@ struct SampleState : KernelState {
   BoundKernel plain;  // of other than images, where the rank is not known before
 };
 
-// Where an output element reads in each plane: those outside, and those without weight, left out.
+// Where an output element reads in each plane (-1: nowhere, because it lies outside or the weight
+// is none: an infinity there counts for nothing), and with which weights.
 struct Place {
-  int count = 0;
-  std::array<int64_t, 4> offset;
-  std::array<float, 4> weight;
+  std::array<float, 4> weight{};
+  std::array<int64_t, 4> offset{-1, -1, -1, -1};
 };
 
-constexpr int64_t kMostPlaces = 256;  // at once: they stay in the nearest cache
+// Some places side by side. Most are whole: two neighbours in each of two rows, all with a weight.
+// These have only the first one's offset and four weights; the others stand in a list as well.
+struct Places {
+  std::array<float, 4>* weights;
+  int64_t* first;
+  Place* others;
+  int64_t* index;  // of the others
+  int64_t num_others = 0;
 
-// A row of an output image.
+  static constexpr size_t kBytesEach = sizeof(*weights) + sizeof(*first) + sizeof(Place) + 8;
+  // In `memory` of count * kBytesEach.
+  Places(void* memory, int64_t count)
+      : weights(static_cast<std::array<float, 4>*>(memory)),
+        first(reinterpret_cast<int64_t*>(weights + count)),
+        others(reinterpret_cast<Place*>(first + count)),
+        index(reinterpret_cast<int64_t*>(others + count)) {}
+};
+
+// How a call is cut: elements of an output plane, and of channels. Places are found once for all
+// channels of a part. They are so many that a plane, once it is near, is read from about
+// everywhere, and so few that they stay near, too.
+struct Parts {
+  static constexpr int64_t kMostChannels = 32;
+  int64_t places_each, num_places, channels_each, num_channels;
+
+  explicit Parts(const KernelArgs& args) {
+    const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    num_places = y.dims[2] * y.dims[3];
+    num_channels = x.dims[1];
+    places_each = std::clamp<int64_t>(x.dims[2] * x.dims[3] / 4, 256, 16'384);
+    channels_each = std::min(std::max<int64_t>(num_channels, 1), kMostChannels);
+  }
+  int64_t of_places() const { return (num_places + places_each - 1) / places_each; }
+  int64_t of_channels() const { return (num_channels + channels_each - 1) / channels_each; }
+};
+
 Tiles tiles_of(const KernelArgs& args) {
-  const TensorView& y = args.outputs[0];
-  return Tiles::of(y.dims[0] * y.dims[2], y.dims[1] * y.dims[3], 16'384);
+  const Parts parts(args);
+  return Tiles::of(args.outputs[0].dims[0] * parts.of_places() * parts.of_channels(),
+                   parts.places_each * parts.channels_each, 16'384);
 }
+
+// Of one linear coordinate without reflection: the element before it, and how far it is beyond.
+struct Between {
+  int64_t before;
+  double beyond;
+};
+
+// What AxisSampler does, for coordinates that are not mirrored.
+class LinearAxis {
+ public:
+  LinearAxis(const SampleRule& rule, int64_t size)
+      : size_(static_cast<double>(size)),
+        aligns_(rule.align_corners),
+        clamps_(rule.padding == SamplePadding::kBorder) {}
+  Between operator()(double coordinate) const {
+    double x = aligns_ ? (coordinate + 1) / 2 * (size_ - 1) : ((coordinate + 1) * size_ - 1) / 2;
+    if (clamps_) x = std::fabs(x) < 1e15 ? std::clamp(x, 0.0, size_ - 1) : -2;
+    x = x > -2 ? x : -2;  // a NaN is nowhere, too
+    x = x < size_ ? x : size_;
+    const double base = std::floor(x);
+    return {static_cast<int64_t>(base), x - base};
+  }
+
+ private:
+  const double size_;
+  const bool aligns_, clamps_;
+};
 
 Place place_of(const SampleTaps& down, const SampleTaps& right, int64_t width) {
   Place place;
@@ -40,54 +105,118 @@ Place place_of(const SampleTaps& down, const SampleTaps& right, int64_t width) {
       const auto a = static_cast<size_t>(i), b = static_cast<size_t>(j);
       if (down.place[a] < 0 || right.place[b] < 0) continue;
       if (down.weight[a] == 0 || right.weight[b] == 0) continue;
-      const auto at = static_cast<size_t>(place.count++);
-      place.offset[at] = down.place[a] * width + right.place[b];
-      place.weight[at] = static_cast<float>(down.weight[a] * right.weight[b]);
+      place.offset[a * 2 + b] = down.place[a] * width + right.place[b];
+      place.weight[a * 2 + b] = static_cast<float>(down.weight[a] * right.weight[b]);
     }
   }
   return place;
 }
 
+// The places of `count` coordinates (x, y).
+struct Finder {
+  const SampleRule& rule;
+  const int64_t height, width;
+
+  void find(const float* grid, int64_t count, Places& places) const {
+    const AxisSampler down(rule, height), right(rule, width);
+    const LinearAxis down_line(rule, height), right_line(rule, width);
+    const bool may_be_whole = rule.mode == SampleMode::kLinear &&
+                              rule.padding != SamplePadding::kReflection && height > 1 && width > 1;
+    places.num_others = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      // The grid's first coordinate is of the last axis.
+      const double x = static_cast<double>(grid[2 * i]), y = static_cast<double>(grid[2 * i + 1]);
+      places.first[i] = 0;
+      if (may_be_whole) {
+        const Between a = down_line(y), b = right_line(x);
+        const double up[] = {1 - a.beyond, a.beyond}, left[] = {1 - b.beyond, b.beyond};
+        places.weights[i] = {
+            static_cast<float>(up[0] * left[0]), static_cast<float>(up[0] * left[1]),
+            static_cast<float>(up[1] * left[0]), static_cast<float>(up[1] * left[1])};
+        const bool is_inside =
+            a.before >= 0 && a.before < height - 1 && b.before >= 0 && b.before < width - 1;
+        if (is_inside && a.beyond != 0 && b.beyond != 0) {
+          places.first[i] = a.before * width + b.before;
+          continue;
+        }
+      }
+      const int64_t other = places.num_others++;
+      places.index[other] = i;
+      places.others[other] =  // of an empty plane nothing is read
+          height * width == 0 ? Place() : place_of(down.taps(y), right.taps(x), width);
+    }
+  }
+};
+
 float sample(const float* plane, const Place& place) {
-  const auto part = [&](size_t i) { return place.weight[i] * plane[place.offset[i]]; };
-  if (place.count == 4) return (part(0) + part(1)) + (part(2) + part(3));
-  float sum = 0;
-  for (size_t i = 0; i < static_cast<size_t>(place.count); ++i) sum += part(i);
-  return sum;
+  const auto part = [&](size_t i) {
+    const int64_t offset = place.offset[i], mask = ~(offset >> 63);
+    const auto bits = std::bit_cast<uint32_t>(plane[offset & mask]) & static_cast<uint32_t>(mask);
+    return place.weight[i] * std::bit_cast<float>(bits);
+  };
+  return (part(0) + part(1)) + (part(2) + part(3));
 }
 
-bool run_rows(const KernelArgs& args, int64_t first, int64_t end) {
+// Two neighbours in each of two rows, times their weights.
+__m128 products(const float* at, int64_t width, const std::array<float, 4>& weights) {
+  const __m128 upper = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+  const __m128 both = _mm_loadh_pi(upper, reinterpret_cast<const __m64*>(at + width));
+  return _mm_mul_ps(both, _mm_loadu_ps(weights.data()));
+}
+
+// One plane. What is not whole is computed as if, of elements that are there, and then replaced.
+void sample_plane(const float* plane, int64_t width, const Places& places, int64_t count,
+                  float* out) {
+  int64_t i = 0;
+  if (places.num_others < count) {
+    const auto get = [&](int64_t k) {
+      return products(plane + places.first[k], width, places.weights[k]);
+    };
+    for (; i + 4 <= count; i += 4) {
+      const __m128 low = _mm_hadd_ps(get(i), get(i + 1));
+      const __m128 high = _mm_hadd_ps(get(i + 2), get(i + 3));
+      _mm_storeu_ps(out + i, _mm_hadd_ps(low, high));
+    }
+    for (; i < count; ++i) {
+      const __m128 pairs = _mm_hadd_ps(get(i), get(i));
+      out[i] = _mm_cvtss_f32(_mm_hadd_ps(pairs, pairs));
+    }
+  }
+  for (int64_t k = 0; k < places.num_others; ++k) {
+    out[places.index[k]] = sample(plane, places.others[k]);
+  }
+}
+
+// The parts of an image's first channels come first.
+bool run_parts(const KernelArgs& args, int64_t first, int64_t end) {
   const SampleRule& rule = static_cast<const SampleState&>(*args.state).rule;
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t channels = x.dims[1], rows = y.dims[2], columns = y.dims[3];
-  const int64_t in_size = x.dims[2] * x.dims[3], out_size = rows * columns;
-  const AxisSampler down(rule, x.dims[2]), right(rule, x.dims[3]);
-  auto* places = static_cast<Place*>(args.scratch->reserve(kMostPlaces * sizeof(Place)));
-  if (places == nullptr) return args.fail(resource_exhausted("no memory for places to sample"));
+  const Parts parts(args);
+  const int64_t in_size = x.dims[2] * x.dims[3];
+  const Finder finder{rule, x.dims[2], x.dims[3]};
+  const int64_t most = std::max<int64_t>(std::min(parts.places_each, parts.num_places), 1);
+  void* memory = args.scratch->reserve(static_cast<size_t>(most) * Places::kBytesEach);
+  if (memory == nullptr) return args.fail(resource_exhausted("no memory for places to sample"));
+  Places places(memory, most);
   for (int64_t unit = first; unit < end; ++unit) {
-    const int64_t image = unit / rows, row = unit % rows;
-    for (int64_t begin = 0; begin < columns; begin += kMostPlaces) {
-      const int64_t count = std::min(kMostPlaces, columns - begin);
-      const int64_t start = row * columns + begin;
-      const float* grid = args.inputs[1].as<float>() + (image * out_size + start) * 2;
-      for (int64_t i = 0; i < count; ++i) {
-        // The grid's first coordinate is of the last axis. Of an empty plane nothing is read.
-        places[i] = in_size == 0
-                        ? Place()
-                        : place_of(down.taps(grid[2 * i + 1]), right.taps(grid[2 * i]), x.dims[3]);
-      }
-      for (int64_t c = 0; c < channels; ++c) {
-        const float* plane = x.as<float>() + (image * channels + c) * in_size;
-        float* out = y.mutable_as<float>() + (image * channels + c) * out_size + start;
-        for (int64_t i = 0; i < count; ++i) out[i] = sample(plane, places[i]);
-      }
+    const int64_t begin = unit % parts.of_places() * parts.places_each;
+    const int64_t count = std::min(parts.places_each, parts.num_places - begin);
+    const int64_t group = unit / parts.of_places() % parts.of_channels();
+    const int64_t image = unit / parts.of_places() / parts.of_channels();
+    const float* grid = args.inputs[1].as<float>() + (image * parts.num_places + begin) * 2;
+    finder.find(grid, count, places);
+    const int64_t end_channel = std::min((group + 1) * parts.channels_each, parts.num_channels);
+    for (int64_t c = group * parts.channels_each; c < end_channel; ++c) {
+      const int64_t plane = image * parts.num_channels + c;
+      sample_plane(x.as<float>() + plane * in_size, x.dims[3], places, count,
+                   y.mutable_as<float>() + plane * parts.num_places + begin);
     }
   }
   return true;
 }
 
 bool run_any(const KernelArgs& args) {
-  if (args.inputs[0].rank == 4) return cpu::run_all_units<tiles_of, run_rows>(args);
+  if (args.inputs[0].rank == 4) return cpu::run_all_units<tiles_of, run_parts>(args);
   const BoundKernel& plain = static_cast<const SampleState&>(*args.state).plain;
   KernelArgs own = args;
   own.state = plain.state.get();
@@ -104,12 +233,12 @@ Result<BoundKernel> bind_grid_sample(const KernelInit& init) {
     return cpu::no_fast_kernel(init);
   }
   BoundKernel kernel;
-  kernel.run = cpu::run_all_units<tiles_of, run_rows>;
+  kernel.run = cpu::run_all_units<tiles_of, run_parts>;
   if (!x.is_ranked) {
     EDDY_ASSIGN_OR_RETURN(state->plain, bind_grid_sample_reference(init));
     kernel.run = run_any;
   }
-  if (cpu::fills_tiles(init.outputs[0], 16'384)) cpu::set_tiles<tiles_of, run_rows>(kernel);
+  if (cpu::fills_tiles(init.outputs[0], 16'384)) cpu::set_tiles<tiles_of, run_parts>(kernel);
   kernel.state = std::move(state);
   return kernel;
 }

@@ -2,8 +2,10 @@
 // by hand, and refuse places that no tensor has; DeformConv without offsets is Conv.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
+#include "graph/base/random.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -80,6 +82,35 @@ std::vector<int64_t> selected(std::vector<TestValue> inputs, Attributes attribut
       .values<int64_t>();
 }
 
+// Places inside, at elements, at and beyond the edges, and nowhere; an infinity that is not read
+// has no influence.
+TEST(GridSampleTest, TheFastKernelReadsTheSamePlaces) {
+  const char* modes[] = {"linear", "nearest"};
+  const char* paddings[] = {"zeros", "border", "reflection"};
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const auto size = [&](uint64_t most) { return 1 + static_cast<int64_t>(random.below(most)); };
+    const Dims image = {size(2), size(40), size(30), size(30)};
+    const Dims places = {image[0], size(40), size(30), 2};
+    TestTensor x = TestTensor::random(ElementType::kFloat, image, random, -1, 1);
+    if (seed % 4 == 0) x.view().mutable_as<float>()[0] = INFINITY;
+    TestTensor grid = TestTensor::random(ElementType::kFloat, places, random, -1.3f, 1.3f);
+    auto* const at = grid.view().mutable_as<float>();
+    for (int64_t i = 0; i < grid.view().count(); ++i) {
+      const uint64_t kind = random.below(16);
+      if (kind < 3) at[i] = static_cast<float>(kind) - 1;
+      if (kind == 3) at[i] = seed % 3 == 0 ? std::nanf("") : 1e30f;
+    }
+    const OpCall call = make("GridSample", 20, {x, grid},
+                             {{"mode", modes[random.below(2)]},
+                              {"padding_mode", paddings[random.below(3)]},
+                              {"align_corners", static_cast<int64_t>(random.below(2))}});
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const TestTensor fast = run_one(call, KernelSet::kCpu);
+    EXPECT_TRUE(is_close(fast, run_one(call, KernelSet::kReference), 1e-5, 1e-6));
+  }
+}
+
 TEST(NonMaxSuppressionTest, KeepsTheBestOfThoseThatOverlap) {
   const TestTensor boxes = floats({1, 4, 4}, {0, 0, 1, 1, 1, 1.1f, 0, 0.1f,  // corners swapped
                                               0, 10, 1, 11, 0, 0.1f, 1, 1.1f});
@@ -113,6 +144,32 @@ TEST(NonMaxSuppressionTest, EachImageAndClassHasBoxesOfItsOwn) {
       floats({2, 2, 4}, {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 0, 1, 1, 0, 5, 1, 6});
   EXPECT_EQ(selected({pairs, floats({2, 1, 2}, {1, 2, 1, 2}), one(2), half}),
             (std::vector<int64_t>{0, 0, 1, 1, 0, 1, 1, 0, 0}));
+}
+
+TEST(NonMaxSuppressionTest, TheFastKernelKeepsTheSameBoxes) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    const auto count = static_cast<int64_t>(random.below(seed % 3 == 0 ? 700 : 40));
+    const int64_t classes = 1 + static_cast<int64_t>(random.below(4));
+    TestTensor boxes = TestTensor::random(ElementType::kFloat, {2, count, 4}, random, 0, 10);
+    TestTensor scores = TestTensor::random(ElementType::kFloat, {2, classes, count}, random, -1, 1);
+    auto* const score = scores.view().mutable_as<float>();
+    for (int64_t i = 0; i < scores.view().count(); ++i) {  // ties, zeros of both signs, no numbers
+      const uint64_t kind = random.below(12);
+      if (kind < 4) score[i] = 0.25f * static_cast<float>(kind);
+      if (kind == 4) score[i] = -0.0f;
+      if (kind == 5 && seed % 4 == 0) score[i] = std::nanf("");
+    }
+    if (count > 0 && seed % 5 == 0) boxes.view().mutable_as<float>()[0] = std::nanf("");
+    const float overlap = 0.1f * static_cast<float>(random.below(11));
+    OpCall call = make("NonMaxSuppression", 11,
+                       {boxes, scores, TestTensor::scalar(static_cast<int64_t>(random.below(60))),
+                        TestTensor::of<float>({1}, {overlap}), TestTensor::of<float>({1}, {-0.5f})},
+                       {{"center_point_box", static_cast<int64_t>(random.below(2))}});
+    if (random.below(3) == 0) call.inputs.pop_back();
+    const TestTensor plain = run_one(call, KernelSet::kReference);
+    EXPECT_TRUE(is_same_bits(run_one(call, KernelSet::kCpu), plain)) << "seed " << seed;
+  }
 }
 
 TEST(RoiAlignTest, MeansOfSamplesBetweenTheElements) {
