@@ -39,7 +39,7 @@ Status add_normalization_schemas(OpTable& table);
 // operators that are functions of others (function_*.cc, OpDef::expand)
 Status add_function_schemas(OpTable& table);
 
-// GridSample, MaxRoiPool, NonMaxSuppression, RoiAlign
+// GridSample, ImageDecoder, MaxRoiPool, NonMaxSuppression, RoiAlign
 Status add_image_schemas(OpTable& table);
 // Random*, Bernoulli, Multinomial
 Status add_random_schemas(OpTable& table);

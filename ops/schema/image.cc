@@ -1,4 +1,5 @@
-// GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign: what detectors and warps do with images.
+// GridSample, MaxRoiPool, NonMaxSuppression and RoiAlign: what detectors and warps do with images;
+// ImageDecoder, which makes them of files.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -154,6 +155,18 @@ Status infer_max_roi_pool(InferContext& context) {
   return Status::ok();
 }
 
+Status infer_image_decoder(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_choice(context, "pixel_format", "RGB", {"RGB", "BGR", "Grayscale"}));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* bytes, tensor_input(context, 0));
+  if (bytes->is_ranked && bytes->dims.rank() != 1) {
+    return bad_shape("encoded_stream", "[bytes]", bytes->dims);
+  }
+  const bool is_gray = context.attributes().get_string("pixel_format", "RGB") == "Grayscale";
+  context.set_output(0,
+                     TensorType(ElementType::kUint8, {kUnknownDim, kUnknownDim, is_gray ? 1 : 3}));
+  return Status::ok();
+}
+
 OpDef grid_sample(int since_version) {
   return {.name = "GridSample",
           .since_version = since_version,
@@ -172,6 +185,12 @@ Status add_image_schemas(OpTable& table) {
       table,
       {grid_sample(16),
        grid_sample(20),
+       {.name = "ImageDecoder",
+        .since_version = 20,
+        .inputs = {in("encoded_stream", {ElementType::kUint8})},
+        .attributes = {attribute("pixel_format", kString)},
+        .infer = infer_image_decoder,
+        .is_value_op = true},
        {.name = "MaxRoiPool",
         .inputs = {in("X", kFloatTypes), in("rois", kFloatTypes)},
         .attributes = {attribute("pooled_shape", kInts, true), attribute("spatial_scale", kFloat)},

@@ -36,6 +36,13 @@ _LIBRARIES = {
     "tbb_installed": ("libtbb-dev", "oneapi/tbb.h", ["libtbb.so"], ["-ltbb"]),
 }
 
+# The same, of what Eddy does without. Loaded as IS_INSTALLED[name] from optional.bzl.
+_OPTIONAL = {
+    "jpeg": ("libjpeg-dev", "jpeglib.h", ["libjpeg.so"], ["-ljpeg"]),
+    "png": ("libpng-dev", "png.h", ["libpng.so"], ["-lpng"]),
+    "webp": ("libwebp-dev", "webp/decode.h", ["libwebp.so"], ["-lwebp"]),
+}
+
 _DEPS = {
     "gmock": [":gtest"],
     "gtest_main": [":gtest"],
@@ -101,6 +108,19 @@ def _tbb_lines(ctx):
         return [_TBB, _TBB_FROM_SOURCE]
     return [_TBB, _TBB_SOURCE_MISSING]
 
+def _optional_lines(ctx):
+    """The targets of the optional libraries that are here; the file optional.bzl says which are."""
+    installed = {}
+    lines = []
+    for name in sorted(_OPTIONAL):
+        _, header, files, linkopts = _OPTIONAL[name]
+        paths = ["/usr/include/" + header] + [_LIB + f for f in files]
+        installed[name] = all([ctx.path(path).exists for path in paths])
+        if installed[name]:
+            lines.append("cc_library(name = %r, linkopts = %r)" % (name, linkopts))
+    ctx.file("optional.bzl", "IS_INSTALLED = %r\n" % installed)
+    return lines
+
 def _system_libraries_impl(ctx):
     missing = {}
     lacking = []
@@ -132,7 +152,7 @@ def _system_libraries_impl(ctx):
             "deps = " + repr(_DEPS.get(name, [])),
         ]
         lines.append("cc_library(%s)" % ", ".join(parts))
-    lines += _tbb_lines(ctx)
+    lines += _optional_lines(ctx) + _tbb_lines(ctx)
     ctx.file("BUILD", "\n".join(lines) + "\n")
 
 system_libraries = repository_rule(

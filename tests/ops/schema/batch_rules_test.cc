@@ -444,7 +444,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
       "RandomUniform", "RandomUniformLike",
       // Several inputs with samples, regions, text: not decided yet.
-      "Attention", "Col2Im", "DFT", "DeformConv", "Det", "GridSample", "LinearAttention", "LpPool", "MaxRoiPool", "NonMaxSuppression", "RegexFullMatch", "RoiAlign",
+      "Attention", "Col2Im", "DFT", "DeformConv", "Det", "GridSample", "ImageDecoder",
+      "LinearAttention", "LpPool", "MaxRoiPool", "NonMaxSuppression", "RegexFullMatch", "RoiAlign",
       "RotaryEmbedding", "STFT", "StringConcat", "StringNormalizer", "StringSplit", "TensorScatter",
       "TfIdfVectorizer"};
   std::set<std::string> found;
