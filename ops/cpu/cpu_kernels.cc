@@ -33,6 +33,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_grid_sample_cpu(registry);
   add_image_decoder_cpu(registry);
   add_regex_cpu(registry);
+  add_suppression_cpu(registry);
   add_trees_cpu(registry);
   add_blocked_cpu(registry);
 }

@@ -53,6 +53,8 @@ void add_lrn_cpu(KernelRegistry& registry);
 void add_grid_sample_cpu(KernelRegistry& registry);
 // ImageDecoder
 void add_image_decoder_cpu(KernelRegistry& registry);
+// NonMaxSuppression
+void add_suppression_cpu(KernelRegistry& registry);
 // RegexFullMatch
 void add_regex_cpu(KernelRegistry& registry);
 
