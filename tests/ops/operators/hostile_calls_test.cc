@@ -119,8 +119,23 @@ class Caller {
                         : below(6) == 0          ? shape()
                                                  : shapes_[below(shapes_.size())];
       // Sizes of results stay small: a session limits their memory, but not this test.
-      call.inputs.push_back(tensor(type, dims, !is_host));
+      call.inputs.push_back(value(input, type, dims, !is_host));
     }
+  }
+
+  // A sequence where the name asks for one, and now and then where none belongs; optionals, too.
+  TestValue value(const FormalInput& input, ElementType type, const Dims& dims, bool may_be_wild) {
+    const bool wants_sequence = input.name.find("sequence") != std::string::npos;
+    const bool is_sequence = wants_sequence ? below(8) != 0 : below(24) == 0;
+    if (!is_sequence) return tensor(type, dims, may_be_wild);
+    if (below(8) == 0) return TestValue::none(type);
+    std::vector<TestTensor> elements;
+    for (size_t count = below(4); count > 0; --count) {
+      elements.push_back(tensor(type, below(3) == 0 ? shape() : dims, may_be_wild));
+    }
+    TestValue made = TestValue::sequence(type, std::move(elements));
+    made.is_optional = below(8) == 0;
+    return made;
   }
 
   int64_t integer() {
