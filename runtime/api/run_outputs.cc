@@ -129,7 +129,9 @@ Status no_memory() { return resource_exhausted("no memory for copies of the run'
 
 }  // namespace
 
-TensorView RunValues::made(size_t index) { return state_->slot(core_.graph().outputs()[index]).view; }
+TensorView RunValues::made(size_t index) {
+  return state_->slot(core_.graph().outputs()[index]).view;
+}
 
 bool RunValues::is_home(size_t index) { return bound_outputs_[index]->has(made(index).data); }
 
