@@ -157,19 +157,9 @@ std::string TraceRecorder::event_text(uint32_t tid, const Span& span) const {
                      micros(span.start_ns - start_ns_), json_string(label), arguments);
 }
 
-Status TraceRecorder::write_json(const std::string& path) const {
+void TraceRecorder::print(const std::function<void(std::string_view)>& write) const {
   const uint64_t dropped = num_dropped();
   const std::scoped_lock lock(mutex_);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> owner(std::fopen(path.c_str(), "wb"),
-                                                              &std::fclose);
-  std::FILE* const file = owner.get();
-  if (file == nullptr) {
-    return invalid_argument(
-        fmt::format("cannot write the trace {}: {}; name a file in a folder "
-                    "that may be written to",
-                    path, std::strerror(errno)));
-  }
-  const auto write = [file](const std::string& text) { std::fputs(text.c_str(), file); };
   write(
       fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped_events\":{}}},\n"
                   "\"traceEvents\":[\n{{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\","
@@ -185,6 +175,31 @@ Status TraceRecorder::write_json(const std::string& path) const {
     for (const Span& span : spans_of(*lanes_[tid])) write(event_text(tid, span));
   }
   write("\n]}\n");
+}
+
+std::string TraceRecorder::json() const {
+  std::string text;
+  print([&text](std::string_view part) { text += part; });
+  return text;
+}
+
+void TraceRecorder::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (uint32_t i = 0; i < num_lanes_; ++i) lanes_[i]->count.store(0, std::memory_order_relaxed);
+  num_laneless_.store(0, std::memory_order_relaxed);
+}
+
+Status TraceRecorder::write_json(const std::string& path) const {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> owner(std::fopen(path.c_str(), "wb"),
+                                                              &std::fclose);
+  std::FILE* const file = owner.get();
+  if (file == nullptr) {
+    return invalid_argument(
+        fmt::format("cannot write the trace {}: {}; name a file in a folder "
+                    "that may be written to",
+                    path, std::strerror(errno)));
+  }
+  print([file](std::string_view part) { std::fwrite(part.data(), 1, part.size(), file); });
   if (std::fflush(file) != 0 || std::ferror(file) != 0) {
     return run_failed(
         fmt::format("cannot write all of the trace {}: {}; make room or name a file elsewhere",

@@ -16,7 +16,7 @@
 // Errors: write_json gives kInvalidArgument when the file cannot be opened or written.
 // Threads: lane() and name() from any thread. A lane has one writer at a time, ordered by
 // whatever hands the stream over; no lock, no allocation, one clock read for each event.
-// write_json() and the counters are for when all writers are done.
+// write_json(), json() and the counters are for when all writers are done.
 // Cost: about 25 ns an event (the clock), 32 bytes an event of the ring; untouched parts of a ring
 // take no memory.
 #pragma once
@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -64,6 +65,10 @@ class TraceRecorder {
   // Events that no file will show.
   uint64_t num_dropped() const;
   Status write_json(const std::string& path) const;
+  // What that writes.
+  std::string json() const;
+  // Forgets all events; lanes and names stay. When all writers are done.
+  void clear();
 
  private:
   enum class Kind : uint8_t { kBegin, kEnd, kInstant };
@@ -78,6 +83,7 @@ class TraceRecorder {
   struct Span;
 
   void record(LaneId lane, Kind kind, TraceNameId name, int64_t iteration);
+  void print(const std::function<void(std::string_view)>& write) const;
   std::vector<Span> spans_of(const Lane& lane) const;
   std::string event_text(uint32_t tid, const Span& span) const;
 

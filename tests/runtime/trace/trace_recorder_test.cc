@@ -181,6 +181,24 @@ TEST(TraceRecorder, LanesStandByTheirNumberNotByWhenTheyWereMade) {
   EXPECT_EQ(order, (std::vector<int>{10, 2}));
 }
 
+TEST(TraceRecorder, TheTextIsWhatTheFileHasAndACleanRecorderBeginsAnew) {
+  TraceRecorder trace(16);
+  const LaneId lane = trace.lane("stream 0");
+  const TraceNameId name = trace.name("step");
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      trace.begin(lane, name, i);
+      trace.end(lane);
+    }
+    EXPECT_EQ(json::parse(trace.json()), written(trace));
+    EXPECT_EQ(rows_of(json::parse(trace.json()))["stream 0"].size(), 8u);
+    EXPECT_EQ(trace.num_dropped(), 24u);
+    trace.clear();
+    EXPECT_EQ(trace.num_dropped(), 0u);
+    EXPECT_TRUE(rows_of(json::parse(trace.json())).empty());
+  }
+}
+
 TEST(TraceRecorder, AnUnwritableFileIsABadArgumentThatNamesIt) {
   const Status status = TraceRecorder().write_json("/nonexistent/folder/trace.json");
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
