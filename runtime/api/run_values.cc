@@ -6,6 +6,7 @@
 #include "graph/ir/control_view.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
+#include "runtime/api/streamed_row.h"
 
 namespace eddy {
 
@@ -29,34 +30,16 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
   for (const StreamedOutput& each : streams) {
     if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
     Streamed streamed{each.stream, {}, 0};
-    EDDY_RETURN_IF_ERROR(find_streamed(each.output, streamed));
+    EDDY_ASSIGN_OR_RETURN(const StreamedRow found,
+                          find_streamed_row(core_.graph(), core_.outputs, each.output));
+    streamed.loop = found.loop;
+    streamed.row = found.row;
     if (!each.stream->reserve()) {
       return invalid_argument("the stream of output '" + each.output +
                               "' takes rows of another output or run; make one for each");
     }
     streams_.push_back(std::move(streamed));
   }
-  return Status::ok();
-}
-
-Status RunValues::find_streamed(const std::string& name, Streamed& streamed) const {
-  const Graph& graph = core_.graph();
-  const auto is_it = [&](const ValueDescription& output) { return output.name == name; };
-  const auto found = std::ranges::find_if(core_.outputs, is_it);
-  if (found == core_.outputs.end()) return not_found("there is no output '" + name + "'");
-  const auto index = static_cast<size_t>(found - core_.outputs.begin());
-  const ValueInfo& made = graph.value(graph.outputs()[index]);
-  const bool is_of_loop =
-      made.origin == ValueOrigin::kNodeOutput && graph.node(made.producer).kind == NodeKind::kWhile;
-  if (!is_of_loop || made.index < LoopView(graph, made.producer).num_forwarded()) {
-    return invalid_argument(
-        "output '" + name +
-        "' cannot be streamed: only rows that a loop of the graph itself stacks can, one in each "
-        "iteration (a scan output)");
-  }
-  const LoopView loop(graph, made.producer);
-  streamed.loop = made.producer;
-  streamed.row = static_cast<uint32_t>(loop.num_carried() + made.index - loop.num_forwarded());
   return Status::ok();
 }
 

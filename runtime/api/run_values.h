@@ -96,7 +96,6 @@ class RunValues {
   };
 
   void end_all(const Status& status);
-  Status find_streamed(const std::string& name, Streamed& streamed) const;
   std::unique_ptr<BoundRun> make_state() const;
   void release(std::unique_ptr<BoundRun> state);
   Status check_device_input(size_t index) const;

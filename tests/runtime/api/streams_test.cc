@@ -199,6 +199,7 @@ TEST_P(StreamsTest, WhatCannotBeStreamedIsRefusedAndItsStreamEnds) {
   EXPECT_THAT(refused("nothing"), HasSubstr("there is no output 'nothing'"));
   EXPECT_THAT(refused("y"), HasSubstr("'y' cannot be streamed"));
   EXPECT_THAT(refused("sum"), HasSubstr("only rows that a loop of the graph itself stacks"));
+  EXPECT_THAT(refused("sum"), HasSubstr("of this graph: 'rows', 'twice'"));
   const auto given = stream(1);
   EXPECT_FALSE(session->run({}, {.streams = {{"rows", given}}}).is_ok()) << "an input is missing";
   EXPECT_FALSE(given->next().has_value());
