@@ -61,7 +61,7 @@ class Edges {
   void add_node(const Node& node) {
     if (node.kind == NodeKind::kExec) {
       const auto* rule = rules_.find_or_null(node.op->domain, node.op->name, node.opset_version);
-      if (rule != nullptr && rule->build == nullptr) return;
+      if (rule != nullptr && rule->is_flat()) return;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (rule != nullptr && !rule->reads_of(i).has_value()) continue;
         for (const ValueId output : node.outputs) add(node.inputs[i], output, rule == nullptr);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "graph/differentiate/activity.h"
+#include "graph/differentiate/expand_active.h"
 #include "graph/differentiate/forward.h"
 #include "graph/differentiate/kept_values.h"
 #include "graph/differentiate/reverse.h"
@@ -221,6 +222,10 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   EDDY_ASSIGN_OR_RETURN(const std::vector<ValueId> wrt,
                         keep_active(graph, activity, request.wrt, options));
   EDDY_RETURN_IF_ERROR(check_parameters(graph, wrt));
+  if (has_active_expansion(graph, rules, activity)) {
+    EDDY_ASSIGN_OR_RETURN(Graph expanded, expand_active(std::move(graph), ops, rules, activity));
+    return differentiate(std::move(expanded), ops, rules, options);
+  }
   EDDY_RETURN_IF_ERROR(check_policies(graph, options.save));
   const KeptValues kept(graph, rules, activity, options.save);
   std::vector<ValueId> become_inputs;

@@ -13,7 +13,8 @@
 // forward pass, so that the pass keeps that and nothing else; a read that is not declared is a
 // defect (CHECK). The function adds standard nodes for the inputs that are wanted. It may decide by
 // attributes, constants and the source's types; what it builds has rules too, so gradient graphs
-// can be differentiated again.
+// can be differentiated again. An operator that is best differentiated as a loop or other nodes
+// (LSTM) has an expansion instead, which replaces it on the way from a parameter to the loss.
 //
 // Errors: fail() names the node; the first one sticks. Cost: a rule's nodes. Threads: a table is
 // immutable once it is used. Source: reverse accumulation, Griewank & Walther 2008.
@@ -37,6 +38,10 @@ namespace eddy {
 
 class GradientContext;
 using GradientFunction = void (*)(GradientContext&);
+// The node's outputs, by nodes that have rules. It may decide by attributes, constants and types:
+// loops around the node are built anew where those widen.
+using GradientExpansion = std::vector<Value> (*)(GraphBuilder& builder, const Node& call,
+                                                 ValueSpan inputs);
 
 // Inputs and outputs of the node as bits; bit 63 stands for all from 63 on.
 inline constexpr uint64_t kAllValues = ~uint64_t{0};
@@ -54,9 +59,12 @@ struct GradientRule {
   int since_version = 1;
   // By input; nullopt: no gradient goes there. The last one holds for all further inputs.
   std::vector<std::optional<GradientReads>> reads = {};
-  GradientFunction build = nullptr;  // null: its outputs have no derivative
-  std::string reason = {};           // why not
+  // One of the two; neither: its outputs have no derivative.
+  GradientFunction build = nullptr;
+  GradientExpansion expand = nullptr;  // what stands for the node where it hands adjoints back
+  std::string reason = {};             // why it has no derivative
 
+  bool is_flat() const { return build == nullptr && expand == nullptr; }
   const std::optional<GradientReads>& reads_of(size_t input) const;
 };
 

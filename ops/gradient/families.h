@@ -29,7 +29,7 @@ Status add_convolution_gradients(GradientTable& table);
 Status add_pool_gradients(GradientTable& table);
 // Resize
 Status add_resize_gradients(GradientTable& table);
-// RNN
+// LSTM, GRU, RNN
 Status add_recurrent_gradients(GradientTable& table);
 // those that are computed again rather than kept
 Status add_cheap_operators(GradientTable& table);

@@ -9,9 +9,9 @@
 namespace eddy {
 namespace {
 
-// An adjoint's element in the shape of input i.
+// An adjoint's element in the shape of input i, which its type then says, too.
 Value in_shape_of_input(GradientContext& c, Value element, size_t i) {
-  return c.op("Expand", {element, c.input_shape(i)});
+  return reshape_to_input(c, c.op("Expand", {element, c.input_shape(i)}), i);
 }
 
 // `given` counted from the front: what is negative counts from the end of `count` elements.

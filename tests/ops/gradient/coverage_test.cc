@@ -25,7 +25,7 @@ const std::vector<Refused>& refused_operators() {
        {"DynamicQuantizeLinear", "QuantizeLinear"}},
       {"quantised weights are not trained",
        {"DequantizeLinear", "com.microsoft.MatMulNBits", "eddy.DequantizeMatMul"}},
-      {"not written yet: steps over time", {"GRU", "LSTM", "LinearAttention"}},
+      {"not written yet: steps over time", {"LinearAttention"}},
       {"not written yet: samples between elements",
        {"Col2Im", "DeformConv", "GridSample", "MaxRoiPool", "RoiAlign"}},
       {"not written yet: signals", {"DFT", "MelWeightMatrix", "STFT"}},
