@@ -1,6 +1,7 @@
 // eddy check: lets an installation find its own defects. Seeded campaigns over random graphs: plans
 // and their proofs, every way of running on the CPU against an oracle, every order on the virtual
-// device, and with --faults everything that can fail.
+// device, with --faults everything that can fail, with --gradients gradients against dual
+// numbers.
 //
 // --jobs shares the seeds out to threads, each with campaigns of its own; their counts are summed.
 // Ctrl-C, SIGTERM and --minutes end it between graphs (faults: points); the counts so far are
@@ -245,8 +246,13 @@ Action add_check(CLI::App& app) {
                      "early, exhaustive; or under all but the last in turn: all")
           ->check(
               CLI::IsMember({"uniform", "pct", "starve", "late", "early", "exhaustive", "all"}));
-  app.add_flag("--faults", arguments->faults, "the fault campaign instead of the others")
-      ->excludes(policy);
+  CLI::Option* faults =
+      app.add_flag("--faults", arguments->faults, "the fault campaign instead of the others")
+          ->excludes(policy);
+  app.add_flag("--gradients", arguments->gradients,
+               "gradients of random programs against dual numbers, instead of the others")
+      ->excludes(policy)
+      ->excludes(faults);
   app.add_option("--minutes", arguments->minutes,
                  "ends after that time; with --seeds as well, exits with 5 when they were too many")
       ->check(check_number("minutes from 0.001 to 1e6", 1e-3, 1e6));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tools/check/fault_campaign.h"
+#include "tools/check/gradient_campaign.h"
 #include "tools/check/hash_ops.h"
 #include "tools/check/order_campaign.h"
 #include "tools/check/proof_campaign.h"
@@ -192,12 +193,59 @@ class FaultCampaigns : public CheckCampaigns {
   int64_t took_ns_ = 0;
 };
 
+class GradientCampaigns : public CheckCampaigns {
+ public:
+  GradientCampaigns() : campaign_({.max_mismatches = kMaxViolations}) {}
+
+  bool meet(uint64_t seed) override {
+    const int64_t start_ns = now_ns();
+    note_.set(again(seed, " --gradients"));
+    const bool goes_on = campaign_.meet(seed);
+    took_ns_ += now_ns() - start_ns;
+    return goes_on;
+  }
+
+  Json counts() const override {
+    const check::GradientCampaignReport& report = campaign_.report();
+    return {{"gradients",
+             {{"programs", report.num_programs},
+              {"flat", report.num_flat},
+              {"derivatives", report.num_derivatives},
+              {"second_derivatives", report.num_second_derivatives},
+              {"iterations", report.num_iterations},
+              {"loops_without_trip", report.num_loops_without_trip},
+              {"violations", report.mismatches.size()},
+              {"took_ns", took_ns_}}}};
+  }
+
+  std::vector<CheckViolation> violations() const override {
+    std::vector<CheckViolation> all;
+    for (const check::GradientMismatch& mismatch : campaign_.report().mismatches) {
+      all.push_back({"gradients",
+                     mismatch.what,
+                     mismatch.seed,
+                     again(mismatch.seed, " --gradients"),
+                     mismatch.num_nodes,
+                     {}});
+    }
+    return all;
+  }
+
+ private:
+  WorkNote note_;
+  check::GradientCampaign campaign_;
+  int64_t took_ns_ = 0;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<CheckCampaigns>> CheckCampaigns::make(
     const CheckArguments& arguments, const std::function<bool()>& is_time_up) {
   if (arguments.faults) {
     return std::unique_ptr<CheckCampaigns>(std::make_unique<FaultCampaigns>(arguments, is_time_up));
+  }
+  if (arguments.gradients) {
+    return std::unique_ptr<CheckCampaigns>(std::make_unique<GradientCampaigns>());
   }
   auto made = std::make_unique<GraphCampaigns>(arguments, is_time_up);
   EDDY_RETURN_IF_ERROR(made->start());

@@ -31,6 +31,7 @@ struct CheckArguments {
   uint64_t first_seed = 0;
   std::string policy;
   bool faults = false;
+  bool gradients = false;
   double minutes = 0;
   uint32_t jobs = 1;
   CheckPlants plants = {};

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "graph/ir/builder.h"
-#include "tests/graph/differentiate/loop_program.h"
+#include "tests/graph/differentiate/gradient_inputs.h"
 #include "tests/ops/gradient/gradient_check.h"
 
 namespace eddy::testing {
@@ -80,7 +80,7 @@ TEST(PoliciesTest, RandomNestsHaveTheSameBits) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     GraphBuilder b(gradient_ops());
-    LoopProgram(b, seed).build();
+    check::add_gradient_program(b, seed, {.has_sequences = false});
     const auto graph = b.finish();
     ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
     const NamedValues inputs = random_inputs(seed);

@@ -9,7 +9,7 @@
 #include "graph/ir/builder.h"
 #include "ops/gradient/standard_gradients.h"
 #include "runtime/training/trainer.h"
-#include "tests/graph/differentiate/loop_program.h"
+#include "tests/graph/differentiate/gradient_inputs.h"
 #include "tests/runtime/testing/ways.h"
 
 namespace eddy::testing {
@@ -84,7 +84,7 @@ TEST_F(SavePoliciesTest, RandomNestsHaveTheSameBitsInAllWays) {
   int compared = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     GraphBuilder b(library_.ops());
-    LoopProgram(b, seed).build();
+    check::add_gradient_program(b, seed, {.has_sequences = false});
     const auto graph = b.finish();
     ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
     NamedTensors given;

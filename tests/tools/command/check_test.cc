@@ -45,6 +45,18 @@ TEST(Check, SweepsFaults) {
   EXPECT_GT(faults["fired"]["kernel"], 0);
 }
 
+TEST(Check, ComparesGradientsWithDualNumbers) {
+  const Finished check =
+      run_eddy({"check", "--gradients", "--seeds", "40", "--jobs", "2", "--json"});
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  const auto gradients = check.json()["campaigns"]["gradients"];
+  EXPECT_EQ(gradients["programs"], 40);
+  EXPECT_GT(gradients["derivatives"], 100);
+  EXPECT_GT(gradients["second_derivatives"], 0);
+  EXPECT_EQ(gradients["violations"], 0);
+  EXPECT_EQ(run_eddy({"check", "--gradients", "--faults"}).exit_code, 2);
+}
+
 TEST(Check, ExploresEveryOrderOfSmallGraphs) {
   const Finished check = run_eddy({"check", "--policy", "exhaustive", "--seeds", "10", "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.err;
