@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/compile/plain_control.h"
 #include "graph/differentiate/differentiate.h"
 #include "graph/io/export.h"
 #include "graph/io/import.h"
@@ -24,6 +25,7 @@ struct GradientArguments {
   std::string output;
   DifferentiateOptions options;
   SavingArguments saving;
+  bool is_plain = false;
 };
 
 Json to_json(const GradientReport& report) {
@@ -75,6 +77,11 @@ Outcome write_gradient(const GradientArguments& arguments, Console& console) {
     status.prepend_message(arguments.model);
     return status;
   }
+  if (arguments.is_plain) {
+    auto plain = plain_control(std::move(made->graph), library.ops());
+    if (!plain.is_ok()) return plain.take_status();
+    made->graph = std::move(*plain);
+  }
   if (Status status = export_onnx(made->graph, arguments.output); !status.is_ok()) return status;
   print(made->report, arguments, console);
   return Outcome::success();
@@ -102,6 +109,8 @@ Action add_gradient(CLI::App& app) {
   app.add_option("--suffix", options.suffix,
                  "of the gradients' names; another one for a second derivative")
       ->capture_default_str();
+  app.add_flag("--plain", arguments->is_plain,
+               "write every loop as Loop and every branch as If, so that other runtimes run it");
   app.add_option("-o,--output", arguments->output, "the ONNX file to write")
       ->required()
       ->check(check_file_name);

@@ -70,6 +70,18 @@ TEST(Gradient, AGradientIsDifferentiatedAgain) {
   EXPECT_EQ(run_at(second, "x=3")["w.2"]["data"], json::array({12.0}));
 }
 
+TEST(Gradient, PlainControlFlowGivesTheSame) {
+  const std::string path = write_test_file("power.onnx", power_model());
+  const std::string made = fresh_folder("made") + "/plain.onnx";
+  const Finished plain = run_eddy({"gradient", path, "--loss", "y", "--plain", "-o", made});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_EQ(run_at(made, "x=3")["w.grad"]["data"], json::array({36.0}));
+  const Finished nodes = run_eddy({"info", made, "--json"});
+  ASSERT_EQ(nodes.exit_code, 0) << nodes.err;
+  EXPECT_EQ(nodes.out.find("eddy.While"), std::string::npos) << nodes.out;
+  EXPECT_EQ(nodes.out.find("eddy.onnx"), std::string::npos) << nodes.out;
+}
+
 TEST(Gradient, NamesChooseWhatIsDifferentiated) {
   const std::string path = write_test_file("power.onnx", power_model());
   const std::string made = fresh_folder("made") + "/gradient.onnx";
