@@ -10,6 +10,7 @@
 
 #include "graph/io/export.h"
 #include "graph/io/import.h"
+#include "graph/ir/builder.h"
 #include "runtime/training/rebuilt_model.h"
 
 namespace eddy {
@@ -35,6 +36,21 @@ size_t index_of(const std::vector<ValueDescription>& all, const std::string& nam
   const auto at = std::ranges::find(all, name, &ValueDescription::name);
   return static_cast<size_t>(at - all.begin());
 }
+
+// The initializer of that name and type.
+Result<Constant> find_constant(const Graph& graph, const std::string& path, std::string_view name,
+                               const TensorType& type) {
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const ValueInfo& info = graph.value(ValueId(v));
+    if (info.origin != ValueOrigin::kConstant || info.name != name) continue;
+    const Constant& constant = graph.constant(info.constant);
+    if (constant.element == type.element && constant.dims == type.dims) return constant;
+  }
+  return invalid_argument(path + ": it has no initializer '" + std::string(name) + "' of type " +
+                          to_string(type));
+}
+
+constexpr char kStepsName[] = "training.steps";
 
 }  // namespace
 
@@ -71,6 +87,8 @@ struct Trainer::State {
   Result<double> finish(const Status& run, const NamedTensors& given);
   Status explain(double loss, const NamedTensors& given) const;
   ParameterViews parameters() const;
+  // Of a file's initializers: all or none.
+  Status take_from(const Graph& graph, const std::string& path, bool with_states);
   void add_under_way(int change) {
     std::lock_guard lock(mutex);
     num_under_way += change;
@@ -137,6 +155,22 @@ ParameterViews Trainer::State::parameters() const {
     if (each.binding.is_parameter) views[each.binding.input] = each.current(turn).view();
   }
   return views;
+}
+
+Status Trainer::State::take_from(const Graph& graph, const std::string& path, bool with_states) {
+  std::vector<std::pair<const OwnedTensor*, Constant>> found;
+  for (const Kept& each : kept) {
+    if (!each.binding.is_parameter && !with_states) continue;
+    const OwnedTensor& to = each.current(turn);
+    EDDY_ASSIGN_OR_RETURN(const Constant constant,
+                          find_constant(graph, path, each.binding.input, {to.element, to.dims}));
+    found.emplace_back(&to, constant);
+  }
+  for (const auto& [to, constant] : found) {
+    const TensorView from = constant.view();
+    if (from.size_bytes() > 0) std::memcpy(to->bytes.get(), from.data, from.size_bytes());
+  }
+  return Status::ok();
 }
 
 // Runs the forward pass again with all values of the root as outputs.
@@ -270,30 +304,7 @@ Status Trainer::save(const std::string& path) const {
 
 Status Trainer::load(const std::string& path) {
   EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(path, state_->library->ops(), {}));
-  std::vector<std::pair<State::Kept*, TensorView>> found;
-  std::vector<Constant> constants;
-  constants.reserve(state_->kept.size());
-  for (State::Kept& each : state_->kept) {
-    if (!each.binding.is_parameter) continue;
-    const OwnedTensor& current = each.current(state_->turn);
-    const size_t before = constants.size();
-    for (uint32_t v = 0; v < graph.num_values() && constants.size() == before; ++v) {
-      const ValueInfo& info = graph.value(ValueId(v));
-      if (info.origin != ValueOrigin::kConstant || info.name != each.binding.input) continue;
-      const Constant& constant = graph.constant(info.constant);
-      if (constant.element == current.element && constant.dims == current.dims) {
-        constants.push_back(constant);
-      }
-    }
-    if (constants.size() == before) {
-      return invalid_argument(path + ": it has no initializer '" + each.binding.input +
-                              "' of type " + to_string(TensorType(current.element, current.dims)));
-    }
-    found.emplace_back(&each, constants.back().view());
-  }
-  for (const auto& [each, view] : found) {
-    std::memcpy(each->current(state_->turn).bytes.get(), view.data, view.size_bytes());
-  }
+  EDDY_RETURN_IF_ERROR(state_->take_from(graph, path, /*with_states=*/false));
   for (State::Kept& each : state_->kept) {
     const OwnedTensor& current = each.current(state_->turn);
     if (!each.binding.is_parameter && current.view().size_bytes() > 0) {
@@ -301,6 +312,31 @@ Status Trainer::load(const std::string& path) {
     }
   }
   state_->count = 1;
+  return Status::ok();
+}
+
+Status Trainer::save_state(const std::string& path) const {
+  GraphBuilder builder(state_->library->ops(), "training state");
+  const auto add = [&](const std::string& name, const TensorView& view) {
+    builder.output(name + ".saved", builder.constant(view, name));
+  };
+  for (const State::Kept& each : state_->kept) {
+    add(each.binding.input, each.current(state_->turn).view());
+  }
+  int64_t steps = num_steps();
+  add(kStepsName, {&steps, nullptr, 0, ElementType::kInt64});
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, builder.finish());
+  return export_onnx(graph, path);
+}
+
+Status Trainer::load_state(const std::string& path) {
+  EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(path, state_->library->ops(), {}));
+  EDDY_ASSIGN_OR_RETURN(const Constant steps,
+                        find_constant(graph, path, kStepsName, {ElementType::kInt64, Dims{}}));
+  const int64_t count = *steps.view().as<int64_t>();
+  if (count < 0) return invalid_argument(path + ": it counts " + std::to_string(count) + " steps");
+  EDDY_RETURN_IF_ERROR(state_->take_from(graph, path, /*with_states=*/true));
+  state_->count = count + 1;
   return Status::ok();
 }
 

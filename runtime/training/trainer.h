@@ -60,12 +60,18 @@ class Trainer {
   TensorView output(const std::string& name) const;
 
   // The model with the parameters as they are: for a session that runs it, and as an ONNX file.
-  // The optimizer's states are not kept.
+  // The optimizer's states are not in it: save_state() keeps them.
   Result<Graph> model() const;
   Status save(const std::string& path) const;
   // Takes the parameters from a file that save() has written, or any with initializers of these
   // names, types and shapes; states and the count of steps start anew. A failure changes nothing.
   Status load(const std::string& path);
+
+  // What a later trainer of the same model and options needs to go on as this one would: the
+  // parameters, the optimizer's states and the count of steps, as initializers of an ONNX file. A
+  // failure to load changes nothing.
+  Status save_state(const std::string& path) const;
+  Status load_state(const std::string& path);
 
  private:
   struct State;

@@ -28,6 +28,8 @@ struct TrainArguments {
   std::string model;
   std::string output;
   std::string log;
+  std::string resume;             // a state to go on from
+  std::string state;              // where it is written
   std::vector<std::string> data;  // NAME=FILE
   std::string optimizer = "sgd";
   TrainingOptions options;
@@ -87,8 +89,13 @@ class Batches {
     next_ = rows;
   }
 
+  // Passes over those that a training has seen that is resumed.
+  void skip(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) begin();
+  }
+
   NamedTensors next(const std::vector<Column>& columns) {
-    if (order_.size() - next_ < batch_) shuffle();
+    begin();
     NamedTensors values;
     for (const Column& column : columns) {
       Dims dims = column.rows.dims;
@@ -97,15 +104,19 @@ class Batches {
       const size_t size = column.row_bytes();
       for (size_t i = 0; i < batch_ && size > 0; ++i) {
         std::memcpy(rows.bytes.data() + i * size,
-                    column.rows.bytes.data() + order_[next_ + i] * size, size);
+                    column.rows.bytes.data() + order_[first_ + i] * size, size);
       }
       values.emplace_back(column.name, Tensor::copy_of(rows.view()));
     }
-    next_ += batch_;
     return values;
   }
 
  private:
+  void begin() {
+    if (order_.size() - next_ < batch_) shuffle();
+    first_ = next_;
+    next_ += batch_;
+  }
   void shuffle() {
     for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random_.next() % i]);
     next_ = 0;
@@ -114,7 +125,7 @@ class Batches {
   std::vector<size_t> order_;
   const size_t batch_;
   Random random_;
-  size_t next_;
+  size_t first_ = 0, next_;  // of the batch, and of the one to come
 };
 
 struct Trained {
@@ -130,6 +141,7 @@ Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Co
   const Interrupts::Patience patience(interrupts);
   Batches batches(static_cast<size_t>(columns[0].rows.dims[0]),
                   static_cast<size_t>(arguments.batch), arguments.seed);
+  batches.skip(trainer.num_steps());
   Trained trained;
   while (trained.steps < arguments.steps) {
     trained.is_interrupted = interrupts.is_interrupted();
@@ -139,7 +151,7 @@ Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Co
     if (trained.steps == 0) trained.first_loss = loss;
     trained.last_loss = loss;
     ++trained.steps;
-    if (log.is_open()) log << Json{{"step", trained.steps}, {"loss", loss}}.dump() << "\n";
+    if (log.is_open()) log << Json{{"step", trainer.num_steps()}, {"loss", loss}}.dump() << "\n";
     console.progress(
         fmt::format("step {} of {}: loss {:.6g}", trained.steps, arguments.steps, loss));
   }
@@ -191,11 +203,17 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, Console& cons
   if (arguments.saving.explains && !console.is_json()) {
     print_saving((*trainer)->report(), true, console);
   }
+  if (!arguments.resume.empty()) {
+    if (Status status = (*trainer)->load_state(arguments.resume); !status.is_ok()) return status;
+  }
   std::ofstream log;
   if (Status status = open_log(arguments.log, log); !status.is_ok()) return status;
   auto trained = take_steps(arguments, *columns, **trainer, log, console, interrupts);
   if (!trained.is_ok()) return Outcome::of_run(trained.take_status());
   if (Status status = (*trainer)->save(arguments.output); !status.is_ok()) return status;
+  if (!arguments.state.empty()) {
+    if (Status status = (*trainer)->save_state(arguments.state); !status.is_ok()) return status;
+  }
   return report(arguments, *trained, console);
 }
 
@@ -209,8 +227,12 @@ Outcome train(const TrainArguments& given, Console& console, Interrupts& interru
     }
     read.push_back(item.substr(at + 1));
   }
-  const Status paths =
-      check_output_paths({{"-o", arguments.output}, {"--log", arguments.log}}, read);
+  // A training may go on in the file that it came from.
+  const bool stays = arguments.resume == arguments.state;
+  if (!arguments.resume.empty() && !stays) read.push_back(arguments.resume);
+  const std::string& state = arguments.state;
+  const Status paths = check_output_paths(
+      {{"-o", arguments.output}, {"--log", arguments.log}, {"--state", state}}, read);
   if (!paths.is_ok()) return Outcome::usage(paths.message());
   const auto optimizer = optimizer_by_name(arguments.optimizer);
   if (!optimizer.has_value()) {
@@ -259,6 +281,11 @@ Action add_train(CLI::App& app) {
   add_saving_options(app, a.saving);
   app.add_option("--log", a.log, "a file of JSON lines, one a step: step, loss")
       ->check(check_file_name);
+  app.add_option("--state", a.state,
+                 "an ONNX file for what --resume needs: parameters, optimizer states, steps taken")
+      ->check(check_file_name);
+  app.add_option("--resume", a.resume,
+                 "goes on from such a file, with the same model, data, batch, seed and optimizer");
   app.add_option("-o,--output", a.output, "the ONNX file to write")
       ->required()
       ->check(check_file_name);

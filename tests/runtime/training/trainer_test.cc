@@ -67,6 +67,47 @@ struct Plain {
   }
 };
 
+// Ten steps in one go, and in two trainers with a file between them: the same bits.
+TEST_F(TrainerTest, ASavedStateGoesOnAsIfNothingHadHappened) {
+  for (const Optimizer optimizer : {Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdagrad}) {
+    const auto whole = make(optimizer), first = make(optimizer), second = make(optimizer);
+    ASSERT_TRUE(whole != nullptr && first != nullptr && second != nullptr);
+    const std::string path = ::testing::TempDir() + "/state.onnx";
+    const auto step = [&](Trainer& trainer) {
+      const auto at = static_cast<double>(trainer.num_steps());
+      const auto loss = trainer.step(x(1.0 + 0.125 * at, 0.5), 0.015625f);
+      EXPECT_TRUE(loss.is_ok()) << loss.status().to_string();
+    };
+    for (int i = 0; i < 10; ++i) step(*whole);
+    for (int i = 0; i < 4; ++i) step(*first);
+    ASSERT_TRUE(first->save_state(path).is_ok());
+    const Status loaded = second->load_state(path);
+    ASSERT_TRUE(loaded.is_ok()) << loaded.to_string();
+    EXPECT_EQ(second->num_steps(), 4);
+    EXPECT_EQ(w(*second), w(*first));
+    while (second->num_steps() < 10) step(*second);
+    EXPECT_EQ(w(*second), w(*whole));
+  }
+}
+
+TEST_F(TrainerTest, AStateOfAnotherOptimizerIsRefusedWhole) {
+  const auto plain = make(Optimizer::kSgd), with_states = make(Optimizer::kMomentum);
+  ASSERT_TRUE(plain != nullptr && with_states != nullptr);
+  ASSERT_TRUE(plain->step(x(1, 2), 0.015625f).is_ok());
+  const std::string path = ::testing::TempDir() + "/sgd.onnx";
+  ASSERT_TRUE(plain->save_state(path).is_ok());
+  const Status status = with_states->load_state(path);
+  EXPECT_EQ(status.to_string(),
+            "invalid argument: " + path + ": it has no initializer 'w.momentum' of type double[2]");
+  EXPECT_EQ(w(*with_states), (std::vector<double>{0.5, -1.0}));
+  EXPECT_EQ(with_states->num_steps(), 0);
+  const std::string model = ::testing::TempDir() + "/model.onnx";
+  ASSERT_TRUE(plain->save(model).is_ok());
+  EXPECT_EQ(
+      plain->load_state(model).to_string(),
+      "invalid argument: " + model + ": it has no initializer 'training.steps' of type int64[]");
+}
+
 TEST_F(TrainerTest, StepsFollowTheFormula) {
   const auto trainer = make(Optimizer::kMomentum);
   ASSERT_NE(trainer, nullptr);

@@ -116,6 +116,30 @@ TEST(Train, EqualSeedsGiveEqualLosses) {
   EXPECT_NE(loss("8"), first);
 }
 
+TEST(Train, AResumedTrainingGoesOnAsIfItHadNotEnded) {
+  const Files files;
+  const Finished whole = run_eddy([&] {
+    auto arguments = files.arguments("adam", "0.1", "11");
+    arguments.push_back("--json");
+    return arguments;
+  }());
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const std::string state = files.made + ".state";
+  auto first = files.arguments("adam", "0.1", "5"), second = files.arguments("adam", "0.1", "6");
+  first.insert(first.end(), {"--state", state});
+  second.insert(second.end(), {"--resume", state, "--state", state, "--json"});
+  const Finished begun = run_eddy(first);
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  const Finished resumed = run_eddy(second);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(resumed.json()["last_loss"], whole.json()["last_loss"]);
+  auto other = files.arguments("momentum", "0.1", "1");
+  other.insert(other.end(), {"--resume", state});
+  const Finished refused = run_eddy(other);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("has no initializer 'w.momentum'"), std::string::npos) << refused.err;
+}
+
 TEST(Train, CtrlCSavesWhatWasTrained) {
   const Files files;
   const Finished stopped = run_eddy(files.arguments("sgd", "0.01", "1000000000"), {{SIGINT, 3000}});
