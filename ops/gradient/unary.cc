@@ -136,6 +136,9 @@ GradientRule reads_none(const char* op) {
 }  // namespace
 
 Status add_unary_gradients(GradientTable& table) {
+  // Of few instructions, so that loops call them again on their way back.
+  table.add_cheap("", {"Abs", "Neg", "Relu", "Not", "Ceil", "Floor", "Round", "Sign", "LeakyRelu",
+                       "Reciprocal", "BitwiseNot"});
   return add_rules(table, {reads_x<abs_slope>("Abs"),
                            reads_none<neg_slope>("Neg"),
                            reads_y<relu_slope>("Relu"),

@@ -56,7 +56,8 @@ def cells():
         for i in range(64): h, c = cell(x[i], (h, c))
         return mean_square(h)
     return run, 1, list(cell.parameters())
-run, units, parameters = {'power': power, 'tanh': tanh, 'mlp': mlp, 'cnn': cnn, 'cells': cells}[name]()
+cases = {'power': power, 'tanh': tanh, 'mlp': mlp, 'cnn': cnn, 'cells': cells}
+run, units, parameters = cases[name]()
 def forward():
     with torch.no_grad(): run()
 def both():
