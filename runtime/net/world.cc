@@ -63,7 +63,10 @@ bool World::poll() {
   }
   for (Transport::Progress::Done& done : progress_.done) {
     const auto found = transfers_.find(done.token);
-    EDDY_CHECK(found != transfers_.end()) << "a transfer that was not started is done";
+    if (found == transfers_.end()) {
+      lose(turn, device_lost("its carrier names a transfer as done that it was not given"));
+      return true;
+    }
     if (!done.status.is_ok()) {
       lose(turn, std::move(done.status));
       return true;

@@ -26,7 +26,7 @@ enum class Defect {
   kWrongReduction,     // max for sum
   kWrongType,          // whole numbers for floats
   kShortTransfer,      // a few bytes less
-  kOtherKind,          // a reduction where others gather
+  kOtherKind,          // a broadcast where others gather
   kEarlyCompletion,    // said to be done before it is
   kWroteToSent,        // the send buffer is written to while it is the net's
   kWroteToReceived,    // so is the receive buffer
@@ -110,7 +110,9 @@ class DefectiveTransport final : public Transport {
         if (transfer.bytes > 4) transfer.bytes -= 4;
         break;
       case Defect::kOtherKind:
-        if (transfer.kind == Transfer::Kind::kAllGather) transfer.kind = Transfer::Kind::kAllToAll;
+        if (transfer.kind == Transfer::Kind::kAllGather) {
+          transfer.kind = Transfer::Kind::kBroadcast;
+        }
         break;
       case Defect::kEarlyCompletion:
         early_.push_back(transfer.token);
@@ -364,7 +366,7 @@ TEST_F(DefectsTest, EachDefectIsFound) {
     std::string found;
     uint64_t seed = 0;
     while (found.empty() && seed < 10) found = find(static_cast<Defect>(d), seed++);
-    std::cout << "defect " << d << ", seed " << seed - 1 << ": " << found << "\n";
+    std::cout << "defect " << d << ", seed " << seed - 1 << ": " << found << std::endl;
     EXPECT_NE(found, "") << "defect " << d;
   }
 }
