@@ -65,6 +65,7 @@ class DefectiveTransport final : public Transport {
   void close(uint32_t communicator) override { inner_->close(communicator); }
   void abort(int exit_code) override { inner_->abort(exit_code); }
 
+  // long: a case for each defect, of a few lines.
   Status start(const Transfer& given) override {
     if (!is_active_) return inner_->start(given);
     Transfer transfer = given;
