@@ -265,8 +265,8 @@ Status Executable::bind_with_shared() {
 }
 
 void Executable::keep_kernel(NodeId id, BoundKernel kernel, BoundKernels& shared) {
-  const bool is_own = kernel.provider == kCustomProvider || kernel.start != nullptr ||
-                      is_host_predicate(graph_.node(id));
+  const bool is_own =
+      kernel.provider == kCustomProvider || kernel.start != nullptr || is_of_session(id);
   BoundKernel& kept = is_own ? own_kernels_.emplace_back() : shared.kernels[id.index()];
   kept = std::move(kernel);
   kernels_[id.index()] = &kept;
@@ -313,10 +313,13 @@ Result<BoundKernel> Executable::bind_node(NodeId id, PackedConstants* packed_or_
   return std::move(kernel.take_status().prepend_path(graph_.path(id)));
 }
 
+bool Executable::is_of_session(NodeId id) const {
+  return device_of(id) == 0 && options_.is_bound_by_session &&
+         options_.is_bound_by_session(*graph_.node(id).op);
+}
+
 Result<BoundKernel> Executable::bind_kernel(NodeId id, const KernelInit& init) const {
-  const bool is_of_session =
-      device_of(id) == 0 && options_.is_bound_by_session && options_.is_bound_by_session(init.op);
-  if (is_of_session) return options_.bind_by_session(init);
+  if (is_of_session(id)) return options_.bind_by_session(init);
   if (calls_host_function(graph_.node(id))) {
     return unsupported("host functions are not available here");
   }
