@@ -126,6 +126,7 @@ class Reporter {
       const TensorType& type = info.type.tensor;
       line.value = !info.name.empty() || info.producer.is_none() ? info.name
                                                                  : graph_.node(info.producer).name;
+      if (line.value.empty()) line.value = "parameter " + std::to_string(info.index);
       line.type = to_string(info.type);
       line.how = item.what == Kept::What::kValue ? "value" : "shape";
       line.bytes = bytes_of(type);
