@@ -80,6 +80,11 @@ Status check_input(const OpDef& def, const FormalInput& formal, const InferConte
     return invalid_argument(def.name + " needs input " + std::to_string(i) + " ('" + formal.name +
                             "'), which is missing");
   }
+  const bool is_host = has_flag(formal.flags, InputFlag::kHostValue);
+  if (is_host && !context.input(i).is_tensor()) {
+    return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " +
+                            def.name + " must be a tensor, not " + to_string(context.input(i)));
+  }
   const ElementType element = context.input(i).tensor.element;
   const bool is_open = element == ElementType::kUndefined;
   if (is_open || formal.takes(element, context.opset_version())) return Status::ok();

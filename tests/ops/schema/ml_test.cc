@@ -255,7 +255,7 @@ TEST(MlSchemaTest, AttributesThatDisagreeAreRefusedByName) {
       {"ZipMap",
        {x},
        {{"classlabels_int64s", Ints{1, 2}}},
-       "X must have a column for each of the 2 labels, not the shape [2,3]"},
+       "X must have a column for each of the 2 labels, not the shape [s0,3]"},
       {"ZipMap", {x}, {}, "exactly one of classlabels_int64s and classlabels_strings must hold"},
       {"DictVectorizer",
        {tensor_type(ElementType::kInt64, {2}), floats({3})},
