@@ -47,8 +47,12 @@ Status infer_stretched(InferContext& context, bool is_comparison) {
   TensorType y = *a;
   if (is_comparison) y.element = ElementType::kBool;
   context.set_output(0, y);
-  if (!a->is_ranked || !b->is_ranked) return Status::ok();
   const bool stretch = context.attributes().get_int("broadcast", 0) != 0;
+  if (stretch) {  // also where ranks are not known, of which no size may be made
+    const int64_t axis = context.attributes().get_int("axis", 0);
+    EDDY_RETURN_IF_ERROR(normalize_axis(axis, kMaxRank).status());
+  }
+  if (!a->is_ranked || !b->is_ranked) return Status::ok();
   int axis = a->dims.rank() - b->dims.rank();
   if (stretch && context.attributes().has("axis") && b->dims.rank() > 0) {
     EDDY_ASSIGN_OR_RETURN(axis,

@@ -61,6 +61,10 @@ class Caller {
     call.num_outputs = def.min_outputs + below(std::max(most - def.min_outputs, 0) + 1);
     call.known = static_cast<Known>(below(3));
     call.constant_inputs = below(3) == 0 ? random_.next() : 0;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {  // only tensors can be constants
+      const bool is_tensor = call.inputs[i].kind == TestValue::Kind::kTensor;
+      if (!is_tensor && i < 64) call.constant_inputs &= ~(uint64_t{1} << i);
+    }
     return call;
   }
 
@@ -123,10 +127,11 @@ class Caller {
     }
   }
 
-  // A sequence where the name asks for one, and now and then where none belongs; optionals, too.
+  // A sequence where the name asks for one, and now and then where sizes belong; optionals, too.
   TestValue value(const FormalInput& input, ElementType type, const Dims& dims, bool may_be_wild) {
     const bool wants_sequence = input.name.find("sequence") != std::string::npos;
-    const bool is_sequence = wants_sequence ? below(8) != 0 : below(24) == 0;
+    const bool is_host = has_flag(input.flags, InputFlag::kHostValue);
+    const bool is_sequence = wants_sequence ? below(8) != 0 : is_host && below(8) == 0;
     if (!is_sequence) return tensor(type, dims, may_be_wild);
     if (below(8) == 0) return TestValue::none(type);
     std::vector<TestTensor> elements;
