@@ -183,8 +183,8 @@ class Executable {
   Status bind_nodes();
   Status bind_with_shared();
   Result<BoundKernel> bind_node(NodeId node, PackedConstants* packed_or_null);
-  // Puts it where it is shared, or with this executable's own.
   bool is_of_session(NodeId node) const;
+  // Puts it where it is shared, or with this executable's own.
   void keep_kernel(NodeId node, BoundKernel kernel, BoundKernels& shared);
   Result<BoundKernel> bind_kernel(NodeId node, const KernelInit& init) const;
   template <typename Use>
