@@ -18,6 +18,9 @@ Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph) 
 
 Result<RankWorld> rank_world_of(const RankOptions& options, const Graph& graph, uint32_t rank,
                                 uint32_t num_ranks) {
+  if (options.num_run_slots == 0) {
+    return invalid_argument("num_run_slots is 0; a run needs one");
+  }
   RankWorld world;
   world.rank = rank;
   world.num_ranks = num_ranks;
