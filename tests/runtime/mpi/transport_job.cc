@@ -180,7 +180,10 @@ class Job {
     places.communicator = communicator_;
     for (uint32_t r = 0; r < num_ranks; ++r) places.by_position.push_back(r);
     // Each second in a turned order.
-    if (seed % 2 == 0) std::ranges::rotate(places.by_position, places.by_position.begin() + 1);
+    if (seed % 2 == 0) {
+      std::rotate(places.by_position.begin(), places.by_position.begin() + 1,
+                  places.by_position.end());
+    }
     const auto own = std::ranges::find(places.by_position, own_rank);
     places.own = static_cast<uint32_t>(own - places.by_position.begin());
     const auto root_position = static_cast<size_t>(seed % num_ranks);
