@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -77,9 +78,33 @@ int kill_all() {
   return num;
 }
 
-[[noreturn]] void become_job(Launch launch, const std::string& out, const std::string& err) {
-  // Folders of sockets have short names.
-  launch.environment.emplace_back("TMPDIR=/tmp");
+// What MPI keeps in files; jobs that are ended leave some. Its sockets want short names.
+class Scratch {
+ public:
+  Scratch() {
+    for (const char* const parent : {"/dev/shm", "/tmp"}) {
+      std::string name = std::string(parent) + "/eddyXXXXXX";
+      if (mkdtemp(name.data()) == nullptr) continue;
+      path_ = name;
+      return;
+    }
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+[[noreturn]] void become_job(Launch launch, const std::string& scratch, const std::string& out,
+                             const std::string& err) {
+  launch.environment.emplace_back("TMPDIR=" + scratch);
+  launch.environment.emplace_back("OMPI_MCA_btl_vader_backing_directory=" + scratch);
   // Beside other work on the machine, a rank that only waits must not keep a processor.
   launch.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
@@ -115,9 +140,10 @@ Job run_job(const JobRequest& request) {
   // The first TMPDIR counts.
   std::erase_if(launch->environment, [](const auto& text) { return text.starts_with("TMPDIR="); });
   const std::string folder = testing::TempDir();
+  const Scratch scratch;
   const auto start = Clock::now();
   const pid_t child = fork();
-  if (child == 0) become_job(*launch, folder + "/job_out", folder + "/job_err");
+  if (child == 0) become_job(*launch, scratch.path(), folder + "/job_out", folder + "/job_err");
   int status = 0;
   bool is_signalled = request.signal == 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
