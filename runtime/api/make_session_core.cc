@@ -406,12 +406,10 @@ bool may_share(const SessionOptions& options) {
 }
 
 Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph graph,
+                                               const Fingerprint& given,
                                                const SessionOptions& options,
                                                std::shared_ptr<RankSession> ranks) {
   EDDY_RETURN_IF_ERROR(check_options(options));
-  const Fingerprint given = graph_fingerprint(graph, [&graph, &options] {
-    if (options.release_constants) graph.release_constants({});
-  });
   EDDY_RETURN_IF_ERROR(check(options));
   StepLog log(options);
   auto core = std::make_unique<SessionCore>(library, options);
@@ -455,10 +453,14 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
 }  // namespace
 
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
+                                                       const Fingerprint& given,
                                                        const SessionOptions& options) {
-  if (options.ranks.world == nullptr) return make_core(library, std::move(graph), options, nullptr);
+  if (options.ranks.world == nullptr) {
+    return make_core(library, std::move(graph), given, options, nullptr);
+  }
   const std::shared_ptr<RankSession> ranks = RankSession::create(options.ranks);
-  Result<std::unique_ptr<SessionCore>> core = make_core(library, std::move(graph), options, ranks);
+  Result<std::unique_ptr<SessionCore>> core =
+      make_core(library, std::move(graph), given, options, ranks);
   if (!core.is_ok()) ranks->refuse(core.status());
   return core;
 }

@@ -3,7 +3,8 @@
 // The steps, each timed and reported to the log hook: simplify (fold constants, fix sizes) → make
 // the devices → with several, place the nodes and plan the copies → plan → prove the plan →
 // describe inputs, outputs and loops → bind kernels, after which constants that kernels have
-// packed may go.
+// packed may go. Where another session has done so before (shared_programs.h), it is: make the
+// devices → find the program → describe → bind what is the session's own.
 //
 // Errors: kInvalidArgument (options that contradict each other), kUnsupported (an operator or type
 // without a kernel, by name), and what a device says when it is made. A plan
@@ -24,7 +25,9 @@ namespace eddy {
 // The first of the steps. What the options' hooks throw goes through.
 Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options);
 
+// `given`: graph_fingerprint(graph).
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
+                                                       const Fingerprint& given,
                                                        const SessionOptions& options);
 
 }  // namespace eddy

@@ -6,6 +6,7 @@
 
 #include "graph/io/import.h"
 #include "runtime/api/make_session_core.h"
+#include "runtime/api/program_fingerprint.h"
 #include "runtime/api/run.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
@@ -58,6 +59,20 @@ std::function<Result<T>()> not_null(const char* name, std::function<Result<T>()>
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const SessionOptions& options) {
+  Fingerprint given;
+  try {
+    given = graph_fingerprint(graph, [&graph, &options] {
+      if (options.release_constants) graph.release_constants({});
+    });
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory to read the graph's constants");
+  }
+  return create(library, std::move(graph), given, options);
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
+                                                 const Fingerprint& given,
+                                                 const SessionOptions& options) {
   SessionOptions own = options;
   own.check = guarded("check", own.check);
   own.make_device = not_null("make_device", guarded("make_device", own.make_device));
@@ -66,7 +81,7 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
   }
   try {
     EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
-                          make_session_core(library, std::move(graph), own));
+                          make_session_core(library, std::move(graph), given, own));
     return std::unique_ptr<Session>(new Session(std::move(core)));
   } catch (const std::system_error& error) {
     return no_thread(error);

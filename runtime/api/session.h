@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/fingerprint.h"
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/plan/plan.h"
@@ -47,6 +48,11 @@ class Session {
  public:
   // From a graph built with library.ops().
   static Result<std::unique_ptr<Session>> create(const Library& library, Graph graph,
+                                                 const SessionOptions& options);
+  // Of a graph that several sessions are made of, as Graph::copy(): `given`, graph_fingerprint() of
+  // it (program_fingerprint.h), stands for the constants, which are not read for it again.
+  static Result<std::unique_ptr<Session>> create(const Library& library, Graph graph,
+                                                 const Fingerprint& given,
                                                  const SessionOptions& options);
   // From an ONNX file.
   static Result<std::unique_ptr<Session>> load(const Library& library, const std::string& path,

@@ -7,12 +7,12 @@
 // what differs by accident; two models that were made to have equal ones would be taken for one.
 //
 // Ownership: sessions own programs; this refers to them weakly, so a program goes with the last
-// session that runs it.
-// Threads: any. Nothing is compiled while the lock is held, and no thread waits for another's
-// compilation, because that may call functions of the user: of two threads that compile the same at
-// once the second takes the program of the first and drops its own. A child process shares nothing
-// through an object that its parent made (fork_guard.h).
-// Cost: O(log) a look-up; program_key hashes names and options, some 50 ns each.
+// session that runs it. It keeps the model file of the first mapped, which must not change
+// meanwhile. Threads: any. Nothing is compiled while the lock is held, and no thread waits for
+// another's compilation, because that may call functions of the user: of two threads that compile
+// the same at once the second takes the program of the first and drops its own. A child process
+// shares nothing through an object that its parent made (fork_guard.h). Cost: O(log) a look-up;
+// program_key hashes names and options, some 50 ns each.
 #pragma once
 
 #include <map>

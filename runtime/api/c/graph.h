@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "graph/base/fingerprint.h"
 #include "graph/ir/builder.h"
 #include "runtime/api/c/context.h"
 #include "runtime/api/c/errors.h"
@@ -36,6 +37,7 @@ struct GraphObject : Object {
   BusyFlag busy;
   std::optional<GraphBuilder> builder;  // until it is finished
   std::optional<Graph> finished;
+  std::optional<Fingerprint> fingerprint;  // of `finished`, since its first session
 };
 
 }  // namespace eddy::c

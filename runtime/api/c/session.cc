@@ -11,6 +11,7 @@
 #include "runtime/api/c/graph.h"
 #include "runtime/api/c/options.h"
 #include "runtime/api/c/value.h"
+#include "runtime/api/program_fingerprint.h"
 
 namespace eddy::c {
 
@@ -65,9 +66,11 @@ Refusal check_dims(const Graph& graph, const SessionOptions& options) {
   return {};
 }
 
-Refusal make_session(const std::shared_ptr<LibraryObject>& library, Graph graph,
-                     std::shared_ptr<const Locations> locations, const eddy_option* given,
-                     size_t count, eddy_session* session) {
+// Of a copy of the graph, whose constants are read once for all of its sessions.
+Refusal make_session(GraphObject& source, const eddy_option* given, size_t count,
+                     eddy_session* session) {
+  const std::shared_ptr<LibraryObject>& library = source.library;
+  Graph graph = source.finished->copy();
   EDDY_C_TRY(need(session, "place for the session"));
   SessionOptions options;
   options.threads = library->context->threads;
@@ -77,8 +80,12 @@ Refusal make_session(const std::shared_ptr<LibraryObject>& library, Graph graph,
   EDDY_C_TRY(check_dims(graph, options));
   auto made = std::make_shared<SessionObject>();
   made->library = library;
-  made->locations = std::move(locations);
-  EDDY_C_ASSIGN(made->session, Session::create(library->use(), std::move(graph), options));
+  made->locations = source.locations;
+  if (!source.fingerprint) {
+    source.fingerprint = graph_fingerprint(graph, [&graph] { graph.release_constants({}); });
+  }
+  EDDY_C_ASSIGN(made->session,
+                Session::create(library->use(), std::move(graph), *source.fingerprint, options));
   *session = make_handle<eddy_session>(std::move(made));
   return {};
 }
@@ -127,8 +134,7 @@ eddy_code session_create(eddy_graph graph, const eddy_option* options, size_t nu
     const BusyFlag::Lock lock(g->busy, "graph", why);
     EDDY_C_TRY(std::move(why));
     EDDY_C_TRY(g->finish());
-    return make_session(g->library, g->finished->copy(), g->locations, options, num_options,
-                        session);
+    return make_session(*g, options, num_options, session);
   });
 }
 
