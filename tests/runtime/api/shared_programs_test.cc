@@ -18,6 +18,7 @@
 #include "graph/base/sanitizers.h"
 #include "graph/ir/builder.h"
 #include "graph/schedule/plan_graph.h"
+#include "runtime/api/program_fingerprint.h"
 #include "runtime/api/session.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/executable.h"
@@ -98,6 +99,17 @@ TEST(SharedPrograms, TwoSessionsOfOneModelRunOneProgramWithTheBitsOfOneOfItsOwn)
     EXPECT_EQ(run(*first, seed), y);
     EXPECT_EQ(run(*second, seed), y);
   }
+}
+
+TEST(SharedPrograms, AGraphWhoseFingerprintIsKnownFindsTheSameProgram) {
+  const Library library;
+  const auto first = make_session(library);
+  const Graph graph = make_graph(library);
+  auto second =
+      Session::create(library, graph.copy(), graph_fingerprint(graph), {.num_threads = 2});
+  ASSERT_TRUE(second.is_ok()) << second.status().to_string();
+  EXPECT_TRUE(is_one_program(*first, **second));
+  EXPECT_EQ(run(**second), run(*first));
 }
 
 TEST(SharedPrograms, AProgramGoesWithTheLastSession) {
