@@ -29,7 +29,7 @@ class Caller {
   }
 
  private:
-  static constexpr int kNumCalls = 40;
+  static constexpr int kNumCalls = 48;
 
   uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
   // One that was made, whatever it is of and whether it still is, or bits that are none.
@@ -114,14 +114,16 @@ class Caller {
   }
   eddy_code make_session(eddy_error* error) {
     const eddy_graph graph = any<eddy_graph>();
-    const eddy_option options[] = {{"threads", "1"}, {"loops", byte() % 2 == 0 ? "host" : "auto"}};
+    const eddy_option options[] = {
+        {"threads", "1"}, {"loops", byte() % 2 == 0 ? "host" : "auto"}, {"check_memory", "true"}};
     eddy_session made = nullptr;
-    return keep(api_.session_create(graph, options, byte() % 3, &made, error), made);
+    return keep(api_.session_create(graph, options, byte() % 4, &made, error), made);
   }
   eddy_code build(int which, eddy_error* error);
   eddy_code use(int which, eddy_error* error);
+  eddy_code show(int which, eddy_error* error);
   eddy_code call(int which, eddy_error* error) {
-    return which < 18 ? build(which, error) : use(which, error);
+    return which < 18 ? build(which, error) : which < 40 ? use(which, error) : show(which, error);
   }
 
   const eddy_api& api_ = *eddy_get_api(EDDY_API_VERSION);
@@ -130,6 +132,7 @@ class Caller {
   size_t at_ = 0;
   std::vector<void*> handles_;
   float numbers_[32] = {1, 2, 3, 4};
+  float outputs_[4] = {};
   int64_t dims_[2] = {2, 2};
 };
 
@@ -312,6 +315,55 @@ eddy_code Caller::use(int which, eddy_error* error) {
     // What is released stays in the list, as a handle that is none any more.
     default:
       return api_.release(any<void*>());
+  }
+}
+
+// long: a case for each call.
+eddy_code Caller::show(int which, eddy_error* error) {
+  switch (which) {
+    case 40: {
+      const eddy_location at = {sizeof(at), "f", byte(), 0, ""};
+      const auto graph = any<eddy_graph>();
+      return api_.graph_set_location(graph, byte() % 2 == 0 ? &at : nullptr, error);
+    }
+    case 41: {
+      eddy_value made = nullptr;
+      const auto session = any<eddy_session>();
+      return keep(api_.session_plan_svg(session, &made, error), made);
+    }
+    case 42: {
+      int32_t can = 0;
+      const auto session = any<eddy_session>();
+      return api_.session_can_stream(session, byte() % 3, &can, error);
+    }
+    case 43: {
+      eddy_stream made = nullptr;
+      const auto session = any<eddy_session>();
+      return keep(api_.session_create_stream(session, &made, error), made);
+    }
+    case 44: {
+      const eddy_run_options options = {sizeof(options), 2'000'000, 0};
+      const auto run = any<eddy_run>();
+      const auto stream = any<eddy_stream>();
+      const eddy_run_callback nothing = [](void*, eddy_run, eddy_code) {};
+      return api_.run_submit_on(run, stream, &options, nullptr, byte() % 2 == 0 ? nothing : nullptr,
+                                nullptr, error);
+    }
+    case 45: {
+      const auto run = any<eddy_run>();
+      return api_.run_start_trace(run, error);
+    }
+    case 46: {
+      eddy_value made = nullptr;
+      const auto run = any<eddy_run>();
+      return keep(api_.run_stop_trace(run, &made, error), made);
+    }
+    default: {
+      dims_[0] = 2;
+      const eddy_tensor to = {outputs_, dims_, byte() % 2, EDDY_FLOAT, {}};
+      const auto run = any<eddy_run>();
+      return api_.run_bind_output_memory(run, byte() % 3, &to, error);
+    }
   }
 }
 

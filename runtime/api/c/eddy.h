@@ -64,6 +64,8 @@ typedef struct eddy_run_s* eddy_run;         /* one run, again and again; one th
 typedef struct eddy_value_s* eddy_value;     /* tensor, sequence or nothing; immutable */
 typedef struct eddy_rows_s* eddy_rows;       /* values of an output while its loop runs */
 typedef struct eddy_executor_s* eddy_executor; /* where callbacks run */
+typedef struct eddy_stream_s* eddy_stream;     /* an order of runs; submitted to by one thread at a
+                                                  time */
 typedef struct eddy_pending_s* eddy_pending; /* an answer that is owed; consumed by completing it */
 
 /* ---- Tensors ---- */
@@ -525,6 +527,42 @@ typedef struct eddy_api {
   /* Calls `function` when the run has been stopped, so that the answer may come early. */
   eddy_code (*pending_on_stop)(eddy_pending pending, eddy_function function, void* user,
                                eddy_error* error);
+
+  /* -- where the caller's program stands: errors of all calls that add to the graph begin with it,
+   * and nodes, loops and branches without a location have it; null: nowhere any more -- */
+  eddy_code (*graph_set_location)(eddy_graph graph, const eddy_location* location,
+                                  eddy_error* error);
+
+  /* -- sessions: more of what they say -- */
+  /* The plan as a picture (SVG), a value of uint8 elements. */
+  eddy_code (*session_plan_svg)(eddy_session session, eddy_value* svg, eddy_error* error);
+  /* 1 where run_stream_output() takes the output; 0 where no loop of the graph stacks it. */
+  eddy_code (*session_can_stream)(eddy_session session, size_t index, int32_t* can,
+                                  eddy_error* error);
+
+  /* -- streams: a run begins when all that was issued to its stream before has run, and what is
+   * issued afterwards runs after it has ended, however it ends -- */
+  eddy_code (*session_create_stream)(eddy_session session, eddy_stream* stream, eddy_error* error);
+  /* A driver's stream (a cudaStream_t), which stays the caller's, outlives the handle and its runs,
+   * and is issued to by run_submit_on() alone meanwhile. Refused on a device without. */
+  eddy_code (*session_adopt_stream)(eddy_session session, void* native, eddy_stream* stream,
+                                    eddy_error* error);
+  /* As run_submit(). A stream of the run's session; the run keeps it until it has ended. */
+  eddy_code (*run_submit_on)(eddy_run run, eddy_stream stream, const eddy_run_options* options,
+                             eddy_executor executor, eddy_run_callback callback, void* user,
+                             eddy_error* error);
+
+  /* -- traces: what ran when in the runs between start and stop, as Chrome's and Perfetto's viewers
+   * read it (JSON, a value of uint8 elements). Such runs stream no outputs. run_output() gives
+   * those of runs since the last start or stop -- */
+  eddy_code (*run_start_trace)(eddy_run run, eddy_error* error);
+  eddy_code (*run_stop_trace)(eddy_run run, eddy_value* json, eddy_error* error);
+
+  /* As rows_create(). `destroy` (may be null) is called once, by any thread, when `callback` is
+   * called no more; also after a failure. */
+  eddy_code (*rows_create_with)(size_t max_waiting, eddy_executor executor,
+                                eddy_row_callback callback, void* user, eddy_function destroy,
+                                eddy_rows* rows, eddy_error* error);
 } eddy_api;
 
 /* Null where this library does not have that version. Never changes, never freed. */

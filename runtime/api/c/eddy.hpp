@@ -1,3 +1,4 @@
+// long: header-only, which a program includes as one.
 // eddy.hpp: the C interface for C++17 and later: handles that release themselves, errors as
 // exceptions. Header-only; it adds nothing to the ABI, so any compiler may be on either side.
 //
@@ -16,6 +17,7 @@
 #define EDDY_EDDY_HPP_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,31 +39,70 @@ inline const eddy_api& api() {
   return *table;
 }
 
+// A part of where in a graph an error is, outermost first.
+struct Part {
+  enum class Kind { kNode = EDDY_PART_NODE, kLoop = EDDY_PART_LOOP, kRegion = EDDY_PART_REGION };
+  Kind kind;
+  std::string name;
+  int64_t iteration;  // of a loop; -1 where none is known
+};
+
 class Error : public std::runtime_error {
  public:
   // Takes the handle over.
   Error(eddy_code code, eddy_error error)
       : std::runtime_error(error == nullptr ? api().code_name(code) : api().error_message(error)),
         code_(code) {
+    if (error == nullptr) {
+      reason_ = what();
+      return;
+    }
+    reason_ = api().error_reason(error);
     eddy_location at = {};
     at.struct_size = sizeof(at);
-    if (error != nullptr && api().error_location(error, &at) == EDDY_OK) {
+    if (api().error_location(error, &at) == EDDY_OK) {
       file_ = at.file;
       line_ = at.line;
       column_ = at.column;
+      text_ = at.text;
     }
-    if (error != nullptr) api().release(error);
+    for (size_t i = 0; i < api().error_num_parts(error); ++i) {
+      eddy_path_part part = {};
+      part.struct_size = sizeof(part);
+      if (api().error_part(error, i, &part) != EDDY_OK) break;
+      parts_.push_back({static_cast<Part::Kind>(part.kind), part.name, part.iteration});
+    }
+    api().release(error);
   }
   eddy_code code() const { return code_; }
-  const std::string& file() const { return file_; }  // of the caller's program; may be empty
+  const std::string& reason() const { return reason_; }  // what() without place and path
+  // Of the caller's program; may be empty.
+  const std::string& file() const { return file_; }
   uint32_t line() const { return line_; }
   uint32_t column() const { return column_; }
+  const std::string& text() const { return text_; }  // of that place: "while err > tol"
+  // Where in the graph; empty where it is of no node.
+  const std::vector<Part>& parts() const { return parts_; }
+  // The innermost of its kind; null where there is none.
+  const Part* loop() const { return last(Part::Kind::kLoop); }
+  const Part* region() const { return last(Part::Kind::kRegion); }
+  const Part* node() const { return last(Part::Kind::kNode); }
 
  private:
+  const Part* last(Part::Kind kind) const {
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+      if (part->kind == kind) return &*part;
+    }
+    return nullptr;
+  }
+
   eddy_code code_;
+  std::string reason_;
   std::string file_;
   uint32_t line_ = 0;
   uint32_t column_ = 0;
+  std::string text_;
+  std::vector<Part> parts_;
 };
 
 // Makes the call with a place for its error, and throws that.
@@ -207,6 +248,84 @@ class Value : public Handle<eddy_value> {
 
 using ValueId = eddy_value_id;
 
+// Attributes of a node, kept for as long as this lives:
+//   graph.op("Transpose", {x}, eddy::Attributes().set("perm", std::vector<int64_t>{1, 0}).node())
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+
+  template <typename Int, std::enable_if_t<std::is_integral_v<Int>, int> = 0>
+  Attributes& set(const std::string& name, Int value) {
+    add(name, EDDY_ATTRIBUTE_INT).i = static_cast<int64_t>(value);
+    return *this;
+  }
+  Attributes& set(const std::string& name, float value) {
+    add(name, EDDY_ATTRIBUTE_FLOAT).f = value;
+    return *this;
+  }
+  Attributes& set(const std::string& name, double value) {
+    return set(name, static_cast<float>(value));
+  }
+  Attributes& set(const std::string& name, const std::string& value) {
+    add(name, EDDY_ATTRIBUTE_STRING).s = texts_.emplace_back(value).c_str();
+    return *this;
+  }
+  Attributes& set(const std::string& name, const char* value) {
+    return set(name, std::string(value));
+  }
+  Attributes& set(const std::string& name, const std::vector<int64_t>& values) {
+    eddy_attribute& made = add(name, EDDY_ATTRIBUTE_INTS);
+    made.ints = ints_.emplace_back(values).data();
+    made.count = values.size();
+    return *this;
+  }
+  Attributes& set(const std::string& name, const std::vector<float>& values) {
+    eddy_attribute& made = add(name, EDDY_ATTRIBUTE_FLOATS);
+    made.floats = floats_.emplace_back(values).data();
+    made.count = values.size();
+    return *this;
+  }
+  Attributes& set(const std::string& name, const std::vector<std::string>& values) {
+    std::vector<const char*> pointers;
+    for (const std::string& each : values) pointers.push_back(texts_.emplace_back(each).c_str());
+    eddy_attribute& made = add(name, EDDY_ATTRIBUTE_STRINGS);
+    made.strings = lists_.emplace_back(std::move(pointers)).data();
+    made.count = values.size();
+    return *this;
+  }
+  // Shows the caller's memory and sizes, which must stay until the node is added.
+  Attributes& set(const std::string& name, const eddy_tensor& value) {
+    add(name, EDDY_ATTRIBUTE_TENSOR).tensor = &tensors_.emplace_back(value);
+    return *this;
+  }
+  // A node with these, and what `base` says besides.
+  eddy_node node(eddy_node base = {}) const {
+    base.attributes = made_.data();
+    base.num_attributes = made_.size();
+    return base;
+  }
+
+ private:
+  eddy_attribute& add(const std::string& name, int32_t kind) {
+    eddy_attribute& made = made_.emplace_back();
+    made = {};
+    made.struct_size = sizeof(made);
+    made.name = texts_.emplace_back(name).c_str();
+    made.kind = kind;
+    return made;
+  }
+
+  std::vector<eddy_attribute> made_;
+  // What is pointed to stays where it is.
+  std::deque<std::string> texts_;
+  std::deque<std::vector<int64_t>> ints_;
+  std::deque<std::vector<float>> floats_;
+  std::deque<std::vector<const char*>> lists_;
+  std::deque<eddy_tensor> tensors_;
+};
+
 class Graph : public Handle<eddy_graph> {
  public:
   explicit Graph(const Library& library, const std::string& name = "graph") {
@@ -218,6 +337,17 @@ class Graph : public Handle<eddy_graph> {
       return api().graph_import_file(library.get(), path.c_str(), made.out(), e);
     });
     return made;
+  }
+
+  // Where the caller's program stands from now on: errors of all calls begin with it, and what is
+  // added has it. Without: nowhere any more.
+  void at(const std::string& file, uint32_t line, uint32_t column = 0,
+          const std::string& text = "") {
+    const eddy_location here = {sizeof(here), file.c_str(), line, column, text.c_str()};
+    check([&](auto e) { return api().graph_set_location(get(), &here, e); });
+  }
+  void at_nowhere() {
+    check([&](auto e) { return api().graph_set_location(get(), nullptr, e); });
   }
 
   ValueId input(const std::string& name, const eddy_type& type) {
@@ -359,6 +489,17 @@ class Session : public Handle<eddy_session> {
     check([&](auto e) { return api().session_plan_text(get(), made.out(), e); });
     return made.text();
   }
+  std::string plan_svg() const {
+    Value made;
+    check([&](auto e) { return api().session_plan_svg(get(), made.out(), e); });
+    return made.text();
+  }
+  // Whether Run::stream_output() takes the output.
+  bool can_stream(size_t index) const {
+    int32_t can = 0;
+    check([&](auto e) { return api().session_can_stream(get(), index, &can, e); });
+    return can != 0;
+  }
   eddy_metrics metrics() const {
     eddy_metrics made = {};
     made.struct_size = sizeof(made);
@@ -387,12 +528,41 @@ class Executor : public Handle<eddy_executor> {
   }
 };
 
+// An order of runs; Run::submit_on().
+class Stream : public Handle<eddy_stream> {
+ public:
+  explicit Stream(const Session& session) {
+    check([&](auto e) { return api().session_create_stream(session.get(), out(), e); });
+  }
+  // A driver's, which stays the caller's (eddy.h).
+  Stream(const Session& session, void* native) {
+    check([&](auto e) { return api().session_adopt_stream(session.get(), native, out(), e); });
+  }
+};
+
 class Rows : public Handle<eddy_rows> {
  public:
   explicit Rows(size_t max_waiting) {
     check([&](auto e) {
       return api().rows_create(max_waiting, nullptr, nullptr, nullptr, out(), e);
     });
+  }
+  // `function(Value)` is called for each row, in order, on the executor, and kept until then.
+  template <typename Function>
+  Rows(size_t max_waiting, const Executor& executor, Function function) {
+    auto kept = std::make_unique<Function>(std::move(function));
+    const eddy_row_callback callback = [](void* user, eddy_value row) {
+      (*static_cast<Function*>(user))(Value(row));
+    };
+    const eddy_function destroy = [](void* user) { delete static_cast<Function*>(user); };
+    void* const user = kept.release();
+    check([&](auto e) {
+      return api().rows_create_with(max_waiting, executor.get(), callback, user, destroy, out(), e);
+    });
+  }
+  // No more are wanted; the loop goes on without.
+  void close() const {
+    check([&](auto e) { return api().rows_close(get(), e); });
   }
   // Waits; nothing: there will be no more.
   std::optional<Value> next() const {
@@ -436,15 +606,30 @@ class Run : public Handle<eddy_run> {
   // `function(eddy_code)` is called once, on the executor.
   template <typename Function>
   void submit(const Executor& executor, Function function) {
-    auto kept = std::make_unique<Function>(std::move(function));
-    const eddy_run_callback callback = [](void* user, eddy_run, eddy_code code) {
-      const std::unique_ptr<Function> mine(static_cast<Function*>(user));
-      (*mine)(code);
-    };
-    check([&](auto e) {
-      return api().run_submit(get(), nullptr, executor.get(), callback, kept.get(), e);
+    submit_with(std::move(function), [&](eddy_run_callback callback, void* user, eddy_error* e) {
+      return api().run_submit(get(), nullptr, executor.get(), callback, user, e);
     });
-    kept.release();
+  }
+  // In the order of a stream of the run's session.
+  void submit_on(const Stream& stream) {
+    check([&](auto e) {
+      return api().run_submit_on(get(), stream.get(), nullptr, nullptr, nullptr, nullptr, e);
+    });
+  }
+  template <typename Function>
+  void submit_on(const Stream& stream, const Executor& executor, Function function) {
+    submit_with(std::move(function), [&](eddy_run_callback callback, void* user, eddy_error* e) {
+      return api().run_submit_on(get(), stream.get(), nullptr, executor.get(), callback, user, e);
+    });
+  }
+  // The runs between start and stop, as Chrome's and Perfetto's viewers read them.
+  void start_trace() {
+    check([&](auto e) { return api().run_start_trace(get(), e); });
+  }
+  std::string stop_trace() {
+    Value made;
+    check([&](auto e) { return api().run_stop_trace(get(), made.out(), e); });
+    return made.text();
   }
   void wait() const {
     check([&](auto e) { return api().run_wait(get(), -1, e); });
@@ -462,6 +647,18 @@ class Run : public Handle<eddy_run> {
     Value made;
     check([&](auto e) { return api().run_output(get(), index, made.out(), e); });
     return made;
+  }
+
+ private:
+  template <typename Function, typename Submit>
+  static void submit_with(Function function, Submit submit) {
+    auto kept = std::make_unique<Function>(std::move(function));
+    const eddy_run_callback callback = [](void* user, eddy_run, eddy_code code) {
+      const std::unique_ptr<Function> mine(static_cast<Function*>(user));
+      (*mine)(code);
+    };
+    check([&](auto e) { return submit(callback, kept.get(), e); });
+    kept.release();
   }
 };
 

@@ -37,13 +37,17 @@ eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
     const Pin<GraphObject> graph(handle, why);
     if (!graph) return report(why, nullptr, nullptr, error);
     const BusyFlag::Lock lock(graph->busy, "graph", why);
-    if (why.is_ok()) why = graph->check_building();
     if (!why.is_ok()) return report(why, nullptr, nullptr, error);
+    at = graph->here;
+    why = graph->check_building();
+    if (!why.is_ok()) return report(why, nullptr, at ? &*at : nullptr, error);
     const bool was_ok = graph->builder->status().is_ok();
     why = body(*graph, at);
     if (why.is_ok()) why = graph->builder->status();  // refused now or before
     if (why.is_ok()) return EDDY_OK;
     // What the graph refuses sticks: later calls then name the place of this one, not their own.
+    if (was_ok && !graph->builder->status().is_ok()) graph->refused_at = at;
+    if (!was_ok) at = graph->refused_at;
     if (at && was_ok && !graph->builder->status().is_ok()) {
       graph->locations->set(join_path(split_path(why.path())), *at);
     }
@@ -110,6 +114,15 @@ eddy_code graph_create(eddy_library library, const char* name, eddy_graph* graph
     EDDY_C_TRY(need(graph, "place for the graph"));
     *graph = make_handle<eddy_graph>(
         std::make_shared<GraphObject>(l.share(), name == nullptr ? "graph" : name));
+    return {};
+  });
+}
+
+eddy_code graph_set_location(eddy_graph graph, const eddy_location* location, eddy_error* error) {
+  return build(graph, error, [&](GraphObject& g, auto& at) -> Refusal {
+    at.reset();
+    EDDY_C_TRY(read_location(location, at));
+    g.here = at;
     return {};
   });
 }
@@ -185,7 +198,7 @@ eddy_code graph_node(eddy_graph graph, const eddy_node* node, eddy_value_id* out
   return build(graph, error, [&](GraphObject& g, auto& at) -> Refusal {
     eddy_node read;
     EDDY_C_TRY(read_struct(node, EDDY_C_UPTO(eddy_node, num_inputs), "the node", read));
-    EDDY_C_TRY(read_location(read.location, at));
+    if (read.location != nullptr) EDDY_C_TRY(read_location(read.location, at));
     EDDY_C_TRY(need(read.op, "operator of the node"));
     if (read.num_outputs == 0 || read.num_outputs > 1u << 16) {
       return {EDDY_INVALID_ARGUMENT,
@@ -215,7 +228,7 @@ eddy_code graph_begin_while(eddy_graph graph, const eddy_while* loop, eddy_value
   return build(graph, error, [&](GraphObject& g, auto& at) -> Refusal {
     eddy_while read;
     EDDY_C_TRY(read_struct(loop, EDDY_C_UPTO(eddy_while, num_carried), "the loop", read));
-    EDDY_C_TRY(read_location(read.location, at));
+    if (read.location != nullptr) EDDY_C_TRY(read_location(read.location, at));
     EDDY_C_TRY(need(parameters, "place for the loop's parameters"));
     WhileOptions options;
     options.name = text_or_empty(read.name);
@@ -281,7 +294,7 @@ eddy_code graph_begin_case(eddy_graph graph, const eddy_case* choice, eddy_error
   return build(graph, error, [&](GraphObject& g, auto& at) -> Refusal {
     eddy_case read;
     EDDY_C_TRY(read_struct(choice, EDDY_C_UPTO(eddy_case, num_branches), "the case", read));
-    EDDY_C_TRY(read_location(read.location, at));
+    if (read.location != nullptr) EDDY_C_TRY(read_location(read.location, at));
     CaseOptions options;
     options.name = text_or_empty(read.name);
     const bool has_default = choice->struct_size >= EDDY_C_UPTO(eddy_case, default_branch);
@@ -347,12 +360,6 @@ eddy_code read_graph(eddy_graph graph, eddy_error* error, Body body) {
     EDDY_C_TRY(g->finish());
     return body(*g->finished);
   });
-}
-
-Refusal give_text(const std::string& text, eddy_value* value) {
-  EDDY_C_TRY(need(value, "place for the value"));
-  *value = make_handle<eddy_value>(std::make_shared<ValueObject>(text_value(text)));
-  return {};
 }
 
 ImportOptions import_options(const ContextObject& context) {

@@ -35,6 +35,8 @@ struct GraphObject : Object {
   const std::shared_ptr<LibraryObject> library;
   const std::shared_ptr<Locations> locations = std::make_shared<Locations>();
   BusyFlag busy;
+  std::optional<Location> here;         // what graph_set_location has said
+  std::optional<Location> refused_at;   // where the builder's error was made
   std::optional<GraphBuilder> builder;  // until it is finished
   std::optional<Graph> finished;
   std::optional<Fingerprint> fingerprint;  // of `finished`, since its first session

@@ -61,6 +61,8 @@ const char* kind_name(Kind kind) {
       return "executor";
     case Kind::kPending:
       return "pending answer";
+    case Kind::kStream:
+      return "stream";
   }
   return "object";
 }

@@ -35,6 +35,7 @@ enum class Kind : uint8_t {
   kRows,
   kExecutor,
   kPending,
+  kStream,
 };
 const char* kind_name(Kind kind);
 

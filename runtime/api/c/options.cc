@@ -164,7 +164,8 @@ Refusal read_context_options(const eddy_option* given, size_t count, int& num_th
   return read_options(given, count, {{"threads", number(num_threads, 0, kMostThreads)}});
 }
 
-Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options) {
+Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options,
+                             bool& checks_memory) {
   int num_threads = -1;
   const int64_t any = std::numeric_limits<uint32_t>::max();
   EDDY_C_TRY(read_options(
@@ -188,6 +189,7 @@ Refusal read_session_options(const eddy_option* given, size_t count, SessionOpti
           options.blocks_channels = !is;
           if (is) options.folds_norms = false;
         })},
+       {"check_memory", boolean([&](bool is) { checks_memory = is; })},
        {"dim.", dimension(options)},
        {"shape.", shape(options)}}));
   // Threads of the session's own, instead of its context's.

@@ -12,6 +12,7 @@
 namespace eddy::c {
 
 Refusal read_context_options(const eddy_option* given, size_t count, int& num_threads);
-Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options);
+Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options,
+                             bool& checks_memory);
 
 }  // namespace eddy::c

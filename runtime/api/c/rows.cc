@@ -11,24 +11,27 @@ namespace eddy::c {
 
 std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
                                              std::shared_ptr<ExecutorObject> executor_or_null,
-                                             eddy_row_callback callback, void* user) {
+                                             eddy_row_callback callback,
+                                             std::shared_ptr<void> user) {
   auto rows = std::make_shared<RowsObject>();
   const std::weak_ptr<RowsObject> weak = rows;
   const bool is_inline =
       executor_or_null == nullptr || executor_or_null->kind() == EDDY_EXECUTOR_INLINE;
   std::function<void(Tensor)> on_value;
+  // Not this object: rows that wait when its last handle goes are called for, too.
+  const auto stream = std::make_shared<std::weak_ptr<OutputStream>>();
   if (callback != nullptr && is_inline) {
-    on_value = [weak](Tensor row) {
-      const auto self = weak.lock();
-      if (self != nullptr) call(*self->stream_, self->callback_, self->user_, std::move(row));
+    on_value = [stream, callback, user](Tensor row) {
+      if (const auto self = stream->lock()) call(*self, callback, user.get(), std::move(row));
     };
   }
   rows->executor_or_null_ = std::move(executor_or_null);
   rows->callback_ = callback;
-  rows->user_ = user;
+  rows->user_ = std::move(user);
   rows->stream_ = std::make_shared<OutputStream>(max_waiting, std::move(on_value), [weak] {
     if (const auto self = weak.lock()) self->on_change();
   });
+  *stream = rows->stream_;
   return rows;
 }
 
@@ -41,7 +44,8 @@ void RowsObject::on_change() {
   // Not this object, which keeps the executor whose queue the function waits in.
   executor_or_null_->post([stream = stream_, callback = callback_, user = user_] {
     bool is_over = false;
-    if (auto row = stream->next_for({}, is_over)) call(*stream, callback, user, std::move(*row));
+    if (auto row = stream->next_for({}, is_over))
+      call(*stream, callback, user.get(), std::move(*row));
   });
 }
 
@@ -104,12 +108,20 @@ Refusal share_executor(eddy_executor executor, std::shared_ptr<ExecutorObject>& 
 
 eddy_code rows_create(size_t max_waiting, eddy_executor executor, eddy_row_callback callback,
                       void* user, eddy_rows* rows, eddy_error* error) {
+  return rows_create_with(max_waiting, executor, callback, user, nullptr, rows, error);
+}
+
+eddy_code rows_create_with(size_t max_waiting, eddy_executor executor, eddy_row_callback callback,
+                           void* user, eddy_function destroy, eddy_rows* rows, eddy_error* error) {
   return enter(error, [&]() -> Refusal {
+    std::shared_ptr<void> owned(user, [destroy](void* gone) {
+      if (destroy != nullptr) destroy(gone);
+    });
     EDDY_C_TRY(need(rows, "place for the stream of rows"));
     std::shared_ptr<ExecutorObject> shared;
     EDDY_C_TRY(share_executor(executor, shared));
-    *rows =
-        make_handle<eddy_rows>(RowsObject::make(max_waiting, std::move(shared), callback, user));
+    *rows = make_handle<eddy_rows>(
+        RowsObject::make(max_waiting, std::move(shared), callback, std::move(owned)));
     return {};
   });
 }

@@ -18,7 +18,7 @@ class RowsObject : public Object {
 
   static std::shared_ptr<RowsObject> make(size_t max_waiting,
                                           std::shared_ptr<ExecutorObject> executor_or_null,
-                                          eddy_row_callback callback, void* user);
+                                          eddy_row_callback callback, std::shared_ptr<void> user);
 
   const std::shared_ptr<OutputStream>& stream() const { return stream_; }
   bool has_callback() const { return callback_ != nullptr; }
@@ -33,7 +33,7 @@ class RowsObject : public Object {
   std::shared_ptr<OutputStream> stream_;
   std::shared_ptr<ExecutorObject> executor_or_null_;
   eddy_row_callback callback_ = nullptr;
-  void* user_ = nullptr;
+  std::shared_ptr<void> user_;  // and what ends it
   std::mutex mutex_;
   EventFile file_;  // opened under the mutex
   std::atomic<bool> has_file_{false};

@@ -10,11 +10,97 @@
 namespace eddy::c {
 
 Refusal RunObject::bind_input(size_t index, Tensor value) {
-  if (index >= inputs_.size()) return call_->bind_input(index, value);  // which says so
+  if (index >= inputs_.size()) return call().bind_input(index, value);  // which says so
   // What was bound stays until the new one is.
-  EDDY_C_TRY(call_->bind_input(index, value));
+  EDDY_C_TRY(call().bind_input(index, value));
   inputs_[index] = std::move(value);
-  return call_->bind_input(index, inputs_[index]);
+  return call().bind_input(index, *inputs_[index]);
+}
+
+Refusal RunObject::bind_output(size_t index, const TensorView& view) {
+  EDDY_C_TRY(call().bind_output(index, view));
+  outputs_[index] = BoundOutput{view, Dims(view.shape())};
+  return {};
+}
+
+// What the other call has bound.
+Refusal RunObject::bind_to(Call& call) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i]) EDDY_C_TRY(call.bind_input(i, *inputs_[i]));
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i]) continue;
+    TensorView view = outputs_[i]->view;
+    view.dims = outputs_[i]->dims.data();
+    EDDY_C_TRY(call.bind_output(i, view));
+  }
+  return {};
+}
+
+Refusal RunObject::start_trace() {
+  if (traced_call_ != nullptr && call_.load(std::memory_order_relaxed) == traced_call_.get()) {
+    return {EDDY_INVALID_STATE, "the run is traced already; run_stop_trace ends that"};
+  }
+  settle();
+  if (traced_call_ == nullptr) {
+    auto recorder = std::make_unique<TraceRecorder>();
+    EDDY_C_ASSIGN(traced_call_, session_->session->prepare(recorder.get()));
+    recorder_ = std::move(recorder);
+  }
+  recorder_->clear();
+  EDDY_C_TRY(bind_to(*traced_call_));
+  call_.store(traced_call_.get(), std::memory_order_release);
+  return {};
+}
+
+Refusal RunObject::stop_trace(std::string& json) {
+  if (traced_call_ == nullptr || call_.load(std::memory_order_relaxed) != traced_call_.get()) {
+    return {EDDY_INVALID_STATE, "the run is not traced; run_start_trace begins that"};
+  }
+  settle();
+  EDDY_C_TRY(bind_to(*plain_call_));
+  json = recorder_->json();
+  call_.store(plain_call_.get(), std::memory_order_release);
+  return {};
+}
+
+Refusal RunObject::begin_checks() {
+  if (!session_->checks_memory || !call().is_done()) return {};
+  std::vector<MemoryCheck> checks;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i] || inputs_[i]->kind() != ValueKind::kTensor) continue;
+    const std::string name = "input '" + session().inputs()[i].name + "'";
+    EDDY_C_TRY(MemoryCheck::begin(name, inputs_[i]->view(), checks.emplace_back()));
+  }
+  const std::lock_guard lock(mutex_);
+  checks_ = std::move(checks);
+  found_ = {};
+  return {};
+}
+
+Refusal RunObject::end_checks() {
+  if (!session_->checks_memory) return {};
+  const std::lock_guard lock(mutex_);
+  return verify_memory();
+}
+
+Refusal RunObject::verify_memory() {
+  for (const MemoryCheck& each : std::exchange(checks_, {})) {
+    if (found_.is_ok()) found_ = each.verify();
+  }
+  if (found_.is_ok()) return {};
+  return {found_.code(), found_.reason()};
+}
+
+Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& options,
+                            Call::Callback callback) {
+  const Status begun = stream_or_null == nullptr ? call().submit(options, std::move(callback))
+                                                 : call().submit_on(*stream_or_null->stream,
+                                                                    options, std::move(callback));
+  if (begun.is_ok() || !session_->checks_memory) return begun;
+  const std::lock_guard lock(mutex_);  // there is no run to be checked
+  checks_.clear();
+  return begun;
 }
 
 Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null) {
@@ -40,8 +126,11 @@ Refusal RunObject::execute(const eddy_run_options* given) {
   RunOptions options;
   EDDY_C_TRY(read_options(given, options));
   settle();
-  const Status status = call_->run(options);
-  session_->count(static_cast<eddy_code>(status.code()));
+  EDDY_C_TRY(begin_checks());
+  const Status status = call().run(options);
+  Refusal found = end_checks();
+  session_->count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
+  if (!found.is_ok()) return found;
   return status;
 }
 
@@ -57,14 +146,17 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
     calls_back |= run->file_.is_open();
     submission = run->submission_ + 1;
   }
-  if (!run->call_->is_done()) return run->call_->submit(options);  // which refuses it
+  StreamObject* const stream = ending.stream_or_null.get();
+  if (!run->call().is_done()) return run->call().submit(options);  // which refuses it
+  EDDY_C_TRY(run->begin_checks());
+  run->stream_or_null_ = ending.stream_or_null;
   if (!calls_back) {
     // A callback of the run before, which comes late, then counts and tells nothing of this one.
     {
       const std::lock_guard lock(run->mutex_);
       run->submission_ = submission;
     }
-    EDDY_C_TRY(run->call_->submit(options));
+    EDDY_C_TRY(run->submit_to(stream, options, {}));
     run->is_counted_.store(false, std::memory_order_relaxed);
     return {};
   }
@@ -75,8 +167,8 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
     run->is_counted_.store(false, std::memory_order_relaxed);
     if (run->file_.is_open()) run->file_.clear();
   }
-  const Status status = run->call_->submit(
-      options, [run, handle, submission, ending = std::move(ending)](const Status& result) {
+  const Status status = run->submit_to(
+      stream, options, [run, handle, submission, ending = std::move(ending)](const Status& result) {
         run->ended(handle, submission, result, ending);
       });
   if (status.is_ok()) return {};
@@ -87,11 +179,13 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
 
 void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status,
                       const Ending& ending) {
-  const auto code = static_cast<eddy_code>(status.code());
+  auto code = static_cast<eddy_code>(status.code());
   {
     // A thread that waited may have submitted the next run already.
     const std::lock_guard lock(mutex_);
     if (submission == submission_) {
+      const Refusal found = verify_memory();
+      if (!found.is_ok()) code = found.code();
       count(code);
       if (file_.is_open()) file_.set();
     }
@@ -104,15 +198,18 @@ void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status
 }
 
 Refusal RunObject::result() {
-  const Status status = call_->wait();
-  if (call_->is_done()) count(static_cast<eddy_code>(status.code()));
+  const Status status = call().wait();
+  if (!call().is_done()) return status;
+  Refusal found = end_checks();
+  count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
+  if (!found.is_ok()) return found;
   return status;
 }
 
 Refusal RunObject::fd(int* fd) {
   const std::lock_guard lock(mutex_);
   if (!file_.is_open()) {
-    if (!call_->is_done()) {
+    if (!call().is_done()) {
       return {EDDY_INVALID_STATE, "ask for the descriptor before the run is submitted"};
     }
     file_.open();
@@ -174,7 +271,7 @@ eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* 
   return with_run(run, error, [&](const auto& r) -> Refusal {
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the output", view));
-    return r->call().bind_output(index, view);
+    return r->bind_output(index, view);
   });
 }
 
@@ -193,17 +290,59 @@ eddy_code run_execute(eddy_run run, const eddy_run_options* options, eddy_error*
   return with_run(run, error, [&](const auto& r) { return r->execute(options); });
 }
 
+namespace {
+
+Refusal read_executor(eddy_executor executor, RunObject::Ending& ending) {
+  if (executor == nullptr) return {};
+  Refusal why;
+  const Pin<ExecutorObject> given(executor, why);
+  if (given) ending.executor_or_null = given.share();
+  return why;
+}
+
+}  // namespace
+
 eddy_code run_submit(eddy_run run, const eddy_run_options* options, eddy_executor executor,
                      eddy_run_callback callback, void* user, eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
-    RunObject::Ending ending{nullptr, callback, user};
-    if (executor != nullptr) {
-      Refusal why;
-      const Pin<ExecutorObject> given(executor, why);
-      if (!given) return why;
-      ending.executor_or_null = given.share();
-    }
+    RunObject::Ending ending{nullptr, callback, user, nullptr};
+    EDDY_C_TRY(read_executor(executor, ending));
     return RunObject::submit(r.share(), run, options, std::move(ending));
+  });
+}
+
+eddy_code run_submit_on(eddy_run run, eddy_stream stream, const eddy_run_options* options,
+                        eddy_executor executor, eddy_run_callback callback, void* user,
+                        eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    Refusal why;
+    const Pin<StreamObject> given(stream, why);
+    if (!given) return why;
+    if (!r->is_of(*given->session)) {
+      return {EDDY_INVALID_ARGUMENT, "the stream is of another session than the run"};
+    }
+    const BusyFlag::Lock lock(given->busy, "stream", why);
+    if (!why.is_ok()) return why;
+    RunObject::Ending ending{nullptr, callback, user, given.share()};
+    EDDY_C_TRY(read_executor(executor, ending));
+    return RunObject::submit(r.share(), run, options, std::move(ending));
+  });
+}
+
+eddy_code run_start_trace(eddy_run run, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(check_ended(*r));
+    return r->start_trace();
+  });
+}
+
+eddy_code run_stop_trace(eddy_run run, eddy_value* json, eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(need(json, "place for the trace"));
+    EDDY_C_TRY(check_ended(*r));
+    std::string text;
+    EDDY_C_TRY(r->stop_trace(text));
+    return give_text(text, json);
   });
 }
 

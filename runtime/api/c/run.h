@@ -8,14 +8,19 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/api/c/errors.h"
 #include "runtime/api/c/event_file.h"
 #include "runtime/api/c/executor.h"
+#include "runtime/api/c/memory_check.h"
 #include "runtime/api/c/rows.h"
 #include "runtime/api/c/session.h"
+#include "runtime/api/c/stream.h"
+#include "runtime/trace/trace_recorder.h"
 
 namespace eddy::c {
 
@@ -26,21 +31,29 @@ class RunObject : public Object {
   RunObject(std::shared_ptr<SessionObject> session, std::unique_ptr<Call> call)
       : session_(std::move(session)),
         inputs_(session_->session->inputs().size()),
-        call_(std::move(call)) {}
+        outputs_(session_->session->outputs().size()),
+        plain_call_(std::move(call)),
+        call_(plain_call_.get()) {}
 
   const Locations* locations_or_null() const { return session_->locations_or_null(); }
   BusyFlag busy;
 
-  Call& call() { return *call_; }
+  Call& call() { return *call_.load(std::memory_order_acquire); }
   const Session& session() const { return *session_->session; }
+  bool is_of(const SessionObject& session) const { return session_.get() == &session; }
   Refusal bind_input(size_t index, Tensor value);
+  Refusal bind_output(size_t index, const TensorView& view);
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
   Refusal execute(const eddy_run_options* options);
+  // Between two runs.
+  Refusal start_trace();
+  Refusal stop_trace(std::string& json);
 
   struct Ending {
     std::shared_ptr<ExecutorObject> executor_or_null;
     eddy_run_callback callback_or_null = nullptr;
     void* user = nullptr;
+    std::shared_ptr<StreamObject> stream_or_null;
   };
   static Refusal submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
                         const eddy_run_options* options, Ending ending);
@@ -53,7 +66,7 @@ class RunObject : public Object {
   void ended(eddy_run handle, uint64_t submission, const Status& status, const Ending& ending);
   // Before the next run: the last one may have ended unseen.
   void settle() {
-    if (is_counted_.load(std::memory_order_relaxed) || !call_->is_done()) return;
+    if (is_counted_.load(std::memory_order_relaxed) || !call().is_done()) return;
     [[maybe_unused]] const Refusal seen = result();
   }
   // The first of those that see how a run has ended counts it.
@@ -62,11 +75,33 @@ class RunObject : public Object {
   }
 
   const std::shared_ptr<SessionObject> session_;
-  std::vector<Tensor> inputs_;
+  // Of a binding that a second call takes over: its shape, too.
+  struct BoundOutput {
+    TensorView view;
+    Dims dims;
+  };
+  Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
+                   Call::Callback callback);
+  Refusal bind_to(Call& call);
+  // Of the checking mode: before a run, and by the first that sees that it has ended.
+  Refusal begin_checks();
+  Refusal end_checks();
+  Refusal verify_memory();  // under the mutex
+
+  std::vector<std::optional<Tensor>> inputs_;
+  std::vector<std::optional<BoundOutput>> outputs_;
+  std::shared_ptr<StreamObject> stream_or_null_;  // of the last run; goes behind its call
   std::vector<std::pair<size_t, std::shared_ptr<RowsObject>>> rows_;
-  const std::unique_ptr<Call> call_;  // goes before what its run may still read
+  // Calls are traced by what they are prepared with, and threads may wait for one of the two while
+  // another begins or ends a trace: both stay. They go before what their runs may still read.
+  const std::unique_ptr<Call> plain_call_;
+  std::unique_ptr<TraceRecorder> recorder_;  // made with the first trace
+  std::unique_ptr<Call> traced_call_;
+  std::atomic<Call*> call_;  // one of them: released by start_trace and stop_trace
   std::atomic<bool> is_counted_{true};
   std::mutex mutex_;
+  std::vector<MemoryCheck> checks_;  // under the mutex, as is what they have found
+  Refusal found_;
   EventFile file_;           // under the mutex
   uint64_t submission_ = 0;  // under the mutex: the last one's number
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/compile/plan_drawing.h"
+#include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/ir/symbols.h"
 #include "runtime/api/c/api_functions.h"
@@ -12,6 +13,7 @@
 #include "runtime/api/c/options.h"
 #include "runtime/api/c/value.h"
 #include "runtime/api/program_fingerprint.h"
+#include "runtime/api/streamed_row.h"
 
 namespace eddy::c {
 
@@ -76,11 +78,13 @@ Refusal make_session(GraphObject& source, const eddy_option* given, size_t count
   options.threads = library->context->threads;
   const std::shared_ptr<ContextObject> context = library->context;
   options.log = [context](std::string_view line) { context->log(line); };
-  EDDY_C_TRY(read_session_options(given, count, options));
+  bool checks_memory = false;
+  EDDY_C_TRY(read_session_options(given, count, options, checks_memory));
   EDDY_C_TRY(check_dims(graph, options));
   auto made = std::make_shared<SessionObject>();
   made->library = library;
   made->locations = source.locations;
+  made->checks_memory = checks_memory;
   if (!source.fingerprint) {
     source.fingerprint = graph_fingerprint(graph, [&graph] { graph.release_constants({}); });
   }
@@ -300,12 +304,6 @@ std::string metrics_text(const eddy_metrics& m, const std::string& name) {
   return text;
 }
 
-Refusal give_text(const std::string& text, eddy_value* value) {
-  EDDY_C_TRY(need(value, "place for the value"));
-  *value = make_handle<eddy_value>(std::make_shared<ValueObject>(text_value(text)));
-  return {};
-}
-
 }  // namespace
 
 eddy_code session_metrics_text(eddy_session session, const char* name, eddy_value* text,
@@ -315,12 +313,33 @@ eddy_code session_metrics_text(eddy_session session, const char* name, eddy_valu
   });
 }
 
+namespace {
+
+DrawnRegion drawn_plan(const Session& session) {
+  return draw_plan(session.graph(), session.plan(), [](NodeId) { return std::string(); });
+}
+
+}  // namespace
+
 eddy_code session_plan_text(eddy_session session, eddy_value* text, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    return give_text(plan_text(drawn_plan(*s->session)), text);
+  });
+}
+eddy_code session_plan_svg(eddy_session session, eddy_value* svg, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) {
+    const DrawnRegion plan = drawn_plan(*s->session);
+    return give_text(plan_svg(plan, plan.name), svg);
+  });
+}
+
+eddy_code session_can_stream(eddy_session session, size_t index, int32_t* can, eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    const Session& planned = *s->session;
-    return give_text(
-        plan_text(draw_plan(planned.graph(), planned.plan(), [](NodeId) { return std::string(); })),
-        text);
+    EDDY_C_TRY(need(can, "place for the answer"));
+    const Session& of = *s->session;
+    EDDY_C_TRY(describe(of.outputs(), "output", index, nullptr, nullptr));
+    *can = find_streamed_row(of.graph(), of.outputs(), of.outputs()[index].name).is_ok() ? 1 : 0;
+    return {};
   });
 }
 

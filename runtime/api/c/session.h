@@ -29,6 +29,7 @@ struct SessionObject : Object {
 
   std::shared_ptr<LibraryObject> library;
   std::shared_ptr<const Locations> locations;
+  bool checks_memory = false;  // memory_check.h, for each input of each run
   std::atomic<uint64_t> succeeded{0}, failed{0}, cancelled{0}, late{0};
   std::unique_ptr<Session> session;  // goes first
 };

@@ -9,6 +9,12 @@
 #include "runtime/api/dlpack.h"
 
 namespace eddy::c {
+
+Refusal give_text(const std::string& text, eddy_value* value) {
+  EDDY_C_TRY(need(value, "place for the value"));
+  *value = make_handle<eddy_value>(std::make_shared<ValueObject>(text_value(text)));
+  return {};
+}
 namespace {
 
 Refusal give(Tensor tensor, eddy_value* value) {

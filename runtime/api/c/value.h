@@ -14,4 +14,7 @@ struct ValueObject : Object {
   const Tensor tensor;
 };
 
+// Text, or a file's bytes, as a value of uint8 elements.
+Refusal give_text(const std::string& text, eddy_value* value);
+
 }  // namespace eddy::c

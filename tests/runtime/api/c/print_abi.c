@@ -222,5 +222,14 @@ int main(void) {
   PLACE(eddy_api, value_to_dlpack_versioned)
   PLACE(eddy_api, pending_complete)
   PLACE(eddy_api, pending_on_stop)
+  PLACE(eddy_api, graph_set_location)
+  PLACE(eddy_api, session_plan_svg)
+  PLACE(eddy_api, session_can_stream)
+  PLACE(eddy_api, session_create_stream)
+  PLACE(eddy_api, session_adopt_stream)
+  PLACE(eddy_api, run_submit_on)
+  PLACE(eddy_api, run_start_trace)
+  PLACE(eddy_api, run_stop_trace)
+  PLACE(eddy_api, rows_create_with)
   return 0;
 }

@@ -1,0 +1,159 @@
+// Claim: eddy.hpp says all that the C interface says, in C++: errors with their parts and places,
+// attributes, rows and runs by callback, streams, traces; and it frees what it was given.
+#include "runtime/api/c/eddy.hpp"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Cpp : public testing::Test {
+ protected:
+  eddy::Graph counting() {
+    eddy::Graph g(library);
+    const eddy::ValueId x = g.input("x", eddy::type(EDDY_FLOAT, {}));
+    const eddy::ValueId table = g.input("table", eddy::type(EDDY_FLOAT, {4}));
+    g.at("prog.edy", 3, 5, "while x < 9");
+    eddy_while loop = {};
+    loop.num_rows = 1;
+    loop.name = "count";
+    const auto outputs = g.while_loop(
+        {x},
+        [&](auto, const auto& carried) {
+          return eddy::Graph::Test{g.op("Less", {carried[0], g.constant(9.0f)}), carried};
+        },
+        [&](auto i, const auto& carried) {
+          g.at("prog.edy", 4);
+          const eddy::ValueId row = g.op("Gather", {table, i});
+          return std::vector<eddy::ValueId>{g.op("Add", {carried[0], row}), row};
+        },
+        loop);
+    g.at_nowhere();
+    g.output("y", outputs[0]);
+    g.output("rows", outputs[1]);
+    return g;
+  }
+  void bind(eddy::Run& run, const float& x) {
+    static const std::vector<int64_t> scalar, four = {4};
+    run.bind_input(0, eddy::tensor(&x, scalar));
+    run.bind_input(1, eddy::tensor(table, four));
+  }
+
+  eddy::Context context;
+  eddy::Library library{context};
+  float table[4] = {1, 2, 3, 4};
+};
+
+TEST_F(Cpp, AnErrorHasParts) {
+  const eddy::Session session(counting(), {{"loops", "host"}});
+  eddy::Run run(session);
+  const float x = -9;
+  bind(run, x);
+  try {
+    run.execute();
+    FAIL() << "index 4 of 4 elements";
+  } catch (const eddy::Error& error) {
+    EXPECT_EQ(error.code(), EDDY_INVALID_ARGUMENT);  // the index is of the caller's data
+    EXPECT_EQ(error.file(), "prog.edy");
+    EXPECT_EQ(error.line(), 4u);
+    ASSERT_EQ(error.parts().size(), 2u);
+    ASSERT_NE(error.loop(), nullptr);
+    EXPECT_EQ(error.loop()->name, "count");
+    EXPECT_EQ(error.loop()->iteration, 4);
+    ASSERT_NE(error.node(), nullptr);
+    EXPECT_EQ(error.region(), nullptr);
+    EXPECT_THAT(error.what(), HasSubstr(error.reason()));
+    EXPECT_THAT(error.what(), HasSubstr("prog.edy:4: in iteration 4 of 'while x < 9'"));
+  }
+}
+
+TEST_F(Cpp, AnErrorWithoutAPlaceHasNone) {
+  try {
+    eddy::Session::load(library, "/no/such.onnx");
+    FAIL();
+  } catch (const eddy::Error& error) {
+    EXPECT_EQ(error.file(), "");
+    EXPECT_TRUE(error.parts().empty());
+    EXPECT_EQ(error.loop(), nullptr);
+  }
+}
+
+TEST_F(Cpp, AttributesOfEveryKind) {
+  eddy::Graph g(library);
+  const eddy::ValueId x = g.input("x", eddy::type(EDDY_FLOAT, {2, 3}));
+  const std::vector<int64_t> perm = {1, 0}, one = {1};
+  const eddy::ValueId t = g.op("Transpose", {x}, eddy::Attributes().set("perm", perm).node());
+  EXPECT_EQ(g.type(t).dims[0], 3);
+  const eddy::ValueId s = g.op("Softmax", {t}, eddy::Attributes().set("axis", 0).node());
+  const eddy::ValueId l = g.op("LeakyRelu", {s}, eddy::Attributes().set("alpha", 0.5).node());
+  const float filled = 7;
+  const eddy::ValueId dims = g.op("Shape", {l});
+  g.output("y", g.op("ConstantOfShape", {dims},
+                     eddy::Attributes().set("value", eddy::tensor(&filled, one)).node()));
+  const eddy::ValueId floats =
+      g.op("Constant", {}, eddy::Attributes().set("value_floats", std::vector<float>{1, 2}).node());
+  g.output("floats", floats);
+  const eddy::Session session(g);
+  eddy::Run run(session);
+  const std::vector<int64_t> shape = {2, 3};
+  const float xs[6] = {};
+  run.bind_input(0, eddy::tensor(xs, shape));
+  run.execute();
+  EXPECT_EQ(run.output(0).values<float>(), std::vector<float>(6, 7));
+  EXPECT_THAT(run.output(1).values<float>(), ElementsAre(1, 2));
+  eddy::Attributes bad;
+  bad.set("names", std::vector<std::string>{"a"});
+  EXPECT_THROW(g.op("Relu", {x}, bad.node()), eddy::Error);
+}
+
+TEST_F(Cpp, RowsAreCalledForAndTheFunctionGoesWithThem) {
+  const eddy::Session session(counting());
+  EXPECT_FALSE(session.can_stream(0));
+  EXPECT_TRUE(session.can_stream(1));
+  EXPECT_THAT(session.plan_svg(), HasSubstr("<svg"));
+  std::vector<float> seen;
+  auto alive = std::make_shared<int>(0);
+  {
+    const eddy::Executor inline_(EDDY_EXECUTOR_INLINE);
+    const eddy::Rows rows(2, inline_, [&seen, alive](const eddy::Value& row) {
+      seen.push_back(row.values<float>()[0]);
+    });
+    eddy::Run run(session);
+    const float x = 0;
+    bind(run, x);
+    run.stream_output(1, rows);
+    run.execute();
+  }
+  // Rows that waited when the run ended come all the same; then the function goes.
+  for (int i = 0; i < 1000 && alive.use_count() > 1; ++i) usleep(10'000);
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_THAT(seen, ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(Cpp, RunsOfAStreamAndTraces) {
+  const eddy::Session session(counting(), {{"loops", "host"}});
+  eddy::Run run(session);
+  const float x = 0;
+  bind(run, x);
+  run.start_trace();
+  const eddy::Executor thread(EDDY_EXECUTOR_THREAD);
+  int code = -1;
+  {
+    const eddy::Stream stream(session);
+    run.submit_on(stream, thread, [&](eddy_code of) { code = of; });
+    run.wait();
+    run.submit_on(stream);
+    run.wait();
+  }
+  EXPECT_THAT(run.stop_trace(), HasSubstr("count[3]"));
+  EXPECT_THROW(eddy::Stream(session, &code), eddy::Error);
+}
+
+}  // namespace
