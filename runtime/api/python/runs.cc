@@ -135,6 +135,14 @@ class PyRun {
     check([&](auto e) { return api().run_fd(handle_, &made, e); });
     return made;
   }
+  void start_trace() const {
+    check_unlocked([&](auto e) { return api().run_start_trace(handle_, e); });
+  }
+  std::string stop_trace() const {
+    eddy_value made = nullptr;
+    check_unlocked([&](auto e) { return api().run_stop_trace(handle_, &made, e); });
+    return Value(made).text();
+  }
   // The array that is bound there, or the value.
   py::object output(size_t index) const {
     if (index < outputs_.size() && !outputs_[index].is_none()) return outputs_[index];
@@ -265,6 +273,8 @@ void add_runs(py::module_& m) {
       .def("wait", &PyRun::wait, py::arg("seconds"))
       .def("poll", &PyRun::poll)
       .def("cancel", &PyRun::cancel)
+      .def("start_trace", &PyRun::start_trace)
+      .def("stop_trace", &PyRun::stop_trace)
       .def("fd", &PyRun::fd)
       .def("output", &PyRun::output, py::arg("index"));
 }

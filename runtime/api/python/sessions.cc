@@ -264,6 +264,15 @@ void add_sessions(py::module_& m) {
       .def("run", &PySession::run, py::arg("names"), py::arg("feeds"), py::arg("timeout") = 0.0,
            py::arg("priority") = 0, py::arg("as_values") = false)
       .def("plan_text", [](const PySession& s) { return s.text(api().session_plan_text); })
+      .def("plan_svg", [](const PySession& s) { return s.text(api().session_plan_svg); })
+      .def(
+          "can_stream",
+          [](const PySession& s, size_t index) {
+            int32_t can = 0;
+            check([&](auto e) { return api().session_can_stream(s.get(), index, &can, e); });
+            return can != 0;
+          },
+          py::arg("index"))
       .def("metrics_text",
            [](const PySession& s, const std::string& name) {
              eddy_value made = nullptr;

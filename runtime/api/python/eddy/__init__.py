@@ -17,6 +17,7 @@ from ._errors import Code, Error, Location, Part
 from ._operators import HostFunction, Operator, host_function, operator
 from ._session import BoundRun, InferenceSession, NodeArg, PlanText, SessionOptions, Stream
 from ._tensor import Tensor
+from ._timeline import Span, Trace
 from ._trace import Function, Traced, function
 from ._types import TensorType
 from .ops import op
@@ -36,9 +37,11 @@ __all__ = [
     "Part",
     "PlanText",
     "SessionOptions",
+    "Span",
     "Stream",
     "Tensor",
     "TensorType",
+    "Trace",
     "Traced",
     "Value",
     "case",

@@ -12,6 +12,7 @@ import numpy as np
 from . import _core
 from ._errors import Code, Error
 from ._operators import make_library
+from ._timeline import Trace
 
 # How long a wait in the main thread takes before it looks for signals, in seconds.
 _PATIENCE = 0.05
@@ -33,11 +34,22 @@ class NodeArg(NamedTuple):
 
 
 class PlanText(str):
-    """A plan as text, which a notebook shows as it is."""
+    """A plan as text, which a notebook shows as a picture."""
 
-    def _repr_html_(self) -> str:
-        escaped = self.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return f"<pre>{escaped}</pre>"
+    _core: Optional["_core.Session"] = None
+
+    @property
+    def svg(self) -> str:
+        """The plan as a picture, while its session is open."""
+        if self._core is None:
+            raise Error(Code.INVALID_STATE, "this text is of no session; ask one for its plan()")
+        return self._core.plan_svg()
+
+    def _repr_svg_(self) -> Optional[str]:
+        return None if self._core is None or self._core.is_closed else self.svg
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class SessionOptions:
@@ -138,8 +150,31 @@ class InferenceSession:
         return ["CPUExecutionProvider"]
 
     def plan(self) -> PlanText:
-        """The plan as text: streams, ranks, events, loops."""
-        return PlanText(self._core.plan_text())
+        """The plan as text: streams, ranks, events, loops; a notebook draws it."""
+        made = PlanText(self._core.plan_text())
+        made._core = self._core
+        return made
+
+    def trace(
+        self,
+        output_names: Optional[Sequence[str]],
+        input_feed: Mapping[str, Any],
+        *,
+        timeout: float = 0.0,
+        priority: int = 0,
+    ) -> Trace:
+        """As run(), but gives what ran when, which a notebook draws; .outputs has the outputs."""
+        places = self._places(output_names)
+        run = _core.Run(self._core)
+        self._feed(run, input_feed)
+        run.start_trace()
+        run.execute(timeout, priority)
+        outputs = [run.output(place).copy() for place in places]
+        return Trace(run.stop_trace(), outputs)
+
+    def can_stream(self, output_name: str) -> bool:
+        """Whether stream() takes the output: a loop of the model stacks its rows."""
+        return self._core.can_stream(self._core.find_output(output_name))
 
     def metrics(self, name: str = "session") -> str:
         """Runs and memory as Prometheus reads them, with label session="NAME"."""

@@ -316,7 +316,7 @@ def test_many_threads_run_one_session():
 def test_a_plan_and_metrics_are_texts():
     session = forever.trace(1.0).session
     session.run(None, {"x": -1.0})
-    assert "while" in session.plan() and session.plan()._repr_html_().startswith("<pre>")
+    assert "while" in session.plan()
     assert 'eddy_runs_total{session="s",end="ok"} 1' in session.metrics("s")
 
 
