@@ -5,9 +5,10 @@
 //
 // The loss is the sum of all floating-point outputs times random weights; its gradient for every
 // input of doubles is compared with (loss(x + h) - loss(x - h)) / 2h, element by element, to 1e-6
-// relative, and every node of the gradient must have a rule of its own, or be flat. This is done with shapes that are known, symbolic, unknown and without rank; in the
-// last case the rule may refuse, if it says that it needs the rank. Inputs named in constant_inputs
-// are constants, all others the graph's inputs.
+// relative, and every node of the gradient must have a rule of its own, or be flat. This is done
+// with shapes that are known, symbolic, unknown and without rank; in the last case the rule may
+// refuse, if it says that it needs the rank. Inputs named in constant_inputs are constants, all
+// others the graph's inputs.
 #pragma once
 
 #include <string>
