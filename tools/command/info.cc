@@ -17,6 +17,7 @@
 
 #include "graph/io/import.h"
 #include "ops/cpu/cpu_kernels.h"
+#include "ops/cpu/isa/isa.h"
 #include "runtime/api/library.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/mpi/launcher.h"
@@ -72,14 +73,6 @@ std::map<std::string, std::string> loaded_libraries() {
   return libraries;
 }
 
-std::string vector_sets() {
-  std::string sets = "x86-64-v2";
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets += " avx2";
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) sets += " avx512";
-  if (__builtin_cpu_supports("avx512vnni")) sets += " vnni";
-  return sets;
-}
-
 Json cuda_json() {
   const CudaReport report = report_cuda();
   Json json = {{"name", "cuda"},
@@ -108,7 +101,7 @@ Json devices_json() {
                        {"is_available", true},
                        {"model", field_of("/proc/cpuinfo", "model name")},
                        {"processors", processors},
-                       {"instruction_sets", vector_sets()}},
+                       {"instruction_sets", cpu::instructions_text()}},
                       cuda_json(),
                       {{"name", "virtual"}, {"is_available", true}}});
 }

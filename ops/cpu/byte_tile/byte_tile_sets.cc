@@ -3,17 +3,16 @@
 #include <initializer_list>
 
 #include "ops/cpu/byte_tile/byte_tile_sets.h"
+#include "ops/cpu/isa/isa.h"
 
 namespace eddy::cpu {
 
 const ByteTileKernels* byte_tile_kernels_or_null(ByteIsa isa) {
   switch (isa) {
     case ByteIsa::kAvx512Vnni:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni")
-                 ? &byte_tile_kernels_avx512()
-                 : nullptr;
+      return instructions().has_vnni ? &byte_tile_kernels_avx512() : nullptr;
     case ByteIsa::kAvx2:
-      return __builtin_cpu_supports("avx2") ? &byte_tile_kernels_avx2() : nullptr;
+      return instructions().has_avx2 ? &byte_tile_kernels_avx2() : nullptr;
     case ByteIsa::kBaseline:
       return &byte_tile_kernels_baseline();
   }

@@ -2,28 +2,19 @@
 
 #include <initializer_list>
 
+#include "ops/cpu/isa/isa.h"
 #include "ops/cpu/loops/loop_sets.h"
 
 namespace eddy::cpu {
-
-namespace {
-
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-}
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-}  // namespace
 
 const LoopSet* loop_set_or_null(Isa isa) {
   switch (isa) {
     case Isa::kBaseline:
       return baseline_loop_set();
     case Isa::kAvx2:
-      return has_avx2() ? avx2_loop_set() : nullptr;
+      return instructions().has_avx2 ? avx2_loop_set() : nullptr;
     case Isa::kAvx512:
-      return has_avx2() && has_avx512() ? avx512_loop_set() : nullptr;
+      return instructions().has_avx512 ? avx512_loop_set() : nullptr;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "ops/cpu/isa/isa.h"
 #include "ops/cpu/tile/tile_sets.h"
 
 namespace eddy::cpu {
@@ -9,10 +10,9 @@ namespace eddy::cpu {
 const TileKernels* tile_kernels_or_null(Isa isa) {
   switch (isa) {
     case Isa::kAvx512:
-      return __builtin_cpu_supports("avx512f") ? &tile_kernels_avx512() : nullptr;
+      return instructions().has_avx512 ? &tile_kernels_avx512() : nullptr;
     case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &tile_kernels_avx2()
-                                                                             : nullptr;
+      return instructions().has_avx2 ? &tile_kernels_avx2() : nullptr;
     case Isa::kBaseline:
       return &tile_kernels_baseline();
   }

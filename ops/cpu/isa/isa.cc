@@ -1,0 +1,61 @@
+#include "ops/cpu/isa/isa.h"
+
+#include <cstdlib>
+
+#include "graph/base/check.h"
+
+namespace eddy::cpu {
+namespace {
+
+#if defined(__x86_64__)
+constexpr const char* kBaseline = "x86-64-v2";
+Instructions of_processor() {
+  Instructions all;
+  all.has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  all.has_avx512 = all.has_avx2 && __builtin_cpu_supports("avx512f") &&
+                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                   __builtin_cpu_supports("avx512dq");
+  all.has_vnni = all.has_avx512 && __builtin_cpu_supports("avx512vnni");
+  return all;
+}
+#else
+constexpr const char* kBaseline = "the build's baseline";
+Instructions of_processor() { return {}; }
+#endif
+
+}  // namespace
+
+Instructions instructions_within(std::string_view limit) {
+  Instructions all = of_processor();
+  if (limit.empty() || limit == "vnni") return all;
+  all.has_vnni = false;
+  if (limit == "avx512") return all;
+  all.has_avx512 = false;
+  if (limit == "avx2") return all;
+  all.has_avx2 = false;
+  all.is_known = limit == "baseline";
+  return all;
+}
+
+const Instructions& instructions() {
+  static const Instructions allowed = [] {
+    const char* const limit = std::getenv("EDDY_INSTRUCTIONS");
+    return instructions_within(limit == nullptr ? "" : limit);
+  }();
+  EDDY_DCHECK(allowed.has_avx2 || !allowed.has_avx512) << "sets of instructions without their own";
+  return allowed;
+}
+
+std::string instructions_text() {
+  const Instructions& all = instructions();
+  std::string text = kBaseline;
+  if (all.has_avx2) text += " avx2";
+  if (all.has_avx512) text += " avx512";
+  if (all.has_vnni) text += " vnni";
+  if (!all.is_known) {
+    text += "; EDDY_INSTRUCTIONS has a value that is none of baseline, avx2, avx512, vnni";
+  }
+  return text;
+}
+
+}  // namespace eddy::cpu
