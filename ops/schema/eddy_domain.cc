@@ -35,6 +35,9 @@ Status check_column_values(const InferContext& context, size_t input, const char
 }
 
 Status infer_dequantize_matmul(InferContext& context) {
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    if (context.has_input(i)) EDDY_RETURN_IF_ERROR(tensor_input(context, i).status());
+  }
   const TensorType &a = context.input(0).tensor, &b = context.input(1).tensor;
   if (context.has_input(3) && context.input(3).tensor.element != b.element) {
     return invalid_argument("the zero point of DequantizeMatMul must be " +

@@ -36,6 +36,9 @@ Status check_blocks(const Dims& x, const Dims& scale, int axis, int64_t block_si
 }
 
 Status check_scale(const InferContext& context) {
+  for (size_t i = 1; i < context.num_inputs(); ++i) {
+    if (context.has_input(i)) EDDY_RETURN_IF_ERROR(tensor_input(context, i).status());
+  }
   const TensorType& x = context.input(0).tensor;
   const TensorType& scale = context.input(1).tensor;
   const int64_t block_size = context.attributes().get_int("block_size", 0);
