@@ -52,6 +52,12 @@ Result<Constant> find_constant(const Graph& graph, const std::string& path, std:
 
 constexpr char kStepsName[] = "training.steps";
 
+// In a file of states, as its own name: which optimizer they are of.
+std::string optimizer_mark(Optimizer optimizer) {
+  const std::string names[] = {"sgd", "momentum", "nesterov", "adam", "adagrad"};
+  return "training.optimizer." + names[static_cast<size_t>(optimizer)];
+}
+
 }  // namespace
 
 struct Trainer::State {
@@ -70,6 +76,7 @@ struct Trainer::State {
   Graph model;
   std::vector<Kept> kept;
   std::string rate_name, step_name;
+  Optimizer optimizer = Optimizer::kSgd;
   GradientReport report;
   float rate = 0;
   int64_t count = 1;  // of the step to come
@@ -216,6 +223,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph m
   auto state = std::make_unique<State>(library, model.copy());
   EDDY_ASSIGN_OR_RETURN(TrainingStep step,
                         make_training_step(std::move(model), library.ops(), rules, options));
+  state->optimizer = options.optimizer;
   state->rate_name = step.rate;
   state->step_name = step.step;
   state->report = std::move(step.report);
@@ -325,15 +333,24 @@ Status Trainer::save_state(const std::string& path) const {
   }
   int64_t steps = num_steps();
   add(kStepsName, {&steps, nullptr, 0, ElementType::kInt64});
+  bool is_it = true;
+  add(optimizer_mark(state_->optimizer), {&is_it, nullptr, 0, ElementType::kBool});
   EDDY_ASSIGN_OR_RETURN(const Graph graph, builder.finish());
   return export_onnx(graph, path);
 }
 
 Status Trainer::load_state(const std::string& path) {
   EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(path, state_->library->ops(), {}));
-  EDDY_ASSIGN_OR_RETURN(const Constant steps,
-                        find_constant(graph, path, kStepsName, {ElementType::kInt64, Dims{}}));
-  const int64_t count = *steps.view().as<int64_t>();
+  const auto steps = find_constant(graph, path, kStepsName, {ElementType::kInt64, Dims{}});
+  if (!steps.is_ok()) {
+    return invalid_argument(path + ": it holds no state of a training (of --state, save_state())");
+  }
+  const std::string mark = optimizer_mark(state_->optimizer);
+  if (!find_constant(graph, path, mark, {ElementType::kBool, Dims{}}).is_ok()) {
+    return invalid_argument(path + ": its state is of another optimizer than " +
+                            mark.substr(mark.rfind('.') + 1));
+  }
+  const int64_t count = *steps->view().as<int64_t>();
   if (count < 0) return invalid_argument(path + ": it counts " + std::to_string(count) + " steps");
   EDDY_RETURN_IF_ERROR(state_->take_from(graph, path, /*with_states=*/true));
   state_->count = count + 1;

@@ -89,9 +89,9 @@ class Batches {
     next_ = rows;
   }
 
-  // Passes over those that a training has seen that is resumed.
-  void skip(int64_t count) {
-    for (int64_t i = 0; i < count; ++i) begin();
+  // Passes over those that a training has seen that is resumed, unless it is interrupted.
+  void skip(int64_t count, const Interrupts& interrupts) {
+    for (int64_t i = 0; i < count && !interrupts.is_interrupted(); ++i) begin();
   }
 
   NamedTensors next(const std::vector<Column>& columns) {
@@ -141,7 +141,7 @@ Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Co
   const Interrupts::Patience patience(interrupts);
   Batches batches(static_cast<size_t>(columns[0].rows.dims[0]),
                   static_cast<size_t>(arguments.batch), arguments.seed);
-  batches.skip(trainer.num_steps());
+  batches.skip(trainer.num_steps(), interrupts);
   Trained trained;
   while (trained.steps < arguments.steps) {
     trained.is_interrupted = interrupts.is_interrupted();

@@ -125,7 +125,8 @@ class PyRun {
   }
   bool poll() const {
     eddy_error error = nullptr;
-    return ended(api().run_poll(handle_, &error), error);
+    const eddy_code code = api().run_poll(handle_, &error);
+    return ended(code, error);
   }
   void cancel() const {
     check_unlocked([&](auto e) { return api().run_cancel(handle_, e); });

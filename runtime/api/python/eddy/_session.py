@@ -101,13 +101,29 @@ def _close_all() -> None:
     _core.close_all([session._core for session in sessions])
 
 
+_shared: "Dict[int, weakref.ref]" = {}  # by process: the library of sessions without their own
+
+
+def _library_of(operators: tuple, threads: Optional[int]) -> "_core.Library":
+    if operators or threads is not None:
+        return make_library(operators, threads)
+    found = _shared.get(os.getpid())
+    library = None if found is None else found()
+    if library is None:
+        library = make_library(())
+        _shared[os.getpid()] = weakref.ref(library)
+    return library
+
+
 class InferenceSession:
     """A model made ready to run, by any thread, as often as one likes.
 
     path_or_bytes: an ONNX file, its bytes, or a graph of eddy.function().trace().
     options: a dict or SessionOptions: threads, memory_limit ("300mb"), max_runs_in_flight,
-      max_runs_waiting, max_streams, loops, assignment, simplify, fold_norms, exact, "dim.NAME",
-      "shape.NAME" ("1x3x224x224"). An unknown one is refused with the nearest name.
+      max_runs_waiting, max_streams, loops, assignment, share_program, simplify, fold_norms, exact,
+      check_memory, "dim.NAME", "shape.NAME" ("1x3x224x224"). An unknown one is refused with the
+      nearest name. Sessions without `threads` and `operators` share their threads, and sessions of
+      one model and equal options their weights.
     providers: for programs written for ONNX Runtime; must hold "CPUExecutionProvider", if any.
     operators: what eddy.operator and eddy.host_function have made, where the model uses it.
     """
@@ -127,7 +143,7 @@ class InferenceSession:
         if isinstance(path_or_bytes, _core.Graph):
             graph = path_or_bytes
         else:
-            library = make_library(operators, texts.pop("threads", None))
+            library = self._library = _library_of(tuple(operators), texts.pop("threads", None))
             if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
                 graph = _core.Graph.parse(library, bytes(path_or_bytes))
             else:
@@ -260,6 +276,7 @@ class InferenceSession:
         """
         run = _core.Run(self._core)
         for name, given in inputs.items():
+            _check_bound(name, given)
             run.bind_input(self._core.find_input(name), given)
         for name, array in outputs.items():
             if not isinstance(array, np.ndarray):
@@ -307,6 +324,19 @@ class InferenceSession:
         for name, *_ in self._core.inputs:
             if name not in feeds:
                 raise Error(Code.INVALID_ARGUMENT, f"input '{name}' is not given")
+
+
+def _check_bound(name: str, given: Any) -> None:
+    """An array that would have to be copied would show nothing of what is written to it later."""
+    if not isinstance(given, np.ndarray):
+        return
+    flags = given.flags
+    if not (flags.c_contiguous and flags.aligned and given.dtype.isnative):
+        raise Error(
+            Code.INVALID_ARGUMENT,
+            f"input '{name}' is bound to an array that could only be copied (strided, unaligned or"
+            " of foreign bytes); bind numpy.ascontiguousarray() of it",
+        )
 
 
 def _dict(feeds: Mapping[str, Any]) -> Dict[str, Any]:
@@ -360,6 +390,7 @@ class BoundRun:
 
     def bind_input(self, name: str, given: Any) -> None:
         """Binds anew. An array is read where it is, by every run."""
+        _check_bound(name, given)
         self._run.bind_input(self._session._core.find_input(name), given)
 
     def bind_output(self, name: str, array: np.ndarray) -> None:

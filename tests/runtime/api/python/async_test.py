@@ -62,6 +62,7 @@ def test_failures_are_raised_where_they_are_awaited():
         with pytest.raises(eddy.Error) as caught:
             await session.run_async(None, {"x": 1.0}, timeout=0.02)
         assert caught.value.code == eddy.Code.DEADLINE_EXCEEDED
+        assert "deadline" in str(caught.value) and "the run" in str(caught.value), "its whole line"
         with pytest.raises(eddy.Error, match="input 'x' is not given"):
             await session.run_async(None, {})
         with pytest.raises(eddy.Error, match="no output 'y'"):

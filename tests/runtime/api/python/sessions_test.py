@@ -10,6 +10,7 @@ import random
 import signal
 import threading
 import time
+import weakref
 
 import eddy
 import numpy as np
@@ -63,6 +64,32 @@ def test_inputs_may_be_views_lists_numbers_and_values():
     for each in (w, w.tolist(), eddy.value(w), w.astype(">f8"), w.astype(int).tolist()):
         (product,) = session.run(["output0"], {"x": x, "w": each})
         np.testing.assert_array_equal(product, x @ w)
+
+
+def test_an_input_that_could_only_be_copied_is_not_bound():
+    session = affine.trace(np.ones((2, 3)), np.ones((3, 2))).session
+    w = np.ones((2, 3))
+    memory = np.zeros(49, np.uint8)
+    unaligned = memory[1:].view(np.float64).reshape(3, 2)
+    for each in (w.T, w.T.astype(">f8").copy(), unaligned):
+        with pytest.raises(eddy.Error, match="input 'w' is bound to an array that could only be"):
+            session.bind({"w": each})
+    bound = session.bind({"x": np.ones((2, 3)), "w": np.ascontiguousarray(w.T)})
+    with pytest.raises(eddy.Error, match=r"numpy.ascontiguousarray\(\) of it"):
+        bound.bind_input("w", w.T)
+
+
+def test_sessions_without_their_own_share_a_library_while_one_of_them_lives():
+    first, second = eddy.InferenceSession(model()), eddy.InferenceSession(model())
+    assert first._library is second._library
+    assert eddy.InferenceSession(model(), {"threads": 1})._library is not first._library
+    library = weakref.ref(first._library)
+    del first, second
+    gc.collect()
+    assert library() is None
+    assert eddy.InferenceSession(model()).run(
+        ["output1"], {"x": np.ones((2, 3), np.float32), "w": np.ones((3, 2), np.float32)}
+    ) == [12]
 
 
 def test_outputs_of_run_are_the_callers_own():
