@@ -133,7 +133,9 @@ void HostStrands::issue_batch(Place& place) {
   Scheduler::call_on_thread_stack(run_batch, &batch);
   times_.end_batch();
   if (std::exchange(issued_[place.at].was_refused, false)) return issue_aside(place);
-  if (batch.must_yield) go_on(place);
+  if (batch.must_yield) return go_on(place);
+  // Workers may have ended what stands between short batches before this task would wait for it.
+  give_way(place);
 }
 
 // A worker issues the call, or executes it.
