@@ -33,7 +33,7 @@ TEST(PrintTest, TextShowsRegionsIndented) {
     yield constant bool[] {1}, %2
   }
   after(%3 "iteration": int64[], %4: float[2]) {
-    Neg-6 "minus" (%4) -> %5: float[2]
+    Neg-1 "minus" (%4) -> %5: float[2]
     yield %5
   } -> %6: float[2]
   return %6
