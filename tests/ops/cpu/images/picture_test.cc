@@ -56,6 +56,8 @@ std::vector<std::pair<std::string, Buffer>> files() {
           {"png", of(kPng)},
           {"png, interlaced", of(kInterlacedPng)},
           {"png, table", of(kTablePng)},
+          {"webp, lossless", of(kLosslessWebp)},
+          {"webp", of(kWebp)},
           {"bmp 24", bmp(1, 2, 24, {}, {3, 2, 1, 0, 6, 5, 4, 0})},
           {"bmp 4", bmp(3, 1, 4, {0, 0, 0, 0, 9, 8, 7, 0, 6, 5, 4, 0}, {0x12, 0x00, 0, 0})},
           {"bmp 16", bmp(2, -1, 16, {}, {0xff, 0x7f, 0x1f, 0x00})},
@@ -97,6 +99,10 @@ void expect_gradient(const Buffer& file, int tolerance) {
 TEST(PictureTest, FilesOfLibraries) {
   const auto all = files();
   if (is_built(all[0].second, "libjpeg-dev")) expect_gradient(all[0].second, 16);
+  if (is_built(all[4].second, "libwebp-dev")) {
+    expect_gradient(all[4].second, 0);
+    expect_gradient(all[5].second, 24);
+  }
   if (!is_built(all[1].second, "libpng-dev")) return;
   expect_gradient(all[1].second, 0);
   expect_gradient(all[2].second, 0);
