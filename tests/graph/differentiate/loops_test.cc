@@ -153,20 +153,7 @@ TEST(LoopsTest, ALoopWithWorkOnBothSidesOfItsCheck) {
 // Rows of a captured tensor are read one by one, and one is appended each time.
 TEST(LoopsTest, ShapesThatChangeAreKeptByTheirElements) {
   GraphBuilder b(gradient_ops());
-  const Value x = b.input("x", tensor_type(ElementType::kDouble, {4, 2}));
-  const Value start = b.input("s", tensor_type(ElementType::kDouble, {1, 2}));
-  const auto made = b.while_loop(
-      {.name = "grow", .initial = {start}, .trip_limit = b.scalar(int64_t{4})},
-      [&](Value, ValueSpan grown) {
-        return WhileTest{b.scalar(true), {grown[0]}};
-      },
-      [&](Value iteration, ValueSpan grown) {
-        const Value row = b.op("Gather", {x, b.op("Reshape", {iteration, b.int64s({1})})});
-        const Value mean = b.op("ReduceMean", {grown[0], b.int64s({0})});
-        const Value next = b.op("Tanh", {b.op("Mul", {row, mean})});
-        return std::vector<Value>{b.op("Concat", {grown[0], next}, {{"axis", int64_t{0}}})};
-      });
-  b.output("loss", b.op("ReduceSumSquare", {made[0]}, {{"keepdims", int64_t{0}}}));
+  add_growing_loop(b, 4);
   auto graph = b.finish();
   ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
   Random random(3);

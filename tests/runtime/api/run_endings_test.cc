@@ -2,7 +2,6 @@
 // Claim: a run ends in the same way however it was submitted: with the same status, once, its
 // outputs collected, its turn and its stream given back, waiting threads woken and its callback
 // called last. And what a Call is asked at the wrong moment is refused by name, or defined.
-// long: one table of ways and endings, on one fixture
 #include <gmock/gmock.h>
 
 #include <atomic>
