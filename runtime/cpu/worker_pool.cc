@@ -10,6 +10,12 @@
 #include "graph/base/processor.h"
 
 namespace eddy {
+namespace {
+
+// Of the worker that is this thread.
+thread_local const WorkerPool* own_pool_or_null = nullptr;
+
+}  // namespace
 
 int usable_processors() {
   cpu_set_t set;
@@ -19,7 +25,7 @@ int usable_processors() {
 
 WorkerPool::WorkerPool(int num_threads)
     : num_threads_(std::min(num_threads > 0 ? num_threads : usable_processors(), kMaxThreads)),
-      max_lingering_(std::max(usable_processors() - 1, 1)),
+      num_processors_(usable_processors()),
       workers_(std::make_unique<Worker[]>(static_cast<size_t>(num_threads_))) {}
 
 WorkerPool::~WorkerPool() {
@@ -32,6 +38,7 @@ WorkerPool::~WorkerPool() {
   constexpr int kNumYields = 100;
   constexpr std::chrono::microseconds kNap{100};
   for (int i = 0; num_live_.load(std::memory_order_acquire) != 0; ++i) {
+    if (num_helpers_waiting_.load() > 0) rouse_one();  // perhaps all sleep
     i < kNumYields ? std::this_thread::yield() : std::this_thread::sleep_for(kNap);
   }
   is_ending_ = true;
@@ -60,38 +67,52 @@ bool WorkerPool::start_worker() {
 
 int WorkerPool::num_idle() const {
   const int64_t num_live = num_live_.load(std::memory_order_relaxed);
-  return static_cast<int>(std::max<int64_t>(num_threads_ - num_live, 0));
+  return static_cast<int>(num_threads_ - num_live);
 }
 
-void WorkerPool::enqueue(Function run, void* context) {
-  EDDY_DCHECK(run != nullptr) << "a task does nothing";
+void WorkerPool::add(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task task) {
+  EDDY_DCHECK(task.run != nullptr) << "a task does nothing";
   prepare();
   // Counts the task and this call: the task's end may lead its waiter to destroy the pool before
   // this call has returned.
   num_live_.fetch_add(2, std::memory_order_relaxed);
-  {
-    const std::lock_guard lock(queue_lock_);
-    queue_.push_back({run, context});
-    num_waiting_.fetch_add(1);
-  }
-  rouse();
-  const int64_t num_live = num_live_.fetch_sub(1, std::memory_order_release);
-  EDDY_DCHECK(num_live > 0) << "this call was not counted";
+  const std::lock_guard lock(queue_lock_);
+  queue.push_back(task);
+  num_waiting.fetch_add(1);
 }
 
-void WorkerPool::rouse() {
-  int64_t num_unwatched = num_waiting_.load();
+void WorkerPool::enqueue(Function run, void* context) {
+  add(num_waiting_, queue_, {run, context});
+  if (num_waiting_.load() > num_polling()) rouse_one();
+  num_live_.fetch_sub(1, std::memory_order_release);
+}
+
+void WorkerPool::assist(Function run, void* context) {
+  add(num_helpers_waiting_, helpers_, {run, context});
+  if (num_polling() == 0 && has_free_processor()) rouse_one();
+  num_live_.fetch_sub(1, std::memory_order_release);
+}
+
+int WorkerPool::num_polling() const {
+  if (num_lingering_.load() == 0) return 0;
+  const int here = sched_getcpu();
+  int num_polling = 0;
   const int num_started = this->num_started();
-  if (num_lingering_.load() > 0) {
-    // One that shares the caller's processor does not run now.
-    const int here = sched_getcpu();
-    for (int i = 0; i < num_started && num_unwatched > 0; ++i) {
-      const Worker& worker = workers_[static_cast<size_t>(i)];
-      const bool is_looking = worker.state.load() == Worker::kLingering;
-      if (is_looking && worker.processor.load(std::memory_order_relaxed) != here) --num_unwatched;
-    }
+  for (int i = 0; i < num_started; ++i) {
+    const Worker& worker = workers_[static_cast<size_t>(i)];
+    const bool is_looking = worker.state.load() == Worker::kLingering;
+    if (is_looking && worker.processor.load(std::memory_order_relaxed) != here) ++num_polling;
   }
-  if (num_unwatched <= 0) return;
+  return num_polling;
+}
+
+bool WorkerPool::has_free_processor() const {
+  const int num_callers = own_pool_or_null == this ? 0 : 1;
+  return num_started() - num_sleeping_.load() + num_callers < num_processors_;
+}
+
+void WorkerPool::rouse_one() {
+  const int num_started = this->num_started();
   for (int i = 0; i < num_started && num_sleeping_.load() > 0; ++i) {
     if (rouse(workers_[static_cast<size_t>(i)])) return;
   }
@@ -115,6 +136,7 @@ bool WorkerPool::rouse(Worker& worker) {
 }
 
 void WorkerPool::work(Worker& worker) {
+  own_pool_or_null = this;
   while (!is_ending_) {
     Task task;
     if (!take(task)) {
@@ -127,19 +149,23 @@ void WorkerPool::work(Worker& worker) {
 }
 
 bool WorkerPool::take(Task& task) {
-  if (!has_waiting()) return false;
+  return take(num_waiting_, queue_, task) || take(num_helpers_waiting_, helpers_, task);
+}
+
+bool WorkerPool::take(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task& task) {
+  if (num_waiting.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(queue_lock_);
-  if (queue_.empty()) return false;
-  task = queue_.front();
-  queue_.pop_front();
-  num_waiting_.fetch_sub(1);
+  if (queue.empty()) return false;
+  task = queue.front();
+  queue.pop_front();
+  num_waiting.fetch_sub(1);
   return true;
 }
 
 bool WorkerPool::linger(Worker& worker) {
   constexpr int kPauses = 64;  // some 2 µs
   constexpr uint64_t kLostCycles = kSliceCycles / 4;
-  if (num_lingering_.fetch_add(1) >= max_lingering_) {
+  if (num_lingering_.fetch_add(1) >= std::max(num_processors_ - 1, 1)) {
     num_lingering_.fetch_sub(1);
     return false;
   }
@@ -147,21 +173,21 @@ bool WorkerPool::linger(Worker& worker) {
   worker.state = Worker::kLingering;
   const uint64_t began = processor_ticks();
   uint64_t looked_at = began;
-  while (!has_waiting() && !is_ending_.load(std::memory_order_relaxed)) {
-    for (int i = 0; i < kPauses && !has_waiting(); ++i) cpu_relax();
+  while (!has_work() && !is_ending_.load(std::memory_order_relaxed)) {
+    for (int i = 0; i < kPauses && !has_work(); ++i) cpu_relax();
     const uint64_t now = processor_ticks();
     if (now - began > kLingerCycles || now - looked_at > kLostCycles) break;
     looked_at = now;
   }
   worker.state = Worker::kRunning;
   num_lingering_.fetch_sub(1);
-  return has_waiting();
+  return has_work();
 }
 
 void WorkerPool::sleep(Worker& worker) {
   num_sleeping_.fetch_add(1);
   worker.state = Worker::kSleeping;
-  if (num_waiting_.load() > 0 || is_ending_) {
+  if (has_work() || is_ending_) {
     rouse(worker);  // or another thread does
     return;
   }

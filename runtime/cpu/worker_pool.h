@@ -4,12 +4,13 @@
 //      ▲────────task────────────┘                      │
 //      └──────────────────────roused───────────────────┘
 //
-// Tasks are functions on a context, started in the order given, and must not block on each other.
-// A worker without a task polls the queue for a while before it sleeps. It does not yield: since
-// Linux 6.12 a thread that has yielded is owed little of a processor, and when it sleeps it stays
-// on the queue of the one where it ran, so that a wake-up leaves it behind whoever computes there,
-// however idle the others are. It gives up polling where it finds that another thread has run on
-// its processor meanwhile. Of pollers there are as many as processors, but for one of the caller's.
+// Tasks are functions on a context, started in the order given, and must not block on each other;
+// helpers (Workers::assist) start when no task waits. A worker without a task polls the queue for a
+// while before it sleeps. It does not yield: since Linux 6.12 a thread that has yielded is owed
+// little of a processor, and when it sleeps it stays on the queue of the one where it ran, so that
+// a wake-up leaves it behind whoever computes there, however idle the others are. It gives up
+// polling where it finds that another thread has run on its processor meanwhile. Of pollers there
+// are as many as processors, but for one of the caller's.
 //
 // Threads are started by the first task that finds no idle one. enqueue from any thread, tasks
 // included. The destructor, of no worker, waits for running and queued tasks and for calls of
@@ -47,10 +48,11 @@ class WorkerPool : public Workers {
   // Starts a worker where there is none. Before the first enqueue that must not throw.
   void prepare();
   void enqueue(Function run, void* context) override;
+  void assist(Function run, void* context) override;
   // A task that has had a worker for so long gives way to those that wait: some 60 to 100 µs of the
   // time-stamp counter.
   static constexpr uint64_t kSliceCycles = 200'000;
-  // Tasks are enqueued and not yet started.
+  // Tasks are enqueued and not yet started; helpers do not count.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
   int num_threads() const { return num_threads_; }
   int num_idle() const override;
@@ -62,7 +64,7 @@ class WorkerPool : public Workers {
   };
   struct alignas(64) Worker {
     enum State : int { kRunning, kLingering, kSleeping };
-    std::atomic<int> state{kRunning};  // sequentially consistent with num_waiting_
+    std::atomic<int> state{kRunning};  // sequentially consistent with what waits
     std::atomic<int> processor{-1};    // where it lingers; relaxed, a hint
     std::mutex mutex;                  // of what it sleeps on: `state`
     std::condition_variable roused;
@@ -71,24 +73,35 @@ class WorkerPool : public Workers {
   static constexpr uint64_t kLingerCycles = 2 * kSliceCycles;
 
   void work(Worker& worker);
+  void add(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task task);
   bool take(Task& task);
-  // Until a task waits. False: none has come.
+  bool take(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task& task);
+  bool has_work() const { return num_waiting_.load() + num_helpers_waiting_.load() > 0; }
+  // Until a task or helper waits. False: none has come.
   bool linger(Worker& worker);
   void sleep(Worker& worker);
-  // As many lingering workers as tasks wait, or one more that is woken or started.
-  void rouse();
+  // Workers that poll, but for one on the caller's processor: that one does not run now.
+  int num_polling() const;
+  // Whether a processor has neither a worker that is awake nor the caller.
+  bool has_free_processor() const;
+  // A worker that sleeps, or a new one.
+  void rouse_one();
   bool rouse(Worker& worker);
   bool start_worker();
   int num_started() const { return num_started_.load(std::memory_order_acquire); }
 
   const int num_threads_;
-  const int max_lingering_;
+  const int num_processors_;
   ShortLock queue_lock_;
-  std::deque<Task> queue_;  // under queue_lock_
-  // Of the queue. A worker says that it lingers no more, or sleeps, before it looks here for the
+  // Both under queue_lock_.
+  std::deque<Task> queue_;
+  std::deque<Task> helpers_;
+  // Of the queues. A worker says that it lingers no more, or sleeps, before it looks here for the
   // last time; enqueue adds before it looks for such workers: one of the two sees the other.
   std::atomic<int64_t> num_waiting_{0};
-  // Tasks that wait or run, and calls of enqueue; released as each ends, acquired by ~WorkerPool.
+  std::atomic<int64_t> num_helpers_waiting_{0};
+  // Tasks and helpers that wait or run, and calls that enqueue them; released as each ends,
+  // acquired by ~WorkerPool.
   std::atomic<int64_t> num_live_{0};
   std::atomic<int> num_lingering_{0};
   std::atomic<int> num_sleeping_{0};  // a hint where to look

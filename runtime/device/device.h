@@ -116,10 +116,10 @@ class Workers {
   virtual ~Workers() = default;
   // Returns before the call is made, or while another thread makes it.
   virtual void enqueue(void (*run)(void* context), void* context) = 0;
-  // The same for a part of a call of which more may come at once: the thread that runs it looks for
-  // the next a while before it sleeps.
+  // The same for a helper of the caller, which does its work alone where no helper comes: other
+  // work goes first, and no thread is woken where all processors have something to do.
   virtual void assist(void (*run)(void* context), void* context) { enqueue(run, context); }
-  // How many have nothing to do; a hint.
+  // How many have nothing to do; below 0: so much work waits. A hint.
   virtual int num_idle() const = 0;
 };
 

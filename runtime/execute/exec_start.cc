@@ -153,7 +153,7 @@ CallOutcome TileTeam::run(Workers& workers, uint32_t most_helpers) {
     if (tile == num_tiles_) break;
     is_over = run_tile(tile, false);
   }
-  if (!is_over && !await_end()) return CallOutcome::kLater;
+  if (!is_over && !await_end(workers)) return CallOutcome::kLater;
   return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
 }
 
@@ -198,10 +198,16 @@ bool TileTeam::run_tile(uint32_t tile, bool is_helper) {
   return num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-bool TileTeam::await_end() {
+bool TileTeam::await_end(const Workers& workers) {
+  // 30 µs, about what it costs to move a strand; the longer where this thread has nothing to do.
   constexpr uint64_t kPatienceCycles = 75'000;
+  constexpr uint64_t kIdlePatienceCycles = 4 * kPatienceCycles;
   const uint64_t began = processor_ticks();
-  while (end_.load() != End::kReached && processor_ticks() - began < kPatienceCycles) cpu_relax();
+  while (end_.load() != End::kReached) {
+    const uint64_t waited = processor_ticks() - began;
+    if (waited > (workers.num_idle() < 0 ? kPatienceCycles : kIdlePatienceCycles)) break;
+    cpu_relax();
+  }
   End expected = End::kByCaller;
   return !end_.compare_exchange_strong(expected, End::kByHelper);
 }

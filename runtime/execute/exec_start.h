@@ -4,8 +4,9 @@
 // Tiles: the calling thread takes tiles, and so does each worker that is idle then or becomes idle
 // while some are left to take. No thread waits, but for tiles that follow others
 // (BoundKernel::count_at_once): a thread that has taken one looks until those before have ended, as
-// each is being run; and the caller for the last ones, some 30 µs, because a strand that moves to
-// another worker costs about as much. After that the call is answered by the worker that ends it.
+// each is being run; and the caller for the last ones: 30 µs, because a strand that moves to
+// another worker costs about as much, and 120 µs where no work waits for a thread. After that the
+// call is answered by the worker that ends it.
 //
 // Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
 // two atomic operations each and an enqueue for each helper.
@@ -48,7 +49,7 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
   // True: it was the last one to end. A helper has scratch memory of its own for each.
   bool run_tile(uint32_t tile, bool is_helper);
   // A while. True: all tiles have ended, and it is for the caller to go on.
-  bool await_end();
+  bool await_end(const Workers& workers);
   // Until the tiles that this one follows have ended.
   void await_turn(uint32_t tile) const;
 

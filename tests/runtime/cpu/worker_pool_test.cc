@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <latch>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,14 @@ void enqueue(WorkerPool& pool, std::function<void()> function) {
   pool.enqueue(run, new std::function<void()>(std::move(function)));
 }
 
+void assist(WorkerPool& pool, std::function<void()> function) {
+  const auto run = [](void* context) {
+    const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(context));
+    (*own)();
+  };
+  pool.assist(run, new std::function<void()>(std::move(function)));
+}
+
 TEST(WorkerPool, OneWorkerStartsTasksInTheOrderGiven) {
   std::vector<int> order;
   {
@@ -35,6 +44,40 @@ TEST(WorkerPool, OneWorkerStartsTasksInTheOrderGiven) {
   }
   ASSERT_EQ(order.size(), 1000u);
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(WorkerPool, HelpersStartWhenNoTaskWaits) {
+  std::vector<std::string> order;
+  std::atomic<bool> has_begun{false};
+  std::atomic<bool> may_end{false};
+  {
+    WorkerPool pool(1);
+    enqueue(pool, [&] {
+      has_begun = true;
+      while (!may_end) std::this_thread::yield();
+    });
+    while (!has_begun) std::this_thread::yield();
+    assist(pool, [&] { order.push_back("helper 1"); });
+    assist(pool, [&] { order.push_back("helper 2"); });
+    EXPECT_FALSE(pool.has_waiting()) << "nobody gives way to helpers";
+    enqueue(pool, [&] { order.push_back("task"); });
+    may_end = true;
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"task", "helper 1", "helper 2"}));
+}
+
+// Where no processor is free, none is woken for them.
+TEST(WorkerPool, HelpersOfSleepingWorkersRunOnceEachBeforeThePoolGoes) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> num_run{0};
+    {
+      WorkerPool pool(2);
+      enqueue(pool, [] {});
+      std::this_thread::sleep_for(microseconds(round % 2 == 0 ? 1000 : 150));
+      for (int i = 0; i < 3; ++i) assist(pool, [&] { ++num_run; });
+    }
+    EXPECT_EQ(num_run, 3);
+  }
 }
 
 // Each task enqueues two until `depth` is 0.
@@ -70,7 +113,10 @@ TEST(WorkerPool, NoWakeUpIsLostAroundTheMomentWhenWorkersGoToSleep) {
   for (int round = 0; round < 600; ++round) {
     const int num_tasks = 1 + static_cast<int>(random.below(4));
     std::latch ended(num_tasks);
-    for (int i = 0; i < num_tasks; ++i) enqueue(pool, [&] { ended.count_down(); });
+    for (int i = 0; i < num_tasks; ++i) {
+      if (random.below(3) == 0) assist(pool, [] {});
+      enqueue(pool, [&] { ended.count_down(); });
+    }
     ended.wait();
     // Workers linger for some 150 µs.
     const microseconds pause(random.below(400));
@@ -117,7 +163,7 @@ TEST(WorkerPool, ItSaysHowManyHaveNothingToDoAndWhetherTasksWait) {
     });
   }
   while (num_running < 2) std::this_thread::sleep_for(microseconds(50));
-  EXPECT_EQ(pool.num_idle(), 0);
+  EXPECT_EQ(pool.num_idle(), -1);
   EXPECT_TRUE(pool.has_waiting());
   may_end = true;
   while (pool.num_idle() < 2) std::this_thread::sleep_for(microseconds(50));
