@@ -152,12 +152,21 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   t.bias_or_null =
       product.bias_or_null && first == 0 ? product.bias_or_null + index * width : nullptr;
   const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
+  // What will be read next lies behind: each strip of rows fetches a part of that. Where there is
+  // one strip of few rows, it fetches what it reads itself some pages later.
+  constexpr int64_t kDistance = 2048;
+  const float* const data_end = data_.get() + num_panels() * panel_size_;
+  const bool is_stream = lines_ahead(product.m, t.columns) * kLineFloats >= t.columns;
+  const float* ahead = b + (is_stream ? std::min(kDistance, depth * width) : depth * width);
+  const float* const ahead_end = std::min(ahead + depth * width, data_end);
   for (int64_t i = 0; i < product.m; i += tiles_.max_rows) {
     const int rows = static_cast<int>(std::min<int64_t>(tiles_.max_rows, product.m - i));
     const float* a = product.a + i * product.a_row + first * product.a_step;
     t.a = &a;
     t.c = product.c + i * product.c_row + index * width;
     t.add_or_null = accumulate ? t.c : nullptr;
+    t.ahead_or_null = ahead < ahead_end ? ahead : nullptr;
+    ahead += depth * lines_ahead(rows, t.columns) * kLineFloats;
     tiles_.tile[rows - 1][vectors - 1](t);
   }
 }

@@ -119,6 +119,8 @@ class BlockedConvPart {
     panel_add_ = add_ ? add_ + first * y_block_ : nullptr;
     for (int64_t block = 0; block < conv_.blocks_; block += chunk_) {
       blocks_ = {block, std::min(block + chunk_, conv_.blocks_)};
+      ahead_ = weights_at(blocks_.end, 0);
+      ahead_end_ = std::min(ahead_ + (ahead_ - weights_at(block, 0)), conv_.weights_end());
       tile_.bias_or_null = bias_ && block == 0 ? bias_ + first * tiles_.width : nullptr;
       tile_.clamp_or_null = blocks_.end == conv_.blocks_ ? call_.clamp_or_null : nullptr;
       run_chunk(band);
@@ -168,7 +170,6 @@ class BlockedConvPart {
 
   // The runs of taps of the current blocks.
   void set_runs(Span rows, Span columns) {
-    const int64_t width = tiles_.panel_width();
     num_runs_ = 0;
     tile_.depth = (joins() ? columns.size() : 1) * conv_.block_;
     const int64_t last = joins() ? columns.begin + (columns.size() > 0 ? 1 : 0) : columns.end;
@@ -181,7 +182,7 @@ class BlockedConvPart {
                                              c * plane_.columns.dilation) *
                                                 conv_.block_;
           const int64_t tap = r * plane_.columns.kernel + c;
-          b_[at] = weights_ + (block * conv_.taps_ + tap) * conv_.block_ * width;
+          b_[at] = weights_at(block, tap);
         }
       }
     }
@@ -208,11 +209,25 @@ class BlockedConvPart {
       const int64_t y = y_at + some.begin * tile_.c_row;
       tile_.c = panel_y_ + y;
       tile_.add_or_null = blocks_.begin > 0 ? tile_.c : (panel_add_ ? panel_add_ + y : nullptr);
+      fetch_ahead(some.size());
       tiles_.tile[some.size() - 1][num_vectors_ - 1](tile_);
       if (call_.activation_or_null != nullptr && blocks_.end == conv_.blocks_) {
         activate(tile_.c, some.size());
       }
     }
+  }
+
+  const float* weights_at(int64_t block, int64_t tap) const {
+    return weights_ + (block * conv_.taps_ + tap) * conv_.block_ * tiles_.panel_width();
+  }
+
+  // The weights of the next chunk, or of the next panel, lie behind those of this one: each tile
+  // fetches a part.
+  void fetch_ahead(int64_t rows) {
+    const bool is_fetching = ahead_ < ahead_end_;
+    tile_.ahead_or_null = is_fetching ? ahead_ : nullptr;
+    if (!is_fetching) return;
+    ahead_ += num_runs_ * tile_.depth * lines_ahead(rows, tile_.columns) * kLineFloats;
   }
 
   // What a tile has just stored.
@@ -242,6 +257,7 @@ class BlockedConvPart {
   Span blocks_;
   int64_t num_vectors_ = 0;
   const float *weights_ = nullptr, *panel_add_ = nullptr;
+  const float *ahead_ = nullptr, *ahead_end_ = nullptr;  // what is still to be fetched
   float* panel_y_ = nullptr;
   TileArgs tile_;
   int64_t num_runs_ = 0;

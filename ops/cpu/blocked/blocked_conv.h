@@ -65,6 +65,9 @@ class BlockedConv {
     EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index;
     return weights_.get() + (group * num_panels() + index) * depth() * tiles_.panel_width();
   }
+  const float* weights_end() const {
+    return weights_.get() + groups_ * num_panels() * depth() * tiles_.panel_width();
+  }
   void pack(const TensorView& weights);
 
   const TileKernels& tiles_;

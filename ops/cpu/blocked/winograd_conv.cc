@@ -134,11 +134,16 @@ class WinogradPart {
     for (int64_t product = 0; product < kProducts; ++product) {
       const float* const b = conv_.weights(panel, product);
       args.b = &b;
+      // The next product's weights lie behind this one's: each strip fetches a part.
+      const float* ahead = b + conv_.depth() * width;
+      const float* const ahead_end = std::min(ahead + conv_.depth() * width, conv_.weights_end());
       for (int64_t i = 0; i < strips; ++i) {
         const Span rows = part_of(count, strips, i);
         const float* const a = inputs_ + (product * at_once_ + rows.begin) * conv_.depth();
         args.a = &a;
         args.c = products_ + (product * at_once_ + rows.begin) * width;
+        args.ahead_or_null = ahead < ahead_end ? ahead : nullptr;
+        ahead += conv_.depth() * lines_ahead(rows.size(), args.columns) * kLineFloats;
         tiles_.tile[rows.size() - 1][vectors - 1](args);
       }
     }

@@ -52,6 +52,8 @@ class WinogradConv {
     return weights_.get() + (panel * 36 + product) * depth() * tiles_.panel_width();
   }
 
+  const float* weights_end() const { return weights(num_panels(), 0); }
+
   const TileKernels& tiles_;
   const int64_t channels_, filters_;
   std::unique_ptr<float[], Free> weights_;

@@ -39,7 +39,17 @@ struct TileArgs {
   // Added besides, laid out as C, which it may be (then, as with `clamp`, c_column is 1).
   const float* add_or_null = nullptr;
   const float* clamp_or_null = nullptr;  // at last: the least value and the greatest
+  // What will be read later and is perhaps not in the second-level cache yet: for each k of each
+  // segment, lines_ahead() cache lines are fetched from here on.
+  const float* ahead_or_null = nullptr;
 };
+
+inline constexpr int64_t kLineFloats = 64 / sizeof(float);
+
+// As many as a row of B has, where the few rows of a tile leave time for that.
+constexpr int64_t lines_ahead(int64_t rows, int64_t columns) {
+  return rows <= 3 ? (columns + kLineFloats - 1) / kLineFloats : 1;
+}
 
 // One LSTM cell with sigmoid gates and tanh for the cell and its output, without peepholes: from
 // the gates before activation, in ONNX's order i, o, f, c, `gate_step` values from one to the next,

@@ -34,7 +34,10 @@ template <typename S, int M, int N, bool Edge>
 struct TileLoop {
   using V = typename S::V;
   static constexpr int kUnroll = depth_unroll(M, N);
+  static constexpr int64_t kLinesAhead = lines_ahead(M, N* S::kWidth);
   V sums[kUnroll][M][N];
+  const float* ahead;
+  int64_t ahead_step;  // floats; 0: the same again, which costs little
 
   [[gnu::always_inline]] void clear() {
     EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) EDDY_UNROLL for (int i = 0; i < M; ++i)
@@ -42,6 +45,10 @@ struct TileLoop {
   }
 
   [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
+    constexpr int kSecondLevel = 2;
+    EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
+        __builtin_prefetch(ahead + l * kLineFloats, 0, kSecondLevel);
+    ahead += ahead_step;
     V row[N];
     EDDY_UNROLL for (int j = 0; j < N; ++j) {
       row[j] =
@@ -90,6 +97,8 @@ void run_tile(const TileArgs& t) {
   const int last = t.columns - (N - 1) * S::kWidth;
   TileLoop<S, M, N, Edge> loop;
   loop.clear();
+  loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
+  loop.ahead_step = t.ahead_or_null ? loop.kLinesAhead * kLineFloats : 0;
   for (int64_t s = 0; s < t.num_segments; ++s) loop.run_segment(t, t.a[s], t.b[s], last);
   EDDY_UNROLL for (int i = 0; i < M; ++i) {
     EDDY_UNROLL for (int j = 0; j < N; ++j) {
