@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy::server {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "examples/server/json_values.h"
 #include "graph/io/host_value.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy::server {
 namespace {

@@ -13,8 +13,8 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/loops/loop_sets.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/attention.h"
-#include "ops/reference/outputs.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/reference/products/attention.h"
 
 namespace eddy {
 namespace {

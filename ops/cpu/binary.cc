@@ -11,7 +11,7 @@
 #include "ops/cpu/broadcast_plan.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/broadcast.h"
+#include "ops/reference/parts/broadcast.h"
 
 namespace eddy {
 namespace {

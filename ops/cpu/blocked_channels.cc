@@ -11,8 +11,8 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/transpose/transpose.h"
-#include "ops/reference/activation.h"
-#include "ops/reference/blocked_shape.h"
+#include "ops/reference/eddy/blocked_shape.h"
+#include "ops/reference/parts/activation.h"
 
 namespace eddy {
 namespace {

@@ -12,7 +12,7 @@
 #include "ops/cpu/onednn/sgemm.h"
 #include "ops/cpu/shape_cache.h"
 #include "ops/cpu/tile_conv.h"
-#include "ops/reference/conv.h"
+#include "ops/reference/windows/conv.h"
 
 namespace eddy {
 namespace {

@@ -10,7 +10,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/grid_sampler.h"
+#include "ops/reference/windows/grid_sampler.h"
 
 namespace eddy {
 namespace {

@@ -8,11 +8,11 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/strided_copy.h"
-#include "ops/reference/axes.h"
-#include "ops/reference/combine.h"
-#include "ops/reference/storage.h"
-#include "ops/reference/typed_kernel.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/axes.h"
+#include "ops/reference/parts/combine.h"
+#include "ops/reference/parts/storage.h"
+#include "ops/reference/parts/typed_kernel.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

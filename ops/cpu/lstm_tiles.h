@@ -17,7 +17,7 @@
 
 #include "ops/contract/kernel.h"
 #include "ops/cpu/gemm.h"
-#include "ops/reference/recurrent_shape.h"
+#include "ops/reference/products/recurrent_shape.h"
 
 namespace eddy::cpu {
 

@@ -6,7 +6,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/product.h"
+#include "ops/reference/products/product.h"
 
 namespace eddy {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/byte_matrix.h"
 #include "ops/cpu/families.h"
-#include "ops/reference/product.h"
+#include "ops/reference/products/product.h"
 
 namespace eddy {
 namespace {

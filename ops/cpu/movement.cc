@@ -5,9 +5,9 @@
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/axes.h"
-#include "ops/reference/storage.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/axes.h"
+#include "ops/reference/parts/storage.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

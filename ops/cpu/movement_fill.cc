@@ -5,9 +5,9 @@
 #include "graph/base/check.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
-#include "ops/reference/number.h"
-#include "ops/reference/storage.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/number.h"
+#include "ops/reference/parts/storage.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

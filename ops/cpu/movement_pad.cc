@@ -6,9 +6,9 @@
 #include "graph/base/check.h"
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
-#include "ops/reference/list_source.h"
-#include "ops/reference/number.h"
-#include "ops/reference/storage.h"
+#include "ops/reference/parts/list_source.h"
+#include "ops/reference/parts/number.h"
+#include "ops/reference/parts/storage.h"
 
 namespace eddy {
 namespace {

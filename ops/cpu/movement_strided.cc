@@ -5,8 +5,8 @@
 #include "ops/cpu/movement_parts.h"
 #include "ops/cpu/strided_copy.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/list_source.h"
-#include "ops/reference/storage.h"
+#include "ops/reference/parts/list_source.h"
+#include "ops/reference/parts/storage.h"
 
 namespace eddy {
 namespace {

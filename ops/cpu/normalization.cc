@@ -6,8 +6,8 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/normalization.h"
-#include "ops/reference/outputs.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/reference/reduce/normalization.h"
 
 namespace eddy {
 namespace {

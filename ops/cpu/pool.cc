@@ -9,8 +9,8 @@
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/outputs.h"
-#include "ops/reference/window_walk.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/reference/parts/window_walk.h"
 
 namespace eddy {
 namespace {

@@ -1,6 +1,6 @@
 // Fast linear quantization between floats and bytes: runs of elements under one scale, or with a
 // scale each, through the loops.
-#include "ops/reference/quantize.h"
+#include "ops/reference/elementwise/quantize.h"
 #include "graph/base/check.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "ops/cpu/gemm.h"
-#include "ops/reference/recurrent_shape.h"
+#include "ops/reference/products/recurrent_shape.h"
 
 namespace eddy::cpu {
 

@@ -11,7 +11,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/axes.h"
+#include "ops/reference/parts/axes.h"
 
 namespace eddy {
 namespace {

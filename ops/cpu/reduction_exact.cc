@@ -1,5 +1,5 @@
 // ReduceMean, ReduceL2, ReduceLogSum and ReduceLogSumExp of int32 and int64: rows are gathered into
-// exact totals in scratch memory (ops/reference/exact_integer.h), which are then cut.
+// exact totals in scratch memory (ops/reference/parts/exact_integer.h), which are then cut.
 #include <limits>
 #include <string>
 
@@ -7,8 +7,8 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/reduce_groups.h"
-#include "ops/reference/axes.h"
-#include "ops/reference/exact_integer.h"
+#include "ops/reference/parts/axes.h"
+#include "ops/reference/parts/exact_integer.h"
 
 namespace eddy {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
-#include "ops/reference/resize_call.h"
+#include "ops/reference/windows/resize_call.h"
 
 namespace eddy {
 namespace {

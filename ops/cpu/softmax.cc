@@ -9,7 +9,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/axes.h"
+#include "ops/reference/parts/axes.h"
 
 namespace eddy {
 namespace {

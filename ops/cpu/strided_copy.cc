@@ -4,7 +4,7 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/transpose/transpose.h"
-#include "ops/reference/storage.h"
+#include "ops/reference/parts/storage.h"
 
 namespace eddy {
 namespace {

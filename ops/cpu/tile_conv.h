@@ -17,7 +17,7 @@
 #include "graph/base/status.h"
 #include "ops/contract/kernel.h"
 #include "ops/cpu/gemm.h"
-#include "ops/reference/conv_shape.h"
+#include "ops/reference/windows/conv_shape.h"
 
 namespace eddy::cpu {
 

@@ -14,7 +14,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/ml_trees.h"
+#include "ops/reference/ml/trees.h"
 
 namespace eddy {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
-#include "ops/reference/activation.h"
+#include "ops/reference/parts/activation.h"
 #include "ops/schema/unary_operators.h"
 
 namespace eddy {

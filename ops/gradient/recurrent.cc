@@ -12,7 +12,7 @@
 #include "graph/ir/expansion.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
-#include "ops/schema/recurrent_rules.h"
+#include "ops/schema/products/recurrent_rules.h"
 
 namespace eddy {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
-#include "ops/schema/resize_rules.h"
+#include "ops/schema/windows/resize_rules.h"
 
 namespace eddy {
 namespace {

@@ -46,7 +46,7 @@ struct Updated {
   ElementType element = ElementType::kFloat;
 };
 
-// ONNX's operator of an optimizer (ops/schema/function_training.cc), and its states in order.
+// ONNX's operator of an optimizer (ops/schema/functions/training.cc), and its states in order.
 struct UpdateForm {
   const char* op;
   Attributes attributes;

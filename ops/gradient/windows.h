@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/gradient/parts.h"
-#include "ops/schema/window.h"
+#include "ops/schema/rules/window.h"
 
 namespace eddy {
 

@@ -1,4 +1,4 @@
-// One function per operator family, each defined in <family>.cc of this folder: its reference
+// One function per operator family, each defined in <family>.cc of a folder below: its reference
 // kernels.
 #pragma once
 

@@ -1,4 +1,4 @@
-// One function per operator family, each defined in <family>.cc of this folder.
+// One function per operator family, each defined in <family>.cc of a folder below.
 //
 // Each adds the OpDefs of its family and fails only when two definitions collide, which is a
 // defect that the test of the standard table finds.
@@ -36,7 +36,7 @@ Status add_recurrent_schemas(OpTable& table);
 // BatchNormalization, LayerNormalization, InstanceNormalization, LRN
 Status add_normalization_schemas(OpTable& table);
 
-// operators that are functions of others (function_*.cc, OpDef::expand)
+// operators that are functions of others (functions/, OpDef::expand)
 Status add_function_schemas(OpTable& table);
 
 // GridSample, ImageDecoder, MaxRoiPool, NonMaxSuppression, RoiAlign
@@ -64,12 +64,14 @@ Status add_ml_linear_schemas(OpTable& table);
 Status add_ml_tree_schemas(OpTable& table);
 // ai.onnx.ml.CastMap, DictVectorizer, ZipMap: refusals
 Status add_ml_map_schemas(OpTable& table);
-// domain com.microsoft (microsoft_*.cc)
+// domain com.microsoft (microsoft/)
 Status add_microsoft_schemas(OpTable& table);
 
 // eddy.AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Recv, Barrier, Rank
 Status add_collective_schemas(OpTable& table);
 // eddy.BlockChannels, UnblockChannels, BlockedConv, BlockedPool
 Status add_blocked_schemas(OpTable& table);
+// eddy.HostPredicate, DequantizeMatMul, Fused, ToDevice, ...
+Status add_eddy_schemas(OpTable& table);
 
 }  // namespace eddy

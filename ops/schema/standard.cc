@@ -1,6 +1,5 @@
 #include "ops/schema/standard.h"
 
-#include "ops/schema/eddy_domain.h"
 #include "ops/schema/families.h"
 
 namespace eddy {

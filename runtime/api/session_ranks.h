@@ -7,7 +7,7 @@
 
 #include "graph/base/fingerprint.h"
 #include "graph/ir/graph.h"
-#include "ops/schema/rank_rules.h"
+#include "ops/schema/eddy/rank_rules.h"
 #include "runtime/api/session_core.h"
 
 namespace eddy {

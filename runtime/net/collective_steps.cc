@@ -7,8 +7,8 @@
 
 #include "graph/base/check.h"
 #include "graph/base/fingerprint.h"
-#include "ops/reference/collective.h"
-#include "ops/schema/rules.h"
+#include "ops/reference/eddy/collective.h"
+#include "ops/schema/rules/rules.h"
 
 namespace eddy {
 namespace {

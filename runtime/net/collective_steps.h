@@ -6,7 +6,7 @@
 //   order any               : the transport's own reduction, where it has one
 //   along an axis           : parts are packed before, and put side by side behind
 //
-// Arithmetic is run_collective's (ops/reference/collective.h), so results do not depend on the
+// Arithmetic is run_collective's (ops/reference/eddy/collective.h), so results do not depend on the
 // transport. A call may begin with a check: digests of what all put in are gathered and compared,
 // so that shapes or types that differ are an error on all ranks and nothing moves.
 //
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "graph/ir/tensor_view.h"
-#include "ops/schema/collective.h"
+#include "ops/schema/eddy/collective.h"
 #include "runtime/device/device.h"
 #include "runtime/net/world.h"
 

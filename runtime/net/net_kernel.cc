@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ops/reference/collective.h"
+#include "ops/reference/eddy/collective.h"
 #include "runtime/net/rank_session.h"
 
 namespace eddy {

@@ -10,7 +10,7 @@
 #include "graph/ir/op.h"
 #include "graph/program/program.h"
 #include "graph/proof/rank_skeleton.h"
-#include "ops/schema/rank_rules.h"
+#include "ops/schema/eddy/rank_rules.h"
 #include "runtime/net/rank_options.h"
 
 namespace eddy {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/schema/rank_rules.h"
+#include "ops/schema/eddy/rank_rules.h"
 
 namespace eddy {
 

@@ -32,7 +32,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/types.h"
-#include "ops/schema/collective.h"
+#include "ops/schema/eddy/collective.h"
 
 namespace eddy {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "graph/base/check.h"
-#include "ops/reference/collective.h"
+#include "ops/reference/eddy/collective.h"
 
 namespace eddy {
 namespace {

@@ -247,7 +247,7 @@ TEST(OperatorLists, ASixthIsFound) {
   Tree tree;
   EXPECT_EQ(check_operator_lists(tree).size(), 1u) << "there is no list";
   tree.files["ops/schema/unary_list.h"] = rows;
-  tree.files["ops/reference/unary.cc"] = names;
+  tree.files["ops/reference/elementwise/unary.cc"] = names;
   tree.files["ops/cpu/a.h"] = names;
   tree.files["ops/cuda/b.cu"] = names;
   tree.files["ops/gradient/unary.cc"] = names;

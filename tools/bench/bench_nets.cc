@@ -11,7 +11,7 @@
 #include "graph/base/random.h"
 #include "graph/io/export.h"
 #include "graph/io/import.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "runtime/cpu/worker_pool.h"
 #include "tools/bench/scratch_folder.h"
 #include "tools/bench/seeded_weights.h"

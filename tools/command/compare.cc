@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "graph/base/check.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "tools/command/values.h"
 
 namespace eddy {

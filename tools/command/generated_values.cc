@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
-#include "ops/reference/number.h"
-#include "ops/reference/small_float.h"
+#include "ops/reference/parts/number.h"
+#include "ops/reference/parts/small_float.h"
 #include "tools/command/inputs.h"
 #include "tools/command/machine_memory.h"
 

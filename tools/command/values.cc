@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "graph/base/check.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "tools/command/compare.h"
 
 namespace eddy {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "tools/command/compare.h"
 
 namespace eddy {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "graph/base/check.h"
-#include "ops/schema/window.h"
+#include "ops/schema/rules/window.h"
 
 namespace eddy::cpu {
 

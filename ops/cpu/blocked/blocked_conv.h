@@ -27,7 +27,7 @@
 #include "ops/contract/kernel.h"
 #include "ops/cpu/blocked/activation.h"
 #include "ops/cpu/tile/tile.h"
-#include "ops/reference/conv_shape.h"
+#include "ops/reference/windows/conv_shape.h"
 
 namespace eddy::cpu {
 

@@ -15,7 +15,7 @@
 
 #include "ops/cpu/blocked/activation.h"
 #include "ops/cpu/tile/tile.h"
-#include "ops/reference/window_walk.h"
+#include "ops/reference/parts/window_walk.h"
 
 namespace eddy::cpu {
 

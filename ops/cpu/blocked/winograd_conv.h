@@ -21,7 +21,7 @@
 #include "ops/contract/kernel.h"
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/tile/tile.h"
-#include "ops/reference/conv_shape.h"
+#include "ops/reference/windows/conv_shape.h"
 
 namespace eddy::cpu {
 

@@ -275,7 +275,7 @@ struct Tan {
   X(Cos, float)                            \
   X(Tan, float)
 
-// Conversions: see ops/reference/number.h. Clamped and never undefined.
+// Conversions: see ops/reference/parts/number.h. Clamped and never undefined.
 template <typename To, typename From>
 EDDY_APPLY To convert(From value) {
   if constexpr (__is_same(To, bool)) {

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "graph/base/status.h"
-#include "ops/reference/conv_shape.h"
+#include "ops/reference/windows/conv_shape.h"
 
 namespace eddy::onednn {
 

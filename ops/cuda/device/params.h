@@ -109,7 +109,7 @@ struct ElementsParams {
   uint64_t dims[kMaxAxes];
   int64_t strides[kMaxAxes];
   int32_t has_wide_indices;
-  int32_t reduction;  // Reduction of ops/reference/combine.h
+  int32_t reduction;  // Reduction of ops/reference/parts/combine.h
 };
 static_assert(sizeof(ElementsParams) == 200, "as above");
 
@@ -324,7 +324,7 @@ struct ResizeParams {
   const void* in;
   uint64_t count;
   int32_t rank;
-  // ResizeMode, ResizeCoordinates, ResizeRounding of ops/schema/resize_rules.h.
+  // ResizeMode, ResizeCoordinates, ResizeRounding of ops/schema/windows/resize_rules.h.
   int32_t mode;
   int32_t coordinates;
   int32_t rounding;
@@ -337,7 +337,7 @@ struct ResizeParams {
 static_assert(sizeof(ResizeParams) == 512, "as above");
 
 // One step of LSTM, GRU or RNN for all directions and batch items. Numbers are those of
-// ops/schema/recurrent_rules.h; S is the type sums are held in.
+// ops/schema/products/recurrent_rules.h; S is the type sums are held in.
 inline constexpr int kMaxGates = 4;
 struct ActivationParams {
   int32_t kind;

@@ -5,7 +5,7 @@
 
 #include "ops/cuda/launch/families.h"
 #include "ops/cuda/text/element_functions.h"
-#include "ops/reference/activation.h"
+#include "ops/reference/parts/activation.h"
 #include "ops/schema/unary_operators.h"
 
 namespace eddy::cuda {

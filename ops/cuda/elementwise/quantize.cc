@@ -1,7 +1,7 @@
 // The host's half of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, for bytes.
-#include "ops/reference/quantize.h"
+#include "ops/reference/elementwise/quantize.h"
 #include "ops/cuda/launch/launch.h"
-#include "ops/reference/outputs.h"
+#include "ops/reference/parts/outputs.h"
 
 namespace eddy {
 namespace {

@@ -1,8 +1,8 @@
 // The host's half of GatherElements, GatherND, ScatterElements and ScatterND.
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
-#include "ops/reference/combine.h"
-#include "ops/reference/locate.h"
+#include "ops/reference/parts/combine.h"
+#include "ops/reference/parts/locate.h"
 
 namespace eddy {
 namespace {

@@ -4,8 +4,8 @@
 #include "graph/base/check.h"
 #include "ops/cuda/elementwise/elementwise_plan.h"
 #include "ops/cuda/launch/families.h"
-#include "ops/reference/list_source.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/list_source.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

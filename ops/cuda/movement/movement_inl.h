@@ -123,7 +123,7 @@ EDDY_HD void run_gather_tuples(const TuplesParams& p, uint64_t first, uint64_t s
   }
 }
 
-// What a scatter does where it meets an element, as ops/reference/combine.h numbers it.
+// What a scatter does where it meets an element, as ops/reference/parts/combine.h numbers it.
 struct ScatterReduce {
   template <typename T>
   EDDY_HD static T apply(int32_t reduction, T old, T update) {

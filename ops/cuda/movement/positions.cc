@@ -5,9 +5,9 @@
 
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
-#include "ops/reference/list_source.h"
-#include "ops/reference/locate.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/list_source.h"
+#include "ops/reference/parts/locate.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy {
 namespace {

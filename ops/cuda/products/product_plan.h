@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ops/cuda/launch/launch.h"
-#include "ops/reference/permuted_product.h"
-#include "ops/reference/product.h"
+#include "ops/reference/products/permuted_product.h"
+#include "ops/reference/products/product.h"
 
 namespace eddy {
 

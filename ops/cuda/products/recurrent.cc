@@ -1,8 +1,8 @@
 // The host's half of LSTM, GRU and RNN: one product of all inputs with their weights, then a launch
 // for each step (two for a GRU that resets before its linear part).
 #include "ops/cuda/products/product_plan.h"
-#include "ops/reference/outputs.h"
-#include "ops/schema/recurrent_rules.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/schema/products/recurrent_rules.h"
 
 namespace eddy {
 namespace {

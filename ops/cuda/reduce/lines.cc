@@ -4,9 +4,9 @@
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/reduce/long_lines.h"
 #include "ops/cuda/text/persistent_text.h"
-#include "ops/reference/axes.h"
-#include "ops/reference/outputs.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/axes.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

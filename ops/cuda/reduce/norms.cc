@@ -4,8 +4,8 @@
 #include "ops/cuda/elementwise/elementwise_plan.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
-#include "ops/reference/normalization.h"
-#include "ops/reference/outputs.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/reference/reduce/normalization.h"
 
 namespace eddy {
 namespace {

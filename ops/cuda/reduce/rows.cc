@@ -10,7 +10,7 @@
 #include "ops/cuda/reduce/long_lines.h"
 #include "ops/cuda/reduce/row_warp_inl.h"
 #include "ops/cuda/text/persistent_text.h"
-#include "ops/reference/axes.h"
+#include "ops/reference/parts/axes.h"
 
 namespace eddy {
 namespace {

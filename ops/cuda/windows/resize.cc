@@ -1,6 +1,6 @@
 // The host's half of Resize.
 #include "ops/cuda/launch/launch.h"
-#include "ops/reference/resize_call.h"
+#include "ops/reference/windows/resize_call.h"
 
 namespace eddy {
 namespace {

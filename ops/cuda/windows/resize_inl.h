@@ -1,6 +1,6 @@
 // The body of Resize: one thread for each output element, which finds its taps and weights by
 // itself; for the device and for tests on the host. The rules are those of
-// ops/reference/resize_axis.h, where their source is named.
+// ops/reference/windows/resize_axis.h, where their source is named.
 #pragma once
 
 #include "ops/cuda/device/params.h"

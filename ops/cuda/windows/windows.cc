@@ -6,8 +6,8 @@
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
-#include "ops/reference/conv_shape.h"
-#include "ops/reference/outputs.h"
+#include "ops/reference/parts/outputs.h"
+#include "ops/reference/windows/conv_shape.h"
 
 namespace eddy {
 namespace {

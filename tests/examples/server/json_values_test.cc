@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/base/random.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy::server {
 namespace {

@@ -12,7 +12,7 @@
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/blocked/winograd_conv.h"
 #include "ops/cpu/cpu_kernels.h"
-#include "ops/reference/blocked_shape.h"
+#include "ops/reference/eddy/blocked_shape.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {

@@ -3,7 +3,7 @@
 // weights are ONNX's is what ONNX's own tests show.)
 #include <gtest/gtest.h>
 
-#include "ops/reference/resize_axis.h"
+#include "ops/reference/windows/resize_axis.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {

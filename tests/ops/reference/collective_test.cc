@@ -2,7 +2,7 @@
 // floats in float, whole numbers that wrap, NaN kept by min and max); gathers, scatters and swaps
 // parts along any axis; ReduceScatter is a part of AllReduce, AllToAll twice is nothing; ranks that
 // put in unlike values are an error; and a session without ranks has no kernel.
-#include "ops/reference/collective.h"
+#include "ops/reference/eddy/collective.h"
 
 #include <cmath>
 #include <cstring>

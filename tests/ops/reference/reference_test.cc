@@ -8,8 +8,8 @@
 #include <string>
 
 #include "ops/contract/registry.h"
-#include "ops/reference/broadcast.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/broadcast.h"
+#include "ops/reference/parts/number.h"
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 #include "tests/ops/testing/op_runner.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/base/random.h"
-#include "ops/reference/small_float.h"
+#include "ops/reference/parts/small_float.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {

@@ -4,7 +4,7 @@
 // listed here as one without.
 //
 // The oracle is the reference kernel, run on the joined inputs and on each request's part.
-#include "ops/schema/batch_rules.h"
+#include "ops/schema/rules/batch_rules.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"
-#include "ops/schema/collective.h"
+#include "ops/schema/eddy/collective.h"
 #include "ops/schema/standard.h"
 
 namespace eddy {

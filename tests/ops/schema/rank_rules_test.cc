@@ -1,7 +1,7 @@
 // Claim: graphs with communication, tied and planned by any policy, are proved safe for ranks that
 // share them; graphs that differ by rank where they must not, and loops that ranks may decide
 // differently, are refused in words that say where.
-#include "ops/schema/rank_rules.h"
+#include "ops/schema/eddy/rank_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Claim: the shared shape rules treat sizes, symbols and unknown dimensions as documented, and the
 // standard table holds every operator once, with a kernel for each definition.
-#include "ops/schema/rules.h"
+#include "ops/schema/rules/rules.h"
 
 #include <gtest/gtest.h>
 

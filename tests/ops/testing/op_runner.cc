@@ -8,7 +8,7 @@
 #include "ops/contract/fault_status.h"
 #include "ops/contract/registry.h"
 #include "ops/cpu/cpu_kernels.h"
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 #include "ops/reference/reference_kernels.h"
 #include "ops/schema/standard.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "ops/reference/number.h"
+#include "ops/reference/parts/number.h"
 
 namespace eddy::testing {
 

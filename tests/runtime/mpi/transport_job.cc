@@ -15,7 +15,7 @@
 
 #include "graph/base/random.h"
 #include "graph/ir/half.h"
-#include "ops/reference/collective.h"
+#include "ops/reference/eddy/collective.h"
 #include "runtime/cpu/host_allocator.h"
 #include "runtime/mpi/mpi_transport.h"
 #include "runtime/net/collective_steps.h"

@@ -9,7 +9,7 @@
 
 #include "graph/base/random.h"
 #include "graph/ir/half.h"
-#include "ops/reference/collective.h"
+#include "ops/reference/eddy/collective.h"
 #include "tests/runtime/net/rank_runner.h"
 
 namespace eddy {

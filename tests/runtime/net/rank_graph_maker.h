@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/ir/builder.h"
-#include "ops/schema/rank_rules.h"
+#include "ops/schema/eddy/rank_rules.h"
 #include "tests/runtime/net/rank_program.h"
 
 namespace eddy::testing {

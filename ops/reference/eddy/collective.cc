@@ -1,0 +1,228 @@
+// Source of the operators' meanings: the MPI standard 3.1, chapter 5.
+#include "ops/reference/eddy/collective.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "graph/base/check.h"
+#include "ops/reference/families.h"
+#include "ops/reference/parts/typed_kernel.h"
+#include "ops/schema/rules/rules.h"
+
+namespace eddy {
+namespace {
+
+// What operands of T are combined in.
+template <typename T>
+using Combined = std::conditional_t<
+    std::is_floating_point_v<T>, T,
+    std::conditional_t<is_floating<T>, float,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
+
+template <typename C>
+C combine(RankReduction reduction, C a, C b) {
+  // Sums and products of whole numbers wrap, which signed ones of C++ may not.
+  using Wrapping = std::conditional_t<std::is_floating_point_v<C>, C, uint64_t>;
+  switch (reduction) {
+    case RankReduction::kSum:
+    case RankReduction::kAverage:
+      return static_cast<C>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+    case RankReduction::kProd:
+      return static_cast<C>(static_cast<Wrapping>(a) * static_cast<Wrapping>(b));
+    case RankReduction::kMin:
+      return a != a ? a : b != b ? b : std::min(a, b);
+    case RankReduction::kMax:
+      return a != a ? a : b != b ? b : std::max(a, b);
+    case RankReduction::kAnd:
+      return static_cast<C>(a != 0 && b != 0);
+    case RankReduction::kOr:
+      return static_cast<C>(a != 0 || b != 0);
+  }
+  EDDY_CHECK(false) << "a reduction that there is not";
+  return a;
+}
+
+// Elements [first, first + count of output) of all inputs, combined; places in runs of `run`
+// elements that lie `stride` apart.
+struct Runs {
+  int64_t first = 0, run = 0, stride = 0;
+  int64_t at(int64_t i) const { return first + i / run * stride + i % run; }
+};
+
+template <typename T>
+void reduce(RankReduction reduction, std::span<const TensorView> inputs, const Runs& runs,
+            const TensorView& output) {
+  using C = Combined<T>;
+  const int64_t count = output.count();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t from = runs.at(i);
+    C sum = static_cast<C>(inputs[0].as<T>()[from]);
+    for (const TensorView& input : inputs.subspan(1)) {
+      sum = combine<C>(reduction, sum, static_cast<C>(input.as<T>()[from]));
+    }
+    if (reduction == RankReduction::kAverage) sum = sum / static_cast<C>(inputs.size());
+    if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, float>) {
+      output.mutable_as<T>()[i] = T(sum);
+    } else {
+      output.mutable_as<T>()[i] = static_cast<T>(sum);
+    }
+  }
+}
+
+template <typename... Ts>
+Status reduce_any(RankReduction reduction, std::span<const TensorView> inputs, const Runs& runs,
+                  const TensorView& output) {
+  bool is_done = false;
+  const auto attempt = [&]<typename T>(T) {
+    if (output.element != element_type_of<T>()) return;
+    reduce<T>(reduction, inputs, runs, output);
+    is_done = true;
+  };
+  (attempt(Ts{}), ...);
+  if (is_done) return Status::ok();
+  return unsupported(std::string(element_type_name(output.element)) + " can't be reduced");
+}
+
+Status reduce_runs(const Collective& collective, std::span<const TensorView> inputs,
+                   const Runs& runs, const TensorView& output) {
+  return reduce_any<float, double, Float16, Bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, bool>(collective.reduction, inputs, runs, output);
+}
+
+// Elements behind the axis.
+int64_t inner_count(const TensorView& x, int axis) {
+  int64_t count = 1;
+  for (int i = axis + 1; i < x.rank; ++i) count *= x.dims[i];
+  return count;
+}
+
+// Moves `count` blocks of `bytes` from every `from_stride` bytes to every `to_stride`.
+void copy_blocks(const TensorView& from, size_t from_first, size_t from_stride,
+                 const TensorView& to, size_t to_first, size_t to_stride, size_t bytes,
+                 size_t count) {
+  if (bytes == 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(to.mutable_as<char>() + to_first + i * to_stride,
+                from.as<char>() + from_first + i * from_stride, bytes);
+  }
+}
+
+Status check_alike(const CollectiveCall& call) {
+  const TensorView& own = call.inputs[call.place];
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorView& other = call.inputs[i];
+    if (other.element == own.element && std::ranges::equal(other.shape(), own.shape())) continue;
+    return invalid_argument(
+        "ranks put in different values: place " + std::to_string(i) + " of the group " +
+        std::string(element_type_name(other.element)) + to_string(Dims(other.shape())) +
+        ", place " + std::to_string(call.place) + " " +
+        std::string(element_type_name(own.element)) + to_string(Dims(own.shape())));
+  }
+  return Status::ok();
+}
+
+// Bytes of one rank's part of x, cut along the axis, up to the next outer index.
+Result<size_t> part_bytes(const TensorView& x, int axis, size_t num_ranks) {
+  const int64_t dim = x.dims[axis];
+  if (dim % static_cast<int64_t>(num_ranks) != 0) {
+    return invalid_argument("axis " + std::to_string(axis) + " of size " + std::to_string(dim) +
+                            " can't be cut into equal parts for " + std::to_string(num_ranks) +
+                            " ranks");
+  }
+  return static_cast<size_t>(dim / static_cast<int64_t>(num_ranks) * inner_count(x, axis)) *
+         element_size_bytes(x.element);
+}
+
+size_t outer_count(const TensorView& x, int axis) {
+  int64_t count = 1;
+  for (int i = 0; i < axis; ++i) count *= x.dims[i];
+  return static_cast<size_t>(count);
+}
+
+Status run_along_axis(const Collective& collective, const CollectiveCall& call,
+                      const TensorView& output) {
+  const TensorView& own = call.inputs[call.place];
+  const size_t n = call.inputs.size();
+  EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(collective.axis, own.rank));
+  const size_t outer = outer_count(own, axis);
+  if (collective.kind == CollectiveKind::kAllGather) {
+    const size_t bytes = static_cast<size_t>(own.dims[axis] * inner_count(own, axis)) *
+                         element_size_bytes(own.element);
+    for (size_t i = 0; i < n; ++i) {
+      copy_blocks(call.inputs[i], 0, bytes, output, i * bytes, n * bytes, bytes, outer);
+    }
+    return Status::ok();
+  }
+  EDDY_ASSIGN_OR_RETURN(const size_t bytes, part_bytes(own, axis, n));
+  if (collective.kind == CollectiveKind::kAllToAll) {
+    for (size_t i = 0; i < n; ++i) {
+      copy_blocks(call.inputs[i], call.place * bytes, n * bytes, output, i * bytes, n * bytes,
+                  bytes, outer);
+    }
+    return Status::ok();
+  }
+  if (output.count() == 0) return Status::ok();
+  const auto run = static_cast<int64_t>(bytes / element_size_bytes(own.element));
+  const Runs runs{static_cast<int64_t>(call.place) * run, run, static_cast<int64_t>(n) * run};
+  return reduce_runs(collective, call.inputs, runs, output);
+}
+
+// A node of a session without ranks has no kernel, and the session is not made.
+Result<BoundKernel> refuse_without_ranks(const KernelInit& init) {
+  return invalid_argument(init.op.name + " needs ranks: the session has no world of them");
+}
+
+}  // namespace
+
+Status run_collective(const Collective& collective, const CollectiveCall& call,
+                      const TensorView& output) {
+  EDDY_CHECK(call.place < call.inputs.size() && call.root_place < call.inputs.size())
+      << "place " << call.place << " of " << call.inputs.size() << " ranks";
+  switch (collective.kind) {
+    case CollectiveKind::kAllReduce: {
+      EDDY_RETURN_IF_ERROR(check_alike(call));
+      const int64_t count = output.count();
+      return count == 0 ? Status::ok()
+                        : reduce_runs(collective, call.inputs, {0, count, count}, output);
+    }
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+      EDDY_RETURN_IF_ERROR(check_alike(call));
+      return run_along_axis(collective, call, output);
+    case CollectiveKind::kBroadcast:
+      EDDY_RETURN_IF_ERROR(check_alike(call));
+      [[fallthrough]];
+    case CollectiveKind::kRecv: {
+      const TensorView& from = call.inputs[call.root_place];
+      if (from.element != output.element || !std::ranges::equal(from.shape(), output.shape())) {
+        return invalid_argument("received " + std::string(element_type_name(from.element)) +
+                                to_string(Dims(from.shape())) + ", but expected " +
+                                std::string(element_type_name(output.element)) +
+                                to_string(Dims(output.shape())));
+      }
+      copy_blocks(from, 0, 0, output, 0, 0, output.size_bytes(), 1);
+      return Status::ok();
+    }
+    case CollectiveKind::kSend:
+    case CollectiveKind::kBarrier:
+      *output.mutable_as<bool>() = true;
+      return Status::ok();
+    case CollectiveKind::kRank:
+      *output.mutable_as<int64_t>() = static_cast<int64_t>(call.place);
+      return Status::ok();
+  }
+  EDDY_CHECK(false) << "a collective that there is not";
+  return Status::ok();
+}
+
+void add_collective_reference(KernelRegistry& registry) {
+  for (const std::string_view op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
+                                    "AllToAll", "Send", "Recv", "Barrier", "Rank"}) {
+    registry.add(
+        {.op = op, .bind = refuse_without_ranks, .provider = "reference", .domain = "eddy"});
+  }
+}
+
+}  // namespace eddy

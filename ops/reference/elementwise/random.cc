@@ -1,0 +1,129 @@
+// Bernoulli, Multinomial, RandomNormal, RandomUniform and the Like forms.
+//
+// The generator is Random (graph/base/random.h), seeded with the bits of the attribute `seed` as a
+// float; without it by the node's name, so that nodes differ. Numbers are drawn in the order of the
+// elements: a uniform one for each; of normal ones two for a pair, by Box and Muller (1958). A node
+// draws the same numbers each time it runs: a kernel gives the same bits for the same inputs.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <string_view>
+
+#include "graph/base/random.h"
+#include "ops/reference/families.h"
+#include "ops/reference/parts/number.h"
+
+namespace eddy {
+namespace {
+
+struct RandomState : KernelState {
+  uint64_t seed = 0;
+  double first = 0, second = 1;  // low and high, or mean and scale
+};
+
+void set_number(const TensorView& view, int64_t i, double value) {
+  store_number(view, i, Number::of_double(value));
+}
+
+bool run_uniform(const KernelArgs& args) {
+  const auto& state = static_cast<const RandomState&>(*args.state);
+  Random random(state.seed);
+  for (int64_t i = 0; i < args.outputs[0].count(); ++i) {
+    set_number(args.outputs[0], i, state.first + (state.second - state.first) * random.uniform());
+  }
+  return true;
+}
+
+bool run_normal(const KernelArgs& args) {
+  const auto& state = static_cast<const RandomState&>(*args.state);
+  Random random(state.seed);
+  const int64_t count = args.outputs[0].count();
+  for (int64_t i = 0; i < count; i += 2) {
+    const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+    const double angle = 2 * std::numbers::pi * random.uniform();
+    set_number(args.outputs[0], i, state.first + state.second * radius * std::cos(angle));
+    if (i + 1 == count) break;
+    set_number(args.outputs[0], i + 1, state.first + state.second * radius * std::sin(angle));
+  }
+  return true;
+}
+
+// 1 with the element's probability, else 0.
+bool run_bernoulli(const KernelArgs& args) {
+  Random random(static_cast<const RandomState&>(*args.state).seed);
+  for (int64_t i = 0; i < args.outputs[0].count(); ++i) {
+    const double probability = load_number(args.inputs[0], i).to_double();
+    set_number(args.outputs[0], i, random.uniform() < probability ? 1 : 0);
+  }
+  return true;
+}
+
+// The class at which the sum of weights passes a uniform part of their total.
+bool run_multinomial(const KernelArgs& args) {
+  Random random(static_cast<const RandomState&>(*args.state).seed);
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const int64_t classes = x.dims[1], samples = y.dims[1];
+  for (int64_t r = 0; samples > 0 && r < y.dims[0]; ++r) {
+    const auto logarithm = [&](int64_t c) { return load_number(x, r * classes + c).to_double(); };
+    double greatest = -HUGE_VAL, total = 0;
+    for (int64_t c = 0; c < classes; ++c) greatest = std::max(greatest, logarithm(c));
+    for (int64_t c = 0; c < classes; ++c) total += std::exp(logarithm(c) - greatest);
+    if (!(total > 0)) {
+      return args.fail(run_failed("the weights of row " + std::to_string(r) +
+                                  " have no total: one is NaN or infinite, or there is none"));
+    }
+    for (int64_t i = 0; i < samples; ++i) {
+      double rest = random.uniform() * total;
+      int64_t drawn = 0;
+      for (int64_t c = 0; c + 1 < classes; ++c) {
+        rest -= std::exp(logarithm(c) - greatest);
+        if (rest < 0) break;
+        drawn = c + 1;
+      }
+      store_number(y, r * samples + i, Number::of_int(drawn));
+    }
+  }
+  return true;
+}
+
+// FNV-1a (Fowler, Noll, Vo).
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+template <KernelFunction run>
+Result<BoundKernel> bind_random(const KernelInit& init) {
+  auto state = std::make_unique<RandomState>();
+  const Attributes& attributes = init.attributes;
+  state->seed = attributes.has("seed") ? std::bit_cast<uint32_t>(attributes.get_float("seed", 0))
+                                       : hash_of(init.node_name);
+  const bool is_normal = run == run_normal;
+  state->first = attributes.get_float(is_normal ? "mean" : "low", 0);
+  state->second = attributes.get_float(is_normal ? "scale" : "high", 1);
+  BoundKernel kernel;
+  kernel.run = run;
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+}  // namespace
+
+void add_random_reference(KernelRegistry& registry) {
+  const auto add = [&](std::string_view op, BindFunction bind) {
+    registry.add({.op = op, .bind = std::move(bind), .provider = "reference"});
+  };
+  add("Bernoulli", bind_random<run_bernoulli>);
+  add("Multinomial", bind_random<run_multinomial>);
+  for (const std::string_view name : {"RandomNormal", "RandomNormalLike"}) {
+    add(name, bind_random<run_normal>);
+  }
+  for (const std::string_view name : {"RandomUniform", "RandomUniformLike"}) {
+    add(name, bind_random<run_uniform>);
+  }
+}
+
+}  // namespace eddy

@@ -1,0 +1,193 @@
+// add_eddy_schemas: the operators of domain "eddy", which express in an ONNX file what ONNX cannot.
+//
+//   HostPredicate   calls a host function of the session by name. Inputs: any values.
+//                   Attributes: `name` (required, the function's name) and `type` (the type of
+//                   the one output; a bool scalar when absent, so that it can drive a loop).
+//   DequantizeMatMul   A times (B - zero_point) * scale, in float, as ONNX's DequantizeLinear and
+//                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
+//                   float scale and, optional, zero_point of B's type: one value, or n. Made by
+//                   graph/compile/simplify from constant weights.
+//   PermutedMatMul  matrix products of A and B, each with its axes in an order of its own, plus a
+//                   row `bias`, in an order again, plus `addend` of the result's shape: Transpose
+//                   by `perm_a` and `perm_b`, MatMul, Add, Transpose by `perm_y`, Add. Floats; A
+//                   and B have at least two axes. Made by graph/compile/fold_into_products for a
+//                   device.
+//   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
+//                   graph/compile/fold_into_products, too.
+//   Fused           what several elementwise operators make of each element, inputs broadcast as
+//                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
+//                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a
+//                   device; the CPU has no kernel of it.
+//   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
+//                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
+//                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
+//   BlockedConv     Conv whose X is in such blocks, or in others of `x_block`, with
+//                   `addend`, laid out as the result, added, bounded to `clamp` (two floats), and
+//                   `activation`, an operator of one float (with its `alpha` and `beta`), at last.
+//   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
+//   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
+//                   graph/compile/place; on the CPU they are plain copies.
+//   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
+//                   behind a ToHost whose result decides a shape.
+//   AllReduce and what else talks to other ranks stand in collective.h.
+//
+// The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of
+// the same domain are control nodes of the graph, not operators.
+#include <algorithm>
+
+#include "ops/schema/rules/batch_rules.h"
+#include "ops/schema/rules/rules.h"
+
+namespace eddy {
+namespace {
+
+Status infer_host_predicate(InferContext& context) {
+  if (context.attributes().get_string("name", "").empty()) {
+    return invalid_argument("attribute 'name' of HostPredicate is empty: name the host function");
+  }
+  if (const AttributeValue* type = context.attributes().find_or_null("type")) {
+    context.set_output(0, std::get<ValueType>(*type));
+  } else {
+    context.set_output(0, TensorType(ElementType::kBool, Dims()));
+  }
+  return Status::ok();
+}
+
+// One value, or one for each of B's columns.
+Status check_column_values(const InferContext& context, size_t input, const char* name,
+                           const Dims& b) {
+  const TensorType& type = context.input(input).tensor;
+  if (!type.is_ranked || type.dims.count() == int64_t{1}) return Status::ok();
+  if (type.dims.rank() == 0) return Status::ok();
+  if (type.dims.rank() == 1 && (type.dims[0] < 0 || b[1] < 0 || type.dims[0] == b[1])) {
+    return Status::ok();
+  }
+  return invalid_argument(
+      "the " + std::string(name) + " of DequantizeMatMul must be one value or " +
+      "one for each column of B, not of shape " + to_string(type.dims) + " for " + to_string(b));
+}
+
+Status infer_dequantize_matmul(InferContext& context) {
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    if (context.has_input(i)) EDDY_RETURN_IF_ERROR(tensor_input(context, i).status());
+  }
+  const TensorType &a = context.input(0).tensor, &b = context.input(1).tensor;
+  if (context.has_input(3) && context.input(3).tensor.element != b.element) {
+    return invalid_argument("the zero point of DequantizeMatMul must be " +
+                            std::string(element_type_name(b.element)) + " like B, not " +
+                            std::string(element_type_name(context.input(3).tensor.element)));
+  }
+  if (!b.is_ranked || !a.is_ranked) {
+    context.set_output(0, TensorType(ElementType::kFloat));
+    return Status::ok();
+  }
+  if (b.dims.rank() != 2 || a.dims.rank() == 0) {
+    return invalid_argument("DequantizeMatMul multiplies A[..., k] and B[k, n], not " +
+                            to_string(a.dims) + " and " + to_string(b.dims));
+  }
+  const int64_t depth = a.dims[a.dims.rank() - 1];
+  if (depth >= 0 && b.dims[0] >= 0 && depth != b.dims[0]) {
+    return invalid_argument("A has " + std::to_string(depth) + " columns but B has " +
+                            std::to_string(b.dims[0]) + " rows: " + to_string(a.dims) + " times " +
+                            to_string(b.dims));
+  }
+  EDDY_RETURN_IF_ERROR(check_column_values(context, 2, "scale", b.dims));
+  if (context.has_input(3)) {
+    EDDY_RETURN_IF_ERROR(check_column_values(context, 3, "zero point", b.dims));
+    const auto scales = context.input(2).tensor.dims.count();
+    const auto zeros = context.input(3).tensor.dims.count();
+    if (scales && zeros && *scales != *zeros) {
+      return invalid_argument(
+          "scale and zero point of DequantizeMatMul must be equally many, not " +
+          std::to_string(*scales) + " and " + std::to_string(*zeros));
+    }
+  }
+  Dims dims;
+  for (int i = 0; i + 1 < a.dims.rank(); ++i) dims.push_back(a.dims[i]);
+  dims.push_back(b.dims[1]);
+  context.set_output(0, TensorType(ElementType::kFloat, dims));
+  return Status::ok();
+}
+
+Status batch_dequantize_matmul(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  if (!context.is_along(0)) return Status::ok();
+  if (context.axis(0) == context.rank(0) - 1) return crosses_samples("sums over", context.axis(0));
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
+double dequantize_matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& b = context.input(1).tensor.dims;
+  const auto count = static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+  return b.rank() == 2 ? 2.0 * static_cast<double>(b[0]) * count : count;
+}
+
+Status infer_same(InferContext& context) {
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
+// All inputs broadcast; each has the type that the program declares.
+Status infer_fused(InferContext& context) {
+  const int64_t to = context.attributes().get_int("to", 0);
+  if (to <= 0 || to >= kNumElementTypes) {
+    return invalid_argument("attribute 'to' of Fused is " + std::to_string(to) +
+                            ", which is no element type");
+  }
+  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, context.num_inputs(),
+                                                                static_cast<ElementType>(to)));
+  context.set_output(0, type);
+  return Status::ok();
+}
+
+double fused_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const std::string_view program = context.attributes().get_string("program", "");
+  const auto num_steps = 1.0 + static_cast<double>(std::ranges::count(program, ';'));
+  return num_steps * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+OpDef same_tensor(const char* name, bool is_view) {
+  return {.name = name,
+          .domain = "eddy",
+          .inputs = {in("value", kAllTypes)},
+          .infer = infer_same,
+          .is_view = is_view};
+}
+
+}  // namespace
+
+Status add_eddy_schemas(OpTable& table) {
+  return add_schemas(
+      table, {{.name = "HostPredicate",
+               .domain = "eddy",
+               .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional)},
+               .attributes = {attribute("name", AttributeKind::kString, true),
+                              attribute("type", AttributeKind::kType)},
+               .infer = infer_host_predicate,
+               .may_wait = true},
+              {.name = "DequantizeMatMul",
+               .domain = "eddy",
+               .inputs = {in("A", {ElementType::kFloat}),
+                          in("B", {ElementType::kInt8, ElementType::kUint8}),
+                          in("scale", {ElementType::kFloat}),
+                          in("zero_point", {ElementType::kInt8, ElementType::kUint8},
+                             InputFlag::kOptional)},
+               .infer = infer_dequantize_matmul,
+               .flops = dequantize_matmul_flops,
+               .batch = batch_dequantize_matmul},
+              {.name = "Fused",
+               .domain = "eddy",
+               .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+               .attributes = {attribute("program", AttributeKind::kString, true),
+                              attribute("to", AttributeKind::kInt, true)},
+               .infer = infer_fused,
+               .in_place_inputs = ~uint64_t{0},
+               .flops = fused_flops},
+              same_tensor("ToDevice", false),
+              same_tensor("ToHost", false),
+              same_tensor("Await", true)});
+}
+
+}  // namespace eddy

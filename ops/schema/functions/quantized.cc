@@ -1,0 +1,154 @@
+// ConvInteger, QLinearConv and QLinearMatMul as functions: exact sums of integers, which are then
+// scaled and quantized.
+//
+// The convolutions sum in double, which holds all sums of up to 2^37 products of bytes exactly.
+#include <string>
+#include <vector>
+
+#include "graph/ir/expansion.h"
+#include "ops/schema/functions/functions.h"
+#include "ops/schema/rules/rules.h"
+
+namespace eddy {
+namespace {
+
+using enum AttributeKind;
+
+constexpr TypeSet kByteTypes = {ElementType::kInt8, ElementType::kUint8};
+constexpr TypeSet kScaleTypes = {ElementType::kFloat, ElementType::kFloat16,
+                                 ElementType::kBfloat16};
+
+// Fails unless input `zero` has the element type of input `of`.
+Status expect_zero_point(const InferContext& context, size_t of, size_t zero) {
+  if (!context.has_input(zero) ||
+      context.input(of).tensor.element == context.input(zero).tensor.element) {
+    return Status::ok();
+  }
+  return invalid_argument("input " + std::to_string(zero) + ", a zero point, must have the type " +
+                          "of input " + std::to_string(of));
+}
+
+Status infer_conv_integer(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_zero_point(context, 0, 2));
+  EDDY_RETURN_IF_ERROR(expect_zero_point(context, 1, 3));
+  context.set_output(0, TensorType(ElementType::kInt32));
+  return Status::ok();
+}
+
+// Of QLinearConv and QLinearMatMul, whose first eight inputs are the same.
+Status infer_quantized(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_zero_point(context, 0, 2));
+  EDDY_RETURN_IF_ERROR(expect_zero_point(context, 3, 5));
+  for (size_t i : {6, 7}) {
+    EDDY_RETURN_IF_ERROR(expect_one_element(context, i, i == 6 ? "y_scale" : "y_zero_point"));
+  }
+  context.set_output(0, TensorType(context.input(7).tensor.element));
+  return Status::ok();
+}
+
+// x - zero_point as double. Where the zero point is a list it is of the first axis of x.
+Value centred(Expansion& e, Value x, Value zero_or_none) {
+  const Value wide = e.cast(x, ElementType::kDouble);
+  if (zero_or_none.is_none()) return wide;
+  Value zero = e.cast(zero_or_none, ElementType::kDouble);
+  const int rank = e.rank_or_fail(x, "an input");
+  if (e.rank_or_fail(zero_or_none, "a zero point") == 1 && rank > 1) {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
+    zero = e.op("Unsqueeze", {zero, e.int64s(axes)});
+  }
+  return e.op("Sub", {wide, zero});
+}
+
+Value sum_products(Expansion& e, Value x, Value x_zero, Value w, Value w_zero, Value bias) {
+  Attributes attributes = e.attributes();
+  const Value wide_bias = bias.is_none() ? bias : e.cast(bias, ElementType::kDouble);
+  return e.op("Conv", {centred(e, x, x_zero), centred(e, w, w_zero), wide_bias},
+              std::move(attributes));
+}
+
+void expand_conv_integer(Expansion& e) {
+  const Value sums = sum_products(e, e.input(0), e.input(2), e.input(1), e.input(3), {});
+  e.set_output(0, e.cast(sums, ElementType::kInt32));
+}
+
+// A factor for each row, column or channel: `axes` are put after that of a list.
+Value factor_of(Expansion& e, size_t input, std::span<const int64_t> axes) {
+  const Value value = e.cast(e.input(input), ElementType::kFloat);
+  const bool is_list = e.rank_or_fail(e.input(input), "a scale") == 1;
+  return is_list && !axes.empty() ? e.op("Unsqueeze", {value, e.int64s(axes)}) : value;
+}
+
+// round(sums * (x_scale * w_scale / y_scale)) + y_zero_point
+void set_quantized(Expansion& e, Value sums, std::span<const int64_t> x_axes,
+                   std::span<const int64_t> w_axes) {
+  const Value no_axes = e.int64s(std::span<const int64_t>());
+  const Value y_scale = e.op("Reshape", {e.cast(e.input(6), ElementType::kFloat), no_axes});
+  const Value y_zero = e.op("Reshape", {e.input(7), no_axes});
+  const Value scales = e.op("Mul", {factor_of(e, 1, x_axes), factor_of(e, 4, w_axes)});
+  const Value factor = e.op("Div", {scales, y_scale});
+  const Value scaled = e.op("Mul", {e.cast(sums, ElementType::kFloat), factor});
+  e.set_output(0, e.op("QuantizeLinear", {scaled, e.number(ElementType::kFloat, 1), y_zero}));
+}
+
+void expand_qlinear_matmul(Expansion& e) {
+  static constexpr int64_t kLast[] = {-1};
+  const Value sums = e.op("MatMulInteger", {e.input(0), e.input(3), e.input(2), e.input(5)});
+  set_quantized(e, sums, kLast, {});
+}
+
+void expand_qlinear_conv(Expansion& e) {
+  const int rank = e.rank_or_fail(e.input(0), "x");
+  std::vector<int64_t> spatial;
+  for (int64_t axis = 1; axis < rank - 1; ++axis) spatial.push_back(axis);
+  const Value sums = sum_products(e, e.input(0), e.input(2), e.input(3), e.input(5), e.input(8));
+  set_quantized(e, sums, {}, spatial);
+}
+
+std::vector<FormalInput> quantized_inputs(const char* x, const char* w, TypeSet scales) {
+  const std::string a = x, b = w;
+  return {in(a, kByteTypes),     in(a + "_scale", scales),      in(a + "_zero_point", kByteTypes),
+          in(b, kByteTypes),     in(b + "_scale", scales),      in(b + "_zero_point", kByteTypes),
+          in("y_scale", scales), in("y_zero_point", kByteTypes)};
+}
+
+std::vector<FormalAttribute> window_attributes() {
+  return {attribute("auto_pad", kString), attribute("dilations", kInts),
+          attribute("group", kInt),       attribute("kernel_shape", kInts),
+          attribute("pads", kInts),       attribute("strides", kInts)};
+}
+
+OpDef qlinear_matmul(int since_version, TypeSet scales) {
+  return {.name = "QLinearMatMul",
+          .since_version = since_version,
+          .inputs = quantized_inputs("a", "b", scales),
+          .infer = infer_quantized,
+          .expand = expand_qlinear_matmul};
+}
+
+}  // namespace
+
+Status add_quantized_functions(OpTable& table) {
+  const TypeSet floats = {ElementType::kFloat};
+  const InputFlag optional = InputFlag::kOptional;
+  std::vector<FormalInput> conv = quantized_inputs("x", "w", floats);
+  conv.push_back(in("B", {ElementType::kInt32}, optional));
+  return add_schemas(table, {{.name = "ConvInteger",
+                              .since_version = 10,
+                              .inputs = {in("x", kByteTypes), in("w", kByteTypes),
+                                         in("x_zero_point", kByteTypes, optional),
+                                         in("w_zero_point", kByteTypes, optional)},
+                              .attributes = window_attributes(),
+                              .infer = infer_conv_integer,
+                              .expand = expand_conv_integer},
+                             {.name = "QLinearConv",
+                              .since_version = 10,
+                              .inputs = std::move(conv),
+                              .attributes = window_attributes(),
+                              .infer = infer_quantized,
+                              .expand = expand_qlinear_conv},
+                             qlinear_matmul(10, floats),
+                             qlinear_matmul(21, kScaleTypes)});
+}
+
+}  // namespace eddy
