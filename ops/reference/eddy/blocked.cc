@@ -164,10 +164,7 @@ template <KernelFunction run>
 Result<BoundKernel> bind(const KernelInit& init) {
   auto state = std::make_unique<BlockedState>();
   state->attributes = init.attributes;
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run, .state = std::move(state)};
 }
 
 }  // namespace

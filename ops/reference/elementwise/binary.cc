@@ -310,9 +310,7 @@ bool run_where(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_where(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_where;
-  return kernel;
+  return BoundKernel{.run = run_where, .state = nullptr};
 }
 
 }  // namespace

@@ -51,9 +51,7 @@ bool run_bit_cast(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_bit_cast(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_bit_cast;
-  return kernel;
+  return BoundKernel{.run = run_bit_cast, .state = nullptr};
 }
 
 template <typename T>

@@ -104,10 +104,7 @@ Result<BoundKernel> bind_random(const KernelInit& init) {
   const bool is_normal = run == run_normal;
   state->first = attributes.get_float(is_normal ? "mean" : "low", 0);
   state->second = attributes.get_float(is_normal ? "scale" : "high", 1);
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run, .state = std::move(state)};
 }
 
 }  // namespace

@@ -160,10 +160,8 @@ Result<BoundKernel> bind_unary(const KernelInit& init) {
       if (row.name == init.op.name) state->integer_function = row.function;
     }
   }
-  BoundKernel kernel;
-  kernel.run = state->integer_function != nullptr ? run_integer : run_float;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = state->integer_function != nullptr ? run_integer : run_float,
+                     .state = std::move(state)};
 }
 
 struct ClipState : KernelState {
@@ -206,10 +204,7 @@ Result<BoundKernel> bind_clip(const KernelInit& init) {
       Number::of_double(init.attributes.get_float("min", std::numeric_limits<float>::lowest()));
   state->high =
       Number::of_double(init.attributes.get_float("max", std::numeric_limits<float>::max()));
-  BoundKernel kernel;
-  kernel.run = run_clip;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_clip, .state = std::move(state)};
 }
 
 }  // namespace

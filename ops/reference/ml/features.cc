@@ -59,10 +59,7 @@ bool run_binarizer(const KernelArgs& args) {
 Result<BoundKernel> bind_binarizer(const KernelInit& init) {
   auto state = std::make_unique<ThresholdState>();
   state->threshold = init.attributes.get_float("threshold", 0);
-  BoundKernel kernel;
-  kernel.run = run_binarizer;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_binarizer, .state = std::move(state)};
 }
 
 bool run_vectorizer(const KernelArgs& args) {
@@ -81,9 +78,7 @@ bool run_vectorizer(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_vectorizer(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_vectorizer;
-  return kernel;
+  return BoundKernel{.run = run_vectorizer, .state = nullptr};
 }
 
 struct ImputerState : KernelState {
@@ -126,10 +121,7 @@ Result<BoundKernel> bind_imputer(const KernelInit& init) {
       state->imputed.push_back(Number::of_double(value));
     }
   }
-  BoundKernel kernel;
-  kernel.run = run_imputer;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_imputer, .state = std::move(state)};
 }
 
 enum class Norm : uint8_t { kMax, kL1, kL2 };
@@ -163,11 +155,10 @@ bool run_normalizer(const KernelArgs& args) {
 
 Result<BoundKernel> bind_normalizer(const KernelInit& init) {
   const std::string_view norm = init.attributes.get_string("norm", "MAX");
-  BoundKernel kernel;
-  kernel.run = norm == "L1"   ? run_normalizer<Norm::kL1>
-               : norm == "L2" ? run_normalizer<Norm::kL2>
-                              : run_normalizer<Norm::kMax>;
-  return kernel;
+  return BoundKernel{.run = norm == "L1"   ? run_normalizer<Norm::kL1>
+                            : norm == "L2" ? run_normalizer<Norm::kL2>
+                                           : run_normalizer<Norm::kMax>,
+                     .state = nullptr};
 }
 
 struct ScalerState : KernelState {
@@ -194,10 +185,7 @@ Result<BoundKernel> bind_scaler(const KernelInit& init) {
   state->scales.assign(scales.begin(), scales.end());
   if (offsets.empty()) state->offsets = {0};
   if (scales.empty()) state->scales = {1};
-  BoundKernel kernel;
-  kernel.run = run_scaler;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_scaler, .state = std::move(state)};
 }
 
 }  // namespace

@@ -69,10 +69,7 @@ bool run_map(const KernelArgs& args) {
 
 template <typename Key, typename Value>
 BoundKernel kernel_of(std::unique_ptr<MapState<Key, Value>> state) {
-  BoundKernel kernel;
-  kernel.run = run_map<Key, Value>;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_map<Key, Value>, .state = std::move(state)};
 }
 
 // Where no element of the values' type is given for unknown keys.
@@ -179,10 +176,7 @@ Result<BoundKernel> bind_one_hot(const KernelInit& init) {
   state->texts.assign(texts.begin(), texts.end());
   state->numbers.assign(numbers.begin(), numbers.end());
   state->takes_unknown = init.attributes.get_int("zeros", 1) != 0;
-  BoundKernel kernel;
-  kernel.run = run_one_hot;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_one_hot, .state = std::move(state)};
 }
 
 }  // namespace

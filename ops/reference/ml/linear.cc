@@ -85,10 +85,8 @@ Result<BoundKernel> bind_linear(const KernelInit& init, bool is_classifier) {
     EDDY_RETURN_IF_ERROR(read_class_labels(init.attributes, "classlabels_ints", labels));
     state->labels = LabelSet::of(labels);
   }
-  BoundKernel kernel;
-  kernel.run = is_classifier ? run_classifier : run_regressor;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = is_classifier ? run_classifier : run_regressor,
+                     .state = std::move(state)};
 }
 
 }  // namespace

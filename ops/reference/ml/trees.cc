@@ -95,10 +95,7 @@ bool run(const KernelArgs& args) {
 
 Result<BoundKernel> bind(const KernelInit& init) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_forest_state(init));
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run, .state = std::move(state)};
 }
 
 // Turns the one score of two classes into both.

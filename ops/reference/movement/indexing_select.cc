@@ -61,9 +61,7 @@ Result<BoundKernel> bind_non_zero(const KernelInit& init) {
     return unsupported("NonZero of " + std::string(element_type_name(element)) +
                        " is not supported");
   }
-  BoundKernel kernel;
-  kernel.run_value = non_zero;
-  return kernel;
+  return BoundKernel{.run_value = non_zero, .state = nullptr};
 }
 
 // A tensor's slices along an axis; without one, its elements.
@@ -241,10 +239,7 @@ Result<BoundKernel> bind_select(const KernelInit& init) {
   state->axis = init.attributes.get_int("axis", 0);
   state->sorted = init.attributes.get_int("sorted", 1) != 0;
   state->num_outputs = init.outputs.size();
-  BoundKernel kernel;
-  kernel.run_value = function;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = function, .state = std::move(state)};
 }
 
 Result<BoundKernel> bind_unique(const KernelInit& init) {

@@ -267,38 +267,27 @@ Status has_element(ValueContext& context) {
 
 template <ValueKernelFunction function>
 Result<BoundKernel> bind_plain(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run_value = function;
-  return kernel;
+  return BoundKernel{.run_value = function, .state = nullptr};
 }
 
 Result<BoundKernel> bind_empty(const KernelInit& init) {
   auto state = std::make_unique<EmptyState>();
   state->element = init.outputs[0].tensor.element;
-  BoundKernel kernel;
-  kernel.run_value = make_empty;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = make_empty, .state = std::move(state)};
 }
 
 Result<BoundKernel> bind_split(const KernelInit& init) {
   auto state = std::make_unique<AxisState>();
   state->axis = init.attributes.get_int("axis", 0);
   state->flag = init.attributes.get_int("keepdims", 1) != 0;
-  BoundKernel kernel;
-  kernel.run_value = split;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = split, .state = std::move(state)};
 }
 
 Result<BoundKernel> bind_concat(const KernelInit& init) {
   auto state = std::make_unique<AxisState>();
   state->axis = init.attributes.get_int("axis", 0);
   state->flag = init.attributes.get_int("new_axis", 0) != 0;
-  BoundKernel kernel;
-  kernel.run_value = concat;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = concat, .state = std::move(state)};
 }
 
 }  // namespace

@@ -26,9 +26,7 @@ bool run_concat(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_concat(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_concat;
-  return kernel;
+  return BoundKernel{.run = run_concat, .state = nullptr};
 }
 
 enum class Case { kAsItIs, kLower, kUpper };
@@ -78,10 +76,7 @@ Result<BoundKernel> bind_normalizer(const KernelInit& init) {
     state->left_out.push_back(in_case(word, state->compared));
   }
   std::sort(state->left_out.begin(), state->left_out.end());
-  BoundKernel kernel;
-  kernel.run_value = run_normalizer;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = run_normalizer, .state = std::move(state)};
 }
 
 struct SplitState : KernelState {
@@ -152,10 +147,7 @@ Result<BoundKernel> bind_split(const KernelInit& init) {
   state->delimiter = init.attributes.get_string("delimiter", "");
   state->most = init.attributes.get_int("maxsplit", INT64_MAX);
   state->counts = init.outputs.size() > 1;
-  BoundKernel kernel;
-  kernel.run_value = run_split;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = run_split, .state = std::move(state)};
 }
 
 template <typename Word>
@@ -227,10 +219,7 @@ Result<BoundKernel> bind_vectorizer(const KernelInit& init, std::span<const Word
       state->grams.insert({gram, {places[number], weight}});
     }
   }
-  BoundKernel kernel;
-  kernel.run = run_vectorizer<Word>;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_vectorizer<Word>, .state = std::move(state)};
 }
 
 Result<BoundKernel> bind_vectorizer(const KernelInit& init) {

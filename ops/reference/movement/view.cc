@@ -37,9 +37,7 @@ Status share_input(ValueContext& context) {
 // A sequence or optional is shared; a tensor is copied where the executor does not share it.
 Result<BoundKernel> bind_identity(const KernelInit& init) {
   if (init.inputs[0].is_tensor()) return bind_view(init);
-  BoundKernel kernel;
-  kernel.run_value = share_input;
-  return kernel;
+  return BoundKernel{.run_value = share_input, .state = nullptr};
 }
 
 // ---- Shape and Size ----
@@ -60,10 +58,7 @@ Result<BoundKernel> bind_shape(const KernelInit& init) {
   auto state = std::make_unique<ShapeState>();
   state->start = init.attributes.get_int("start", 0);
   state->end = init.attributes.get_int("end", INT64_MAX);
-  BoundKernel kernel;
-  kernel.run = run_shape;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_shape, .state = std::move(state)};
 }
 
 bool run_size(const KernelArgs& args) {
@@ -72,9 +67,7 @@ bool run_size(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_size(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_size;
-  return kernel;
+  return BoundKernel{.run = run_size, .state = nullptr};
 }
 
 // ---- Dropout ----

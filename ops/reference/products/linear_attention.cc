@@ -125,10 +125,7 @@ Result<BoundKernel> bind_linear_attention(const KernelInit& init) {
   state->q_heads = init.attributes.get_int("q_num_heads", 1);
   state->kv_heads = init.attributes.get_int("kv_num_heads", 1);
   state->scale = init.attributes.get_float("scale", 0);
-  BoundKernel kernel;
-  kernel.run = run_linear_attention;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_linear_attention, .state = std::move(state)};
 }
 
 }  // namespace

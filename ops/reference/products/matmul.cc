@@ -216,15 +216,11 @@ bool run_dequantize_matmul(const KernelArgs& args) {
 }
 
 Result<BoundKernel> bind_dequantize_matmul(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_dequantize_matmul;
-  return kernel;
+  return BoundKernel{.run = run_dequantize_matmul, .state = nullptr};
 }
 
 Result<BoundKernel> bind_matmul_integer(const KernelInit&) {
-  BoundKernel kernel;
-  kernel.run = run_matmul_integer;
-  return kernel;
+  return BoundKernel{.run = run_matmul_integer, .state = nullptr};
 }
 
 // Eliminates below the greatest element of each column in turn; [n, n] is overwritten.

@@ -61,10 +61,7 @@ Result<BoundKernel> bind_matmul_bits(const KernelInit& init) {
   state->n = init.attributes.get_int("N", 0);
   state->bits = init.attributes.get_int("bits", 4);
   state->block = init.attributes.get_int("block_size", 0);
-  BoundKernel kernel;
-  kernel.run = run_matmul_bits;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_matmul_bits, .state = std::move(state)};
 }
 
 }  // namespace

@@ -194,10 +194,7 @@ Result<BoundKernel> bind_lrn(const KernelInit& init) {
   state->alpha = init.attributes.get_float("alpha", 1e-4f);
   state->beta = init.attributes.get_float("beta", 0.75f);
   state->bias = init.attributes.get_float("bias", 1.0f);
-  BoundKernel kernel;
-  kernel.run = run_lrn;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_lrn, .state = std::move(state)};
 }
 
 Result<BoundKernel> bind_with(const KernelInit& init, KernelFunction run) {

@@ -255,10 +255,7 @@ Result<BoundKernel> bind_reduce(const KernelInit& init) {
     if (row.name == init.op.name) state->kind = row.kind;
   }
   EDDY_ASSIGN_OR_RETURN(state->axes, ReduceAxes::of(init));
-  BoundKernel kernel;
-  kernel.run = run_reduce;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_reduce, .state = std::move(state)};
 }
 
 struct ArgState : KernelState {
@@ -298,10 +295,7 @@ Result<BoundKernel> bind_arg(const KernelInit& init) {
   state->greatest = init.op.name == "ArgMax";
   state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
   state->axis = init.attributes.get_int("axis", 0);
-  BoundKernel kernel;
-  kernel.run = run_arg;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_arg, .state = std::move(state)};
 }
 
 }  // namespace

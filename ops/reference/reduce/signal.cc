@@ -186,10 +186,7 @@ Result<BoundKernel> bind_signal(const KernelInit& init) {
   state->is_onesided = init.attributes.get_int("onesided", 0) != 0;
   state->has_axis_input = init.opset_version >= 20;
   state->axis = init.attributes.get_int("axis", 1);
-  BoundKernel kernel;
-  kernel.run = run;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run, .state = std::move(state)};
 }
 
 }  // namespace

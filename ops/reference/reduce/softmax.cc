@@ -82,10 +82,7 @@ Result<BoundKernel> bind_softmax(const KernelInit& init) {
   state->since_version = init.op.since_version;
   state->has_axis = init.attributes.has("axis");
   state->axis = init.attributes.get_int("axis", -1);
-  BoundKernel kernel;
-  kernel.run = run_softmax;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_softmax, .state = std::move(state)};
 }
 
 }  // namespace

@@ -74,10 +74,7 @@ SampleRule SampleRule::of(const Attributes& attributes) {
 Result<BoundKernel> bind_grid_sample_reference(const KernelInit& init) {
   auto state = std::make_unique<SampleState>();
   state->rule = SampleRule::of(init.attributes);
-  BoundKernel kernel;
-  kernel.run = run_grid_sample;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_grid_sample, .state = std::move(state)};
 }
 
 void add_grid_sample_reference(KernelRegistry& registry) {

@@ -105,10 +105,7 @@ Status run_suppression(ValueContext& context) {
 Result<BoundKernel> bind_suppression(const KernelInit& init) {
   auto state = std::make_unique<SuppressionState>();
   state->is_centred = init.attributes.get_int("center_point_box", 0) != 0;
-  BoundKernel kernel;
-  kernel.run_value = run_suppression;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run_value = run_suppression, .state = std::move(state)};
 }
 
 struct AlignState : KernelState {
@@ -219,10 +216,7 @@ Result<BoundKernel> bind_roi_align(const KernelInit& init) {
   state->has_half_pixel = init.opset_version >= 16 && pixels == "half_pixel";
   state->ratio = init.attributes.get_int("sampling_ratio", 0);
   state->scale = init.attributes.get_float("spatial_scale", 1);
-  BoundKernel kernel;
-  kernel.run = run_roi_align;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_roi_align, .state = std::move(state)};
 }
 
 struct RoiPoolState : KernelState {
@@ -292,10 +286,7 @@ bool run_max_roi_pool(const KernelArgs& args) {
 Result<BoundKernel> bind_max_roi_pool(const KernelInit& init) {
   auto state = std::make_unique<RoiPoolState>();
   state->scale = init.attributes.get_float("spatial_scale", 1);
-  BoundKernel kernel;
-  kernel.run = run_max_roi_pool;
-  kernel.state = std::move(state);
-  return kernel;
+  return BoundKernel{.run = run_max_roi_pool, .state = std::move(state)};
 }
 
 }  // namespace
