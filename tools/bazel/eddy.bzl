@@ -61,3 +61,41 @@ def eddy_cc_test(name, copts = [], deps = [], size = "small", gtest_main = True,
         deps = deps + (["@system//:gtest_main", "@system//:gmock"] if gtest_main else []),
         **kwargs
     )
+
+def eddy_vector_library(name, copts, avx2, avx512, deps = []):
+    """Kernels compiled once for each set of vector instructions.
+
+    NAME_baseline.cc, NAME_avx2.cc and NAME_avx512.cc instantiate what the folder's headers define;
+    the source *_sets.cc chooses between them.
+
+    Args:
+      name: of the library, whose header is NAME.h.
+      copts: of all three.
+      avx2: added for NAME_avx2.cc.
+      avx512: added for NAME_avx512.cc.
+      deps: of the headers, which are :interface.
+    """
+    eddy_cc_library(
+        name = "interface",
+        hdrs = native.glob(["*.h"]),
+        deps = deps,
+    )
+    for set, options in [("baseline", []), ("avx2", avx2), ("avx512", avx512)]:
+        eddy_cc_library(
+            name = set,
+            srcs = ["%s_%s.cc" % (name, set)],
+            copts = copts + options,
+            deps = [":interface"],
+        )
+    eddy_cc_library(
+        name = name,
+        srcs = native.glob(["*_sets.cc"]),
+        hdrs = [name + ".h"],
+        deps = [
+            ":avx2",
+            ":avx512",
+            ":baseline",
+            ":interface",
+            "//ops/cpu/isa",
+        ],
+    )
