@@ -132,7 +132,7 @@ done
 got=$?
 [[ $got == 4 ]] || fail "run ends with $got where every part but one ends with 4"
 written="$(cd "$folder/results" && echo *)"
-[[ "$written" == "bits.json conformance.json control.json facts.json hand.json libraries.json loops.json models.json speech.json table.json waiting.json" ]] ||
+[[ "$written" == "bits.json conformance.json control.json driver.json facts.json hand.json libraries.json loops.json models.json speech.json table.json waiting.json" ]] ||
   fail "run writes $written"
 
 # As where there is one: a part that has no time or no device left costs no probe its turn.

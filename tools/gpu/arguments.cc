@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tools/gpu/drift_part.h"
+#include "tools/gpu/driver_part.h"
 #include "tools/gpu/report_file.h"
 
 namespace eddy {
@@ -20,6 +21,7 @@ struct Part {
 constexpr Part kParts[] = {
     {"facts",
      "the kernels in this program, the GPU, the libraries found; 4 where no GPU runs them"},
+    {"driver", "what the driver does where Eddy must know it; --kind QUESTION: one of them"},
     {"conformance", "operators against the reference, by type; the kernels that the image lacks"},
     {"hand", "loops as conditional graphs by the driver's calls alone: the rivals"},
     {"control", "small loops in every way of driving them, µs a round"},
@@ -43,6 +45,10 @@ bool is_known(const std::string& part) {
 
 bool is_kind_of(const std::string& part, const std::string& kind) {
   if (part == "lost") return kind == "device" || kind == "host";
+  if (part == "driver") {
+    return std::ranges::any_of(driver_questions(),
+                               [&](const DriverQuestion& each) { return kind == each.name; });
+  }
   return part == "drift" && is_drift_kind(kind);
 }
 
@@ -101,7 +107,7 @@ std::string parse_report_arguments(int argc, char** argv, ReportArguments& argum
   if (part.empty()) return "no --part is given";
   if (!is_known(part)) return "no part '" + part + "'";
   if (!arguments.kind.empty() && !is_kind_of(part, arguments.kind)) {
-    return "no kind of loop '" + arguments.kind + "' of the part " + part;
+    return "no kind '" + arguments.kind + "' of the part " + part;
   }
   for (const auto& [name, folder, is_needed] :
        {std::tuple{"--networks", &arguments.networks, part == "networks"},

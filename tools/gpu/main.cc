@@ -8,6 +8,8 @@
 #include "runtime/cuda/make_cuda_device.h"
 #include "tools/gpu/arguments.h"
 #include "tools/gpu/drift_part.h"
+#include "tools/gpu/driver_part.h"
+#include "tools/gpu/probe_image.h"
 #include "tools/gpu/report_file.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_image.h"
@@ -157,6 +159,20 @@ Result<Json> run(const ReportArguments& arguments,
   return report;
 }
 
+// One question to the driver, in a process that has not opened it yet.
+Json ask_here(const ReportArguments& arguments, const DriverQuestion& question) {
+  const auto answer = [&]() -> Result<Json> {
+    EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const CudaApi> api, load_cuda_api());
+    EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaDevice> device,
+                          CudaDevice::create(api, {.ordinal = arguments.ordinal}));
+    EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
+                          CudaModule::load(device->context(), cuda_images()));
+    return ask_driver(question, {*device, *module}, load_driver_extras(), probe_image());
+  };
+  Result<Json> row = answer();
+  return row.is_ok() ? *row : Json{{"no_gpu", row.status().message()}};
+}
+
 int exit_code(const Json& report) {
   if (report.contains("error")) return report["part"] == "table" ? kNotAll : kNoGpu;
   if (report["failed"].get<int>() != 0) return kDiffers;
@@ -197,6 +213,17 @@ int main_of(int argc, char** argv) {
   }
   const ReportFile file(arguments.json_file);
   if (arguments.part == "table") return end(report_table(arguments.results), file);
+  if (arguments.part == "driver") {
+    ReportPace pace;
+    pace.on_row = [&](const Json& so_far) {
+      print_row(so_far["rows"].back());
+      (void)file.write(so_far, false);
+    };
+    return end(
+        report_driver(pace, arguments.kind,
+                      [&](const DriverQuestion& asked) { return ask_here(arguments, asked); }),
+        file);
+  }
   Json facts = {{"part", arguments.part}, {"rows", Json::array()}, {"failed", 0}};
   if (arguments.part == "facts") {
     facts = report_facts(report_cuda());

@@ -349,7 +349,10 @@ void FakeCuda::fill_events(CudaApi& api) {
 void FakeCuda::fill_words(CudaApi& api) {
   define(api.stream_write_value32, "stream_write_value32", CallKind::kContext,
          [this](CuStream stream, CuDevicePointer to, uint32_t value, unsigned) {
-           if (!is_pinned(to, 4)) return CuResult::kInvalidValue;
+           const int device = current_device();
+           const bool is_ours =
+               is_pinned(to, 4) || devices_[static_cast<size_t>(device)]->memory.contains(to);
+           if (!is_ours) return CuResult::kInvalidValue;
            return enqueue(stream, {.kind = OpKind::kWriteWord, .to = to, .value = value});
          });
   define(api.stream_wait_value32, "stream_wait_value32", CallKind::kContext,
