@@ -58,7 +58,7 @@ chmod +x "$folder/bundle/"{gpu_report,gpu_device_test}
 
 (cd / && "$step" 1 "$folder/out/" >/dev/null 2>&1)
 [[ $? == 1 ]] || fail "a failed part is forgotten"
-expected="facts: 0 gpu_device_test: 0 conformance: 1 hand: 137 bits: 0"
+expected="facts: 0 gpu_device_test: 0 driver: 0 conformance: 1 hand: 137 bits: 0"
 [[ "$(echo $(cat "$folder/out/codes"))" == "$expected" ]] || fail "codes: $(cat "$folder/out/codes")"
 mkdir -p "$folder/out/networks" && truncate -s 1M "$folder/out/networks/large.onnx"
 (cd / && "$step" 2 "$folder/out" >/dev/null)
@@ -78,13 +78,49 @@ echo '{"part": "control", "rows": [{"case": "a", "us_per_round": 4.25}, 7], "fai
 "$ingest" "$folder/out" "$folder/result.md" || fail "ingest ends with $?"
 for words in "- gpu Fake / GPU" "| conformance | 1 rows, 1 failed; exit code 1 |" "| hand | no JSON; exit code 137 |" \
   "| control | 2 rows, 0 failed; cut short |" "| loops.json | not readable |" "| waiting.json | not readable |" \
-  "answers: facts, bits, lost_device, lost_host." "Did not come back: networks, libraries, models" \
+  "answers: facts, gpu_device_test, driver, bits, lost_device, lost_host." "Did not come back: networks, libraries, models" \
   "| Add | own | 1.25 | failed | off by one |" "| a | 4.25 |"; do
   grep -qF -- "$words" "$folder/result.md" || fail "the result lacks: $words"
 done
 (($(wc -l <"$folder/result.md") < 100)) || fail "the result is long"
 "$ingest" "$folder/out.tgz" "$folder/of_archive.md" || fail "of an archive: $?"
 grep -qF -- "- gpu Fake / GPU" "$folder/of_archive.md" || fail "an archive lacks facts"
+
+# A checkout: rows that are answered go, and figures of this run stand in place of earlier ones.
+mkdir -p "$folder/tree/tools/gpu"
+cp -L tools/gpu/HARDWARE.md tools/gpu/peer_figures.h "$folder/tree/tools/gpu/"
+rm "$folder/out/control.json" "$folder/out/loops.json" "$folder/out/waiting.json"
+cat >"$folder/out/table.json" <<'TABLE'
+{"rows": [{"row": "scalar while", "rivals": [
+  {"name": "by hand", "figure": 4.125, "measured": "in this run"},
+  {"name": "JAX", "figure": 15, "most": 22, "measured": "earlier, not in this run"},
+  {"name": "a new \" rival", "figure": 1, "measured": "in this run"},
+  {"name": "a new rival", "figure": 5.5, "measured": "in this run"}]},
+  {"row": "bert_base", "rivals": [{"name": "torch.compile", "figure": 1, "measured": "in this run"}]},
+  {"row": "no such line", "rivals": [{"name": "JAX", "figure": 1, "measured": "in this run"}]}],
+ "failed": 0, "complete": true, "gpu": {"model": "NVIDIA \"H100\" 80GB"}}
+TABLE
+said="$("$ingest" "$folder/out" "$folder/with_tree.md" "$folder/tree")" || fail "with a tree: $said"
+[[ "$said" == *"4 rows deleted: gpu_device_test, 1; driver, 1; bits, 2; lost --kind device, host; 1 each"* ]] || fail "rows deleted: $said"
+hardware="$folder/tree/tools/gpu/HARDWARE.md"
+for row in '`gpu_device_test`' '`driver`' '`bits`' '`lost --kind`'; do
+  grep -q "^| $row" tools/gpu/HARDWARE.md || fail "HARDWARE.md has no row $row"
+  grep -q "^| $row" "$hardware" && fail "the row $row is left"
+done
+for row in '`conformance`' '`hand`' '`control`, way `recording`' '`drift --kind`' '`networks`'; do
+  grep -q "^| $row" "$hardware" || fail "the row $row is gone"
+done
+expected="$(grep -c '  X(' tools/gpu/peer_figures.h)"
+figures="$folder/tree/tools/gpu/peer_figures.h"
+(($(grep -c '  X(' "$figures") == expected + 2)) || fail "other figures than two more: $(cat "$figures")"
+grep -q '  X("scalar while", "by hand", 4.125, 4.125, "NVIDIA  H100  80GB 20[0-9-]*") \\$' "$figures" ||
+  fail "the figure of this run is not there"
+grep -q '  X("scalar while", "JAX", 14, 22, "H200 2026-11") \\$' "$figures" || fail "an earlier figure is changed"
+printf '#include "%s"\n#define X(l, r, a, b, w) l r w, a + b,\nstruct F { const char* t; double n; };\n%s\n' "$figures" \
+  'F all[] = {EDDY_PEER_FIGURES(X)}; int main() {}' >"$folder/figures.cc"
+if command -v g++ >/dev/null; then
+  g++ -fsyntax-only "$folder/figures.cc" || fail "the figures do not compile"
+fi
 
 refused() {  # CODE ARGUMENTS…
   local code="$1" said
@@ -98,6 +134,7 @@ refused 2 "$folder/out"
 refused 2 "$folder/out" "$folder/old.md"
 [[ "$(cat "$folder/old.md")" == old ]] || fail "a result is overwritten"
 refused 70 "$folder/nowhere" "$folder/new.md"
+refused 70 "$folder/out" "$folder/no_tree.md" "$folder/empty_tree"
 refused 70 "$folder/old.md" "$folder/new.md"
 head -c 200 "$folder/out.tgz" >"$folder/cut.tgz"
 refused 70 "$folder/cut.tgz" "$folder/new.md"

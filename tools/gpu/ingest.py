@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""ingest.py RETURNED FILE: what came back from a GPU (the folder or the .tgz of `step` or `run`) as one
-result file for tests/bench/results: the machine, each part with its rows, what failed and why, what
-did not come back, and which rows of HARDWARE.md are answered.
+"""ingest.py RETURNED FILE [TREE]: what came back from a GPU (the folder or the .tgz of `step` or `run`)
+as one result file for tests/bench/results: the machine, each part with its rows, what failed and why,
+what did not come back, and which rows of HARDWARE.md are answered.
+
+With TREE, a checkout: these rows are deleted from its tools/gpu/HARDWARE.md, and the rivals that the
+table says were measured in this run replace their figures in its tools/gpu/peer_figures.h. A row goes
+when all parts that it names came back whole and nothing in them has failed.
 
 RETURNED is not changed, and nothing in it is run or trusted: members of an archive that would be
 written elsewhere are refused, text is cut and cleaned of what a table cannot hold. FILE must not
@@ -10,19 +14,28 @@ arguments; 70 a file cannot be read or written.
 """
 import datetime
 import json
+import math
 import pathlib
+import re
 import sys
 import tarfile
 
 # Parts in HARDWARE.md's order, with the columns that their rows are compared by.
-PARTS = ["facts", "gpu_device_test", "conformance", "hand", "bits", "control", "loops", "waiting",
+PARTS = ["facts", "gpu_device_test", "driver", "conformance", "hand", "bits", "control", "loops", "waiting",
          "lost_device", "lost_host", "networks", "libraries", "models", "probe", "drift", "speech",
          "sanitize", "rivals", "table"]
 MOST_BYTES = 32 << 20  # of a file that is read
 MOST_TEXT = 160  # of a cell
-FIRST = ["case", "name", "op", "type", "size", "loops", "kernels", "way"]
+FIRST = ["question", "case", "name", "op", "type", "size", "loops", "kernels", "way"]
 LAST = ["status", "reason"]
-LEFT_OUT = {"placement"}
+LEFT_OUT = {"placement", "asks"}
+DRIFTS = ["persistent", "unrolled", "recording", "nested", "merged", "host-driven"]
+# What a row of HARDWARE.md needs, where it is not the part of its name.
+NEEDED = {"lost --kind": ["lost_device", "lost_host"],
+          "drift --kind": ["drift_" + kind for kind in DRIFTS],
+          "probe": ["probe_4_loops_of_3", "probe_8_loops_of_3"],
+          "rivals.py": ["rivals"]}
+NO_JSON = {"gpu_device_test"}  # a test: its exit code is its answer
 
 
 class Returned:
@@ -147,7 +160,7 @@ def text_of(files, today):
     lines += [f"| {cell(name)} | not readable |" for name in unreadable]
     came = {place(part)[0] for part in [*reports, *codes]}
     missing = [part for index, part in enumerate(PARTS) if index not in came]
-    answered = [part for part in parts if is_answered(reports[part], codes.get(part))]
+    answered = sorted(answered_parts(files), key=place)
     lines += ["", "Rows of `tools/gpu/HARDWARE.md` that this answers: " + (", ".join(answered) or "none") + ".",
               "Did not come back: " + (", ".join(missing) or "nothing") + ".", ""]
     for part in parts:
@@ -156,23 +169,114 @@ def text_of(files, today):
     return "\n".join(lines).rstrip() + "\n"
 
 
+def answered_parts(files):
+    reports, _ = read_reports(files)
+    codes = read_codes(files.get("codes", ""))
+    return ({part for part in reports if is_answered(reports[part], codes.get(part))} |
+            {part for part in NO_JSON if codes.get(part) == 0})
+
+
+def without_answered(hardware, answered):
+    """The text without the rows of its table that are answered, and their names."""
+    kept, gone = [], []
+    for line in hardware.splitlines(keepends=True):
+        # "| `control`, way `recording` | ..." needs control, "| `networks`, `rivals.py`, 45 | ..." both.
+        first = line.split("|")[1].strip() if line.startswith("| `") else ""
+        names = re.findall(r"`([^`]+)`", first.split(", way ")[0])
+        needed = [part for name in names for part in NEEDED.get(name, [name])]
+        if needed and all(part in answered for part in needed):
+            gone.append(first.replace("`", ""))
+        else:
+            kept.append(line)
+    return "".join(kept), gone
+
+
+def measured_now(files):
+    """{(line, rival): figure} of the table's rivals that this run has measured."""
+    reports, _ = read_reports(files)
+    found = {}
+    for row in reports.get("table", {}).get("rows", []):
+        rivals = row.get("rivals") if isinstance(row, dict) else None
+        for rival in rivals if isinstance(rivals, list) else []:
+            if not isinstance(rival, dict) or rival.get("measured") != "in this run":
+                continue
+            names, figure = (row.get("row"), rival.get("name")), rival.get("figure")
+            is_number = isinstance(figure, (int, float)) and math.isfinite(figure) and figure > 0
+            if is_number and all(isinstance(n, str) and re.fullmatch(r"[\w ,.'/-]+", n) for n in names):
+                found[names] = figure
+    return found
+
+
+def place_of(files, today):
+    """"H200 2026-11": the GPU's name as the parts have it, and the day."""
+    reports, _ = read_reports(files)
+    for report in reports.values():
+        model = report["gpu"].get("model") if isinstance(report.get("gpu"), dict) else None
+        if isinstance(model, str):
+            return re.sub(r"[^\w .-]", " ", model)[:40].strip() + " " + today
+    return "a GPU " + today
+
+
+def with_figures(header, measured, place):
+    """The text of peer_figures.h with these figures; of lines that it has, also new rivals."""
+    lines, left = [], dict(measured)
+    at_end = {}  # of each line of the table: the index behind its last rival
+    for text in header.splitlines():
+        match = re.match(r'  X\("([^"]*)", "([^"]*)", ', text)
+        names = match.groups() if match else None
+        if names in left:
+            text = figure_line(names, left.pop(names), place) + (" \\" if text.endswith("\\") else "")
+        lines.append(text)
+        if names:
+            at_end[names[0]] = len(lines)
+    added = [(at_end[names[0]], names) for names in left if names[0] in at_end]
+    for index, names in sorted(added, reverse=True):
+        is_last = not lines[index - 1].endswith("\\")
+        lines[index - 1] = lines[index - 1].removesuffix(" \\") + " \\"
+        lines.insert(index, figure_line(names, left[names], place) + ("" if is_last else " \\"))
+    return "\n".join(lines) + "\n"
+
+
+def figure_line(names, figure, place):
+    return f'  X("{names[0]}", "{names[1]}", {figure:.4g}, {figure:.4g}, "{place}")'
+
+
+def change_tree(tree, files, today):
+    """Both files are written when both are made; what has been done, in lines."""
+    hardware, figures = tree / "tools/gpu/HARDWARE.md", tree / "tools/gpu/peer_figures.h"
+    text, gone = without_answered(hardware.read_text(encoding="utf-8"), answered_parts(files))
+    measured = measured_now(files)
+    header = with_figures(figures.read_text(encoding="utf-8"), measured, place_of(files, today))
+    for file, new in ((hardware, text), (figures, header)):
+        part = file.with_name(file.name + ".part")
+        part.write_text(new, encoding="utf-8")
+        part.rename(file)
+    return [f"{hardware}: {len(gone)} rows deleted" + (": " + "; ".join(gone) if gone else ""),
+            f"{figures}: {len(measured)} figures of this run"]
+
+
 def main(arguments):
-    if len(arguments) != 2 or any(argument.startswith("-") for argument in arguments):
-        print("ingest.py: use ingest.py RETURNED FILE, a folder or .tgz, and a file to write",
-              file=sys.stderr)
+    if len(arguments) not in (2, 3) or any(argument.startswith("-") for argument in arguments):
+        print("ingest.py: use ingest.py RETURNED FILE [TREE], a folder or .tgz, a file to write, and a "
+              "checkout to change", file=sys.stderr)
         return 2
-    source, target = map(pathlib.Path, arguments)
+    source, target = map(pathlib.Path, arguments[:2])
+    tree = pathlib.Path(arguments[2]) if len(arguments) == 3 else None
     if target.exists():
         print(f"ingest.py: {target} exists; name another file", file=sys.stderr)
         return 2
+    today = datetime.date.today().isoformat()
     try:
-        text = text_of(Returned(source).files, datetime.date.today().isoformat())
+        files = Returned(source).files
+        text = text_of(files, today)
         if text is None:
             print(f"ingest.py: {source} holds no part's JSON", file=sys.stderr)
             return 1
         part = target.with_name(target.name + ".part")
         part.write_text(text, encoding="utf-8")
         part.rename(target)
+        for line in change_tree(tree, files, today) if tree is not None else []:
+            print(line)
     except (OSError, EOFError, tarfile.TarError) as error:
         print(f"ingest.py: {source} or {target}: {cell(error)}", file=sys.stderr)
         return 70

@@ -2,8 +2,7 @@
 // others take for the same, and how much Eddy may take.
 //
 // Rivals that were measured in the same run name the line by its `key`, or by Eddy's case.
-// `earlier` are figures of one H200 in a VM (driver 580.159, CUDA 13.0, 2026-11; JAX 0.11.2,
-// PyTorch), fp32 with TF32: medians of runs of that day, no others.
+// `earlier` are figures of other runs, which peer_figures.h keeps.
 #pragma once
 
 #include <string>
@@ -56,14 +55,10 @@ inline constexpr const char* kByHand = "by hand";
 inline constexpr const char* kFloor = "floor";
 inline constexpr const char* kCpu = "CPU";
 
-// The networks that tools/gpu/export_networks.py makes.
-struct NetworkPeers {
-  std::string name;
-  std::vector<PeerFigure> earlier;
-};
 inline constexpr const char* kTorchGraph = "PyTorch CUDA graph";
 
 const std::vector<TableLine>& table_lines();
-const std::vector<NetworkPeers>& network_peers();
+// The networks that tools/gpu/export_networks.py makes.
+const std::vector<std::string>& network_names();
 
 }  // namespace eddy

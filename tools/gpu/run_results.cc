@@ -70,14 +70,14 @@ std::vector<std::string> RunResults::libraries() const {
 // Reads export_networks.py's measurements of PyTorch.
 void RunResults::read_networks(const std::string& folder) {
   std::error_code error;
-  for (const NetworkPeers& network : network_peers()) {
-    const fs::path file = fs::path(folder) / "networks" / network.name / "rivals.json";
+  for (const std::string& network : network_names()) {
+    const fs::path file = fs::path(folder) / "networks" / network / "rivals.json";
     if (!fs::exists(file, error)) continue;
     const Json found = read(file.string());
     for (const auto& [key, name] :
          {std::pair{"cuda_graph_ms", kTorchGraph}, std::pair{"compiled_ms", "torch.compile"},
           std::pair{"eager_ms", "PyTorch eager"}}) {
-      add_rival(network.name, {name, number_of(found, key), "export_networks.py"});
+      add_rival(network, {name, number_of(found, key), "export_networks.py"});
     }
   }
 }
