@@ -93,54 +93,48 @@ class QueryBlock {
                .accumulate = true});
   }
 
-  // Row i of the scores becomes weights, relative to the greatest score so far.
+  // Row i of the scores becomes weights, relative to the greatest score so far. Keys that the query
+  // may not see weigh nothing.
   void weigh(int64_t i, int64_t first_key, int64_t count) {
+    const cpu::SoftmaxLoops& loops = cpu::loop_set().softmax;
+    const auto fold = cpu::loop_set().reduce[static_cast<int>(cpu::ReduceOp::kMax)].fold;
     float* row = scores_ + i * kKeys;
+    const int64_t seen =
+        std::clamp<int64_t>(call_.visible_keys(b_, first_ + i) - first_key, 0, count);
+    std::fill(row + seen, row + count, 0.0f);
+    if (seen == 0) return;
     const float scale = static_cast<float>(call_.scale);
-    for (int64_t j = 0; j < count; ++j) row[j] *= scale;
-    if (call_.state.softcap > 0) {
-      const float cap = static_cast<float>(call_.state.softcap);
-      for (int64_t j = 0; j < count; ++j) row[j] /= cap;
-      cpu::tile_kernels().tanh(row, count);
-      for (int64_t j = 0; j < count; ++j) row[j] *= cap;
+    const float cap = static_cast<float>(call_.state.softcap);
+    loops.scale(row, row, seen, cap > 0 ? scale / cap : scale);
+    if (cap > 0) {
+      cpu::tile_kernels().tanh(row, seen);
+      loops.scale(row, row, seen, cap);
     }
-    add_mask(i, first_key, count, row);
-    float greatest = greatest_[i];
-    for (int64_t j = 0; j < count; ++j) greatest = row[j] > greatest ? row[j] : greatest;
-    const bool is_empty = greatest == -HUGE_VALF;
-    const float shift = is_empty ? 0 : greatest;  // then exp(-inf) is 0, and a NaN stays one
-    for (int64_t j = 0; j < count; ++j) row[j] -= shift;
-    static constexpr float kNoParameters[2] = {0, 0};
-    const auto exp =
-        cpu::loop_set()
-            .unary[static_cast<int>(cpu::UnaryOp::kExp)][static_cast<int>(cpu::LoopType::kFloat)];
-    exp(row, row, count, kNoParameters);
-    float total = 0;
-    for (int64_t j = 0; j < count; ++j) total += row[j];
-    const float factor = greatest_[i] == -HUGE_VALF ? 0 : std::exp(greatest_[i] - shift);
+    if (call_.args.has_input(3)) add_mask(i, first_key, seen, row);
+    const float before = greatest_[i], here = fold(row, seen);
+    const float greatest = here > before || here != here ? here : before;
+    const float shift = greatest == -HUGE_VALF ? 0 : greatest;  // then exp(-inf) is 0
+    const float total = loops.exp_sum(row, row, seen, shift);
+    const float factor = before == -HUGE_VALF ? 0 : std::exp(before - shift);
     totals_[i] = totals_[i] * factor + total;
     if (factor != 1) {
-      for (int64_t d = 0; d < call_.v_head; ++d) sums_[i * call_.v_head + d] *= factor;
+      float* sums = sums_ + i * call_.v_head;
+      loops.scale(sums, sums, call_.v_head, factor);
     }
     greatest_[i] = greatest;
   }
 
   void add_mask(int64_t i, int64_t first_key, int64_t count, float* row) const {
-    const int64_t visible = call_.visible_keys(b_, first_ + i) - first_key;
-    if (call_.args.has_input(3)) {
-      const TensorView& mask = call_.args.inputs[3];
-      const int64_t step = call_.mask_steps[3];
-      const int64_t at = call_.mask_at(b_, h_, first_ + i) + first_key * step;
-      const int64_t end = std::min(count, visible);
-      if (mask.element == ElementType::kBool) {
-        const uint8_t* allowed = mask.as<uint8_t>() + at;
-        for (int64_t j = 0; j < end; ++j) row[j] = allowed[j * step] ? row[j] : -HUGE_VALF;
-      } else {
-        const float* bias = mask.as<float>() + at;
-        for (int64_t j = 0; j < end; ++j) row[j] += bias[j * step];
-      }
+    const TensorView& mask = call_.args.inputs[3];
+    const int64_t step = call_.mask_steps[3];
+    const int64_t at = call_.mask_at(b_, h_, first_ + i) + first_key * step;
+    if (mask.element == ElementType::kBool) {
+      const uint8_t* allowed = mask.as<uint8_t>() + at;
+      for (int64_t j = 0; j < count; ++j) row[j] = allowed[j * step] ? row[j] : -HUGE_VALF;
+    } else {
+      const float* bias = mask.as<float>() + at;
+      for (int64_t j = 0; j < count; ++j) row[j] += bias[j * step];
     }
-    for (int64_t j = std::max<int64_t>(visible, 0); j < count; ++j) row[j] = -HUGE_VALF;
   }
 
   void write() const {
@@ -190,7 +184,9 @@ Tiles tiles_of_attention(const KernelArgs& args) {
   const bool has_presents = has_output(args, 1) || has_output(args, 2);
   const int64_t queries = call.batch * call.q_heads * query_blocks(call);
   const int64_t presents = has_presents ? call.batch * call.kv_heads : 0;
-  return Tiles::of(queries + presents, std::min(kQueries, call.q_length) * call.keys());
+  // A key and a value that are read for up to 16 queries cost about what reading them does.
+  const int64_t passes = (std::min(kQueries, call.q_length) + 15) / 16;
+  return Tiles::of(queries + presents, passes * call.keys() * (call.head + call.v_head));
 }
 
 bool run_attention(const KernelArgs& args, int64_t first, int64_t end) {
