@@ -16,7 +16,7 @@ constexpr int64_t kLongStrip = 1024;
 
 BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles)
     : tiles_(tiles),
-      unpack_(unpack_loops(tiles.isa).of(source.bits)),
+      loops_(unpack_loops(tiles.isa).of(source.bits)),
       k_(source.k),
       n_(source.n),
       block_(source.block),
@@ -67,8 +67,9 @@ void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, float* t
     const int64_t block = panel * num_blocks() + i / block_;
     const int64_t last = std::min(end, (i / block_ + 1) * block_);
     const int64_t num_bytes = (last - i + rows_each() - 1) / rows_each();
-    unpack_(packed + i / rows_each() * width, num_bytes, width, scales_.data() + block * width,
-            zeros_.data() + block * width, to + (i - first) * width);
+    loops_.unpack(packed + i / rows_each() * width, num_bytes, width,
+                  scales_.data() + block * width, zeros_.data() + block * width,
+                  to + (i - first) * width);
     i = last;
   }
 }
@@ -95,11 +96,38 @@ void BitsMatrix::multiply_strip(int64_t m, const float* a, float* c, int64_t c_r
   }
 }
 
+// A few rows of A: weights are used as soon as they are floats.
+void BitsMatrix::multiply_unpacked(int64_t m, const float* a, int64_t panel,
+                                   const float* bias_or_null, float* c, int64_t c_row,
+                                   float* sums) const {
+  EDDY_DCHECK(m > 0 && m * panel_width() <= strip_rows(m) * panel_width()) << m << " rows";
+  const int64_t width = panel_width(), columns = columns_of(panel);
+  for (int64_t i = 0; i < m; ++i) {
+    float* row = sums + i * width;
+    const int64_t given = bias_or_null == nullptr ? 0 : columns;
+    std::copy_n(bias_or_null, given, row);
+    std::fill(row + given, row + width, 0.0f);
+  }
+  loops_.product[m - 1]({.in = packed_.data() + panel * packed_rows() * width,
+                         .width = width,
+                         .a = a,
+                         .a_row = k_,
+                         .depth = k_,
+                         .block = block_,
+                         .scale = scales_.data() + panel * num_blocks() * width,
+                         .zero = zeros_.data() + panel * num_blocks() * width,
+                         .c = sums});
+  for (int64_t i = 0; i < m; ++i) std::copy_n(sums + i * width, columns, c + i * c_row);
+}
+
 void BitsMatrix::multiply(int64_t m, const float* a, int64_t panel, const float* bias_or_null,
                           float* c, int64_t c_row, void* scratch) const {
   const int64_t width = panel_width(), columns = columns_of(panel), most = strip_rows(m);
   auto* strip = static_cast<float*>(scratch);
   const float* bias = bias_or_null == nullptr ? nullptr : bias_or_null + panel * width;
+  if (m <= kMaxProductRows) {
+    return multiply_unpacked(m, a, panel, bias, c, c_row, strip);
+  }
   for (int64_t first = 0; first < k_; first += most) {
     const int64_t rows = std::min(most, k_ - first);
     dequantize(panel, first, rows, strip);

@@ -5,8 +5,9 @@
 //   block][j])
 //
 // B stays as small as it is: a byte holds 8 / bits rows of a column, the first in its lowest bits.
-// A few rows of a panel become floats just before the register tiles read them from the cache. With
-// few rows of A memory is the limit, so this is faster than floats.
+// With up to kMaxProductRows rows of A, where memory is the limit, weights are multiplied as soon
+// as they are floats; with more, some rows of a panel become floats just before the register tiles
+// read them from the cache.
 //
 // Determinism: the order of every sum depends on m, k, the panel and the instruction set, so panels
 // may be multiplied in any order by any thread.
@@ -56,12 +57,14 @@ class BitsMatrix {
   int64_t strip_rows(int64_t m) const;
   void pack_column(const Source& source, int64_t column);
   void dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const;
+  void multiply_unpacked(int64_t m, const float* a, int64_t panel, const float* bias_or_null,
+                         float* c, int64_t c_row, float* sums) const;
   void multiply_strip(int64_t m, const float* a, float* c, int64_t c_row, int64_t first,
                       int64_t rows, int64_t columns, const float* strip,
                       const float* bias_or_null) const;
 
   const TileKernels& tiles_;
-  const UnpackLoop unpack_;
+  const UnpackLoops::OfBits& loops_;
   const int64_t k_, n_, block_;
   const int bits_;
   std::vector<uint8_t> packed_;  // panels: [num_panels][packed_rows][panel width]

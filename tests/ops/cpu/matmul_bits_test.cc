@@ -74,8 +74,14 @@ TEST(MatMulBitsTest, AgreesWithPlainLoopsForEveryFormOfWeights) {
     for (const int64_t block : {16, 64}) {
       for (const Zeros zeros :
            {Zeros::kNone, Zeros::kPacked, Zeros::kWholeFloats, Zeros::kFloats}) {
-        for (const auto& [a, n] : std::vector<std::pair<Dims, int64_t>>{
-                 {{1, 100}, 65}, {{6, 48}, 64}, {{7, 49}, 16}, {{9, 1100}, 3}, {{2, 3, 17}, 33}}) {
+        for (const auto& [a, n] : std::vector<std::pair<Dims, int64_t>>{{{1, 100}, 65},
+                                                                        {{6, 48}, 64},
+                                                                        {{7, 49}, 16},
+                                                                        {{9, 1100}, 3},
+                                                                        {{2, 3, 17}, 33},
+                                                                        {{2, 83}, 70},
+                                                                        {{3, 81}, 129},
+                                                                        {{4, 130}, 20}}) {
           Random random(++seed);
           const bool has_bias = seed % 2 == 0;
           SCOPED_TRACE("seed " + std::to_string(seed) + ": " + std::to_string(bits) + " bits");
