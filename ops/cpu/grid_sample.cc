@@ -1,6 +1,4 @@
 // GridSample of images of floats, nearest and linear: places and weights once for all channels.
-#include <pmmintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,6 +7,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/sample/sample.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/windows/grid_sampler.h"
 
@@ -29,37 +28,41 @@ struct Place {
   std::array<int64_t, 4> offset{-1, -1, -1, -1};
 };
 
-// Some places side by side. Most are whole: two neighbours in each of two rows, all with a weight.
-// These have only the first one's offset and four weights; the others stand in a list as well.
+// Some places side by side. Most are between four elements, all with a weight, or nowhere; the
+// others stand in a list.
 struct Places {
-  std::array<float, 4>* weights;
-  int64_t* first;
   Place* others;
   int64_t* index;  // of the others
+  float *right, *down;
+  int32_t* first;
   int64_t num_others = 0;
 
-  static constexpr size_t kBytesEach = sizeof(*weights) + sizeof(*first) + sizeof(Place) + 8;
+  static constexpr size_t kBytesEach =
+      sizeof(Place) + sizeof(int64_t) + 2 * sizeof(float) + sizeof(int32_t);
   // In `memory` of count * kBytesEach.
   Places(void* memory, int64_t count)
-      : weights(static_cast<std::array<float, 4>*>(memory)),
-        first(reinterpret_cast<int64_t*>(weights + count)),
-        others(reinterpret_cast<Place*>(first + count)),
-        index(reinterpret_cast<int64_t*>(others + count)) {}
+      : others(static_cast<Place*>(memory)),
+        index(reinterpret_cast<int64_t*>(others + count)),
+        right(reinterpret_cast<float*>(index + count)),
+        down(right + count),
+        first(reinterpret_cast<int32_t*>(down + count)) {}
 };
 
 // How a call is cut: elements of an output plane, and of channels. Places are found once for all
-// channels of a part. They are so many that a plane, once it is near, is read from about
-// everywhere, and so few that they stay near, too.
+// channels of a part. Where a plane fits into the second-level cache beside its places, parts are
+// many; where it does not, a part reads all of it once, and there are more of channels.
 struct Parts {
-  static constexpr int64_t kMostChannels = 32;
+  static constexpr int64_t kSmallPlane = 32'768;
   int64_t places_each, num_places, channels_each, num_channels;
 
   explicit Parts(const KernelArgs& args) {
     const TensorView &x = args.inputs[0], &y = args.outputs[0];
+    const int64_t size = x.dims[2] * x.dims[3];
     num_places = y.dims[2] * y.dims[3];
     num_channels = x.dims[1];
-    places_each = std::clamp<int64_t>(x.dims[2] * x.dims[3] / 4, 256, 16'384);
-    channels_each = std::min(std::max<int64_t>(num_channels, 1), kMostChannels);
+    const bool is_small = size <= kSmallPlane;
+    places_each = std::clamp<int64_t>(is_small ? size / 4 : size, 1024, 65'536);
+    channels_each = std::min<int64_t>(std::max<int64_t>(num_channels, 1), is_small ? 32 : 16);
   }
   int64_t of_places() const { return (num_places + places_each - 1) / places_each; }
   int64_t of_channels() const { return (num_channels + channels_each - 1) / channels_each; }
@@ -70,33 +73,6 @@ Tiles tiles_of(const KernelArgs& args) {
   return Tiles::of(args.outputs[0].dims[0] * parts.of_places() * parts.of_channels(),
                    parts.places_each * parts.channels_each, 16'384);
 }
-
-// Of one linear coordinate without reflection: the element before it, and how far it is beyond.
-struct Between {
-  int64_t before;
-  double beyond;
-};
-
-// What AxisSampler does, for coordinates that are not mirrored.
-class LinearAxis {
- public:
-  LinearAxis(const SampleRule& rule, int64_t size)
-      : size_(static_cast<double>(size)),
-        aligns_(rule.align_corners),
-        clamps_(rule.padding == SamplePadding::kBorder) {}
-  Between operator()(double coordinate) const {
-    double x = aligns_ ? (coordinate + 1) / 2 * (size_ - 1) : ((coordinate + 1) * size_ - 1) / 2;
-    if (clamps_) x = std::fabs(x) < 1e15 ? std::clamp(x, 0.0, size_ - 1) : -2;
-    x = x > -2 ? x : -2;  // a NaN is nowhere, too
-    x = x < size_ ? x : size_;
-    const double base = std::floor(x);
-    return {static_cast<int64_t>(base), x - base};
-  }
-
- private:
-  const double size_;
-  const bool aligns_, clamps_;
-};
 
 Place place_of(const SampleTaps& down, const SampleTaps& right, int64_t width) {
   Place place;
@@ -118,33 +94,43 @@ struct Finder {
   const int64_t height, width;
 
   void find(const float* grid, int64_t count, Places& places) const {
+    const bool may_be_between = rule.mode == SampleMode::kLinear &&
+                                rule.padding != SamplePadding::kReflection && height > 1 &&
+                                width > 1 && height * width <= INT32_MAX;
+    if (may_be_between) {
+      loops().find({.grid = grid,
+                    .count = count,
+                    .x = axis(width),
+                    .y = axis(height),
+                    .first = places.first,
+                    .right = places.right,
+                    .down = places.down});
+    } else {
+      std::fill_n(places.first, count, cpu::kElsewhere);
+    }
     const AxisSampler down(rule, height), right(rule, width);
-    const LinearAxis down_line(rule, height), right_line(rule, width);
-    const bool may_be_whole = rule.mode == SampleMode::kLinear &&
-                              rule.padding != SamplePadding::kReflection && height > 1 && width > 1;
     places.num_others = 0;
     for (int64_t i = 0; i < count; ++i) {
+      if (places.first[i] != cpu::kElsewhere) continue;
       // The grid's first coordinate is of the last axis.
       const double x = static_cast<double>(grid[2 * i]), y = static_cast<double>(grid[2 * i + 1]);
-      places.first[i] = 0;
-      if (may_be_whole) {
-        const Between a = down_line(y), b = right_line(x);
-        const double up[] = {1 - a.beyond, a.beyond}, left[] = {1 - b.beyond, b.beyond};
-        places.weights[i] = {
-            static_cast<float>(up[0] * left[0]), static_cast<float>(up[0] * left[1]),
-            static_cast<float>(up[1] * left[0]), static_cast<float>(up[1] * left[1])};
-        const bool is_inside =
-            a.before >= 0 && a.before < height - 1 && b.before >= 0 && b.before < width - 1;
-        if (is_inside && a.beyond != 0 && b.beyond != 0) {
-          places.first[i] = a.before * width + b.before;
-          continue;
-        }
-      }
       const int64_t other = places.num_others++;
       places.index[other] = i;
       places.others[other] =  // of an empty plane nothing is read
           height * width == 0 ? Place() : place_of(down.taps(y), right.taps(x), width);
     }
+  }
+
+  static const cpu::SampleLoops& loops() { return cpu::sample_loops(cpu::tile_kernels().isa); }
+
+ private:
+  // What AxisSampler does, for coordinates that are not mirrored.
+  cpu::SampleAxis axis(int64_t elements) const {
+    const auto size = static_cast<double>(elements);
+    return {.size = size,
+            .factor = rule.align_corners ? size - 1 : size,
+            .minus = rule.align_corners ? 0.0 : 1.0,
+            .clamps = rule.padding == SamplePadding::kBorder};
   }
 };
 
@@ -157,30 +143,16 @@ float sample(const float* plane, const Place& place) {
   return (part(0) + part(1)) + (part(2) + part(3));
 }
 
-// Two neighbours in each of two rows, times their weights.
-__m128 products(const float* at, int64_t width, const std::array<float, 4>& weights) {
-  const __m128 upper = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
-  const __m128 both = _mm_loadh_pi(upper, reinterpret_cast<const __m64*>(at + width));
-  return _mm_mul_ps(both, _mm_loadu_ps(weights.data()));
-}
-
-// One plane. What is not whole is computed as if, of elements that are there, and then replaced.
 void sample_plane(const float* plane, int64_t width, const Places& places, int64_t count,
                   float* out) {
-  int64_t i = 0;
   if (places.num_others < count) {
-    const auto get = [&](int64_t k) {
-      return products(plane + places.first[k], width, places.weights[k]);
-    };
-    for (; i + 4 <= count; i += 4) {
-      const __m128 low = _mm_hadd_ps(get(i), get(i + 1));
-      const __m128 high = _mm_hadd_ps(get(i + 2), get(i + 3));
-      _mm_storeu_ps(out + i, _mm_hadd_ps(low, high));
-    }
-    for (; i < count; ++i) {
-      const __m128 pairs = _mm_hadd_ps(get(i), get(i));
-      out[i] = _mm_cvtss_f32(_mm_hadd_ps(pairs, pairs));
-    }
+    Finder::loops().sample({.plane = plane,
+                            .width = width,
+                            .first = places.first,
+                            .right = places.right,
+                            .down = places.down,
+                            .count = count,
+                            .out = out});
   }
   for (int64_t k = 0; k < places.num_others; ++k) {
     out[places.index[k]] = sample(plane, places.others[k]);

@@ -1,0 +1,58 @@
+// SampleLoops: GridSample's places between four elements of a plane, and what lies there, by a loop
+// for each instruction set.
+//
+//   place    ((c + 1) * factor - minus) / 2 on each axis, kept within the plane where it clamps
+//   sample   four neighbours times (1 - right, right) x (1 - down, down)
+//
+//      first ──┬── first + 1         first: the upper left one, of those all four of which are
+//              │ . down              inside and have a weight
+//   first + width ──┴── + 1
+//
+// Places are computed in double, as the reference does, and kept as floats; weights and samples in
+// float. Determinism: a place and a sample depend on their own coordinates only; instruction sets
+// differ in the last bits. Errors: none. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/tile/tile.h"
+
+namespace eddy::cpu {
+
+inline constexpr int32_t kNowhere = -1;    // nothing lies there: the sample is 0
+inline constexpr int32_t kElsewhere = -2;  // not between four: the caller's to find
+
+struct SampleAxis {
+  double size = 0;
+  double factor = 0, minus = 0;
+  bool clamps = false;
+};
+
+struct FindArgs {
+  const float* grid = nullptr;  // (x, y) of each place
+  int64_t count = 0;
+  SampleAxis x, y;
+  int32_t* first = nullptr;  // of the plane's elements, kNowhere or kElsewhere
+  float* right = nullptr;    // within 0 to 1 where first is not negative
+  float* down = nullptr;
+};
+
+struct SampleArgs {
+  const float* plane = nullptr;
+  int64_t width = 0;  // of a row
+  const int32_t* first = nullptr;
+  const float* right = nullptr;
+  const float* down = nullptr;
+  int64_t count = 0;
+  float* out = nullptr;  // 0 where first is negative
+};
+
+struct SampleLoops {
+  void (*find)(const FindArgs& args) = nullptr;
+  void (*sample)(const SampleArgs& args) = nullptr;
+};
+
+// Of a set that this processor has (tile_kernels().isa).
+const SampleLoops& sample_loops(Isa isa);
+
+}  // namespace eddy::cpu
