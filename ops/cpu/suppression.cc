@@ -69,6 +69,7 @@ class Kept {
       const __m128 shared = _mm_mul_ps(height, width);
       const __m128 all = _mm_sub_ps(_mm_add_ps(area, _mm_load_ps(g.area)), shared);
       const __m128 meets = _mm_and_ps(_mm_cmpgt_ps(shared, zero), _mm_cmpgt_ps(all, zero));
+      if (_mm_movemask_ps(meets) == 0) continue;  // as most do not: a division takes long
       const __m128 covers = _mm_cmpgt_ps(_mm_div_ps(shared, all), limit);
       if (_mm_movemask_ps(_mm_and_ps(meets, covers)) != 0) return true;
     }
