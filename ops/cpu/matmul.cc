@@ -102,30 +102,48 @@ bool run_packed_matmul(const KernelArgs& args) {
   return true;
 }
 
-// Products [first, end) of a batch.
+// How a batch of products is cut into units: whole ones, or, of large ones, blocks of rows. An
+// element that is read counts as for ProductTiles: the time of vectors times matrices goes there.
+struct BatchUnits {
+  static constexpr int64_t kBlockRows = 128;
+  int64_t rows_each, per_batch, terms;
+
+  explicit BatchUnits(const BatchedProduct& p) {
+    const bool is_large = p.m >= 2 * kBlockRows && p.m * p.n * p.k >= 2 * kBatchTerms;
+    rows_each = is_large ? kBlockRows : p.m;
+    per_batch = is_large ? (p.m + rows_each - 1) / rows_each : 1;
+    const int64_t read = rows_each * p.k + p.k * p.n;
+    terms = std::max(rows_each * p.n * p.k, kMinTerms * read);
+  }
+  // Tens of microseconds, so that several workers have equal shares.
+  static constexpr int64_t kBatchTerms = kTileTerms / 2;
+  cpu::Tiles tiles(const BatchedProduct& p) const {
+    return cpu::Tiles::of(p.num_batches * per_batch, terms, kBatchTerms);
+  }
+};
+
 bool run_batches(const KernelArgs& args, int64_t first, int64_t end) {
   const BatchedProduct p(args.inputs[0], args.inputs[1]);
-  EDDY_DCHECK(end <= p.num_batches) << "products " << first << " to " << end;
-  if (p.m == 0 || p.n == 0) return true;
-  for (BatchIterator i(p, first); i.index() < end; i.next()) {
-    cpu::gemm({.m = p.m,
+  const BatchUnits units(p);
+  EDDY_DCHECK(end <= p.num_batches * units.per_batch) << "units " << first << " to " << end;
+  if (p.m == 0 || p.n == 0 || first >= end) return true;
+  BatchIterator i(p, first / units.per_batch);
+  for (int64_t unit = first; unit < end; ++unit) {
+    const int64_t row = unit % units.per_batch * units.rows_each;
+    cpu::gemm({.m = std::min(units.rows_each, p.m - row),
                .n = p.n,
                .k = p.k,
-               .a = args.inputs[0].as<float>() + i.a() * p.m * p.k,
+               .a = args.inputs[0].as<float>() + (i.a() * p.m + row) * p.k,
                .a_row = p.k,
                .b = args.inputs[1].as<float>() + i.b() * p.k * p.n,
                .b_row = p.n,
-               .c = args.outputs[0].mutable_as<float>() + i.index() * p.m * p.n,
+               .c = args.outputs[0].mutable_as<float>() + (i.index() * p.m + row) * p.n,
                .c_row = p.n});
+    if ((unit + 1) % units.per_batch == 0) i.next();
   }
   return true;
 }
-// An element that is read counts as for ProductTiles: the time of vectors times matrices goes
-// there.
-cpu::Tiles tiles_of_batches(const BatchedProduct& p) {
-  const int64_t read = p.m * p.k + p.k * p.n;
-  return cpu::Tiles::of(p.num_batches, std::max(p.m * p.n * p.k, kMinTerms * read), kTileTerms);
-}
+cpu::Tiles tiles_of_batches(const BatchedProduct& p) { return BatchUnits(p).tiles(p); }
 cpu::Tiles tiles_of_batches(const KernelArgs& args) {
   return tiles_of_batches(BatchedProduct(args.inputs[0], args.inputs[1]));
 }
@@ -146,7 +164,8 @@ bool run_matmul(const KernelArgs& args) {
                .c_row = n});
     return true;
   }
-  return run_batches(args, 0, BatchedProduct(a, b).num_batches);
+  const cpu::Tiles tiles = tiles_of_batches(args);
+  return run_batches(args, 0, tiles.num_units);
 }
 
 bool is_float(const KernelInit& init, size_t input) {
@@ -158,7 +177,7 @@ bool has_tiles_of_batches(const KernelInit& init) {
   const TensorType &a = init.inputs[0].tensor, &b = init.inputs[1].tensor;
   if (!a.is_ranked || !b.is_ranked || a.dims.rank() == 0 || b.dims.rank() < 3) return false;
   if (!a.is_static() || !b.is_static()) {
-    return kMinTerms * (cpu::likely_count(a) + cpu::likely_count(b)) > kTileTerms;
+    return kMinTerms * (cpu::likely_count(a) + cpu::likely_count(b)) > BatchUnits::kBatchTerms;
   }
   const BatchedProduct p({nullptr, a.dims.data(), a.dims.rank(), a.element},
                          {nullptr, b.dims.data(), b.dims.rank(), b.element});

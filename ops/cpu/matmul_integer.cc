@@ -8,6 +8,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/byte_matrix.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/products/product.h"
 
 namespace eddy {
@@ -73,6 +74,40 @@ bool run_constant(const KernelArgs& args) {
   return true;
 }
 
+// Rows of A by one zero point for all, or none.
+cpu::Tiles tiles_of_rows(const KernelArgs& args) {
+  const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).packed->matrix;
+  const TensorView& a = args.inputs[0];
+  if (matrix.depth() == 0 || matrix.columns() == 0) return {};
+  // A product of bytes takes about an eighth of what an element of light work does.
+  return cpu::Tiles::of(a.count() / matrix.depth(), matrix.depth() * matrix.columns() / 8);
+}
+
+bool run_rows(const KernelArgs& args, int64_t first, int64_t end) {
+  const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).packed->matrix;
+  const TensorView& a = args.inputs[0];
+  ByteMatrix::Product product{.m = end - first,
+                              .a = bytes_at(a, first * matrix.depth()),
+                              .a_is_signed = is_signed(a),
+                              .a_zero = zero_points(args, 2),
+                              .b_zero = zero_points(args, 3),
+                              .c = args.outputs[0].mutable_as<int32_t>() + first * matrix.columns(),
+                              .scratch = args.scratch->reserve(matrix.scratch_bytes(end - first))};
+  if (product.scratch == nullptr) return fail_memory(args);
+  matrix.multiply(product);
+  return true;
+}
+
+// Where each row has a zero point of its own, the call is one tile.
+uint32_t count_row_tiles(const KernelArgs& args) {
+  return zero_points(args, 2).count > 1 ? 1 : tiles_of_rows(args).count();
+}
+bool run_row_tile(const KernelArgs& args, uint32_t tile) {
+  if (zero_points(args, 2).count > 1) return run_constant(args);
+  const cpu::Tiles tiles = tiles_of_rows(args);
+  return run_rows(args, tiles.first(tile), tiles.end(tile));
+}
+
 bool run_any(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1];
   if (args.outputs[0].count() == 0) return true;
@@ -131,6 +166,10 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
   }
   kernel.state = std::move(state);
   kernel.run = run_constant;
+  if (cpu::likely_count(init.outputs[0].tensor) * b.dims[0] / 8 > cpu::kTileElements) {
+    kernel.count_tiles = count_row_tiles;
+    kernel.run_tile = run_row_tile;
+  }
   kernel.unread_constants = 1 << 1;
   return kernel;
 }
@@ -138,7 +177,8 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
 }  // namespace
 
 void add_matmul_integer_cpu(KernelRegistry& registry) {
-  registry.add({.op = "MatMulInteger", .bind = bind_matmul_integer, .provider = "tile"});
+  registry.add(
+      {.op = "MatMulInteger", .bind = bind_matmul_integer, .provider = "tile", .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -112,6 +112,51 @@ TEST_F(TilesOfKernelsTest, Products) {
   }
 }
 
+// Whole ones, and blocks of the rows of large ones.
+TEST_F(TilesOfKernelsTest, BatchesOfProducts) {
+  check(call("MatMul", {floats({12, 130, 64}), floats({12, 64, 125})}));
+  check(call("MatMul", {floats({3, 300, 150}), floats({3, 150, 170})}), 1e-3, 1e-4);
+  check(call("MatMul", {floats({2, 1, 260, 150}), floats({3, 150, 130})}), 1e-3, 1e-4);
+}
+
+TEST_F(TilesOfKernelsTest, ProductsOfBytes) {
+  for (const Dims& zero : {Dims{}, Dims{1}}) {
+    const auto bytes = [&](ElementType element, const Dims& dims) {
+      return TestTensor::random(element, dims, random_, 0, 127);
+    };
+    OpCall product =
+        call("MatMulInteger",
+             {bytes(ElementType::kUint8, {3, 70, 100}), bytes(ElementType::kInt8, {100, 130}),
+              bytes(ElementType::kUint8, zero), bytes(ElementType::kInt8, {130})});
+    product.constant_inputs = 2;
+    check(product, 0, 0);
+  }
+}
+
+TEST_F(TilesOfKernelsTest, HeadsOfAttention) {
+  for (const int64_t queries : {1, 70, 200}) {
+    for (const int64_t causal : {0, 1}) {
+      OpCall attention =
+          call("Attention",
+               {floats({2, 6, queries, 64}), floats({2, 3, 300, 64}), floats({2, 3, 300, 48})},
+               {{"is_causal", causal}});
+      attention.opset = 24;
+      check(attention, 1e-4, 1e-5);
+    }
+  }
+}
+
+TEST_F(TilesOfKernelsTest, ResizedPlanes) {
+  const TestTensor none = TestTensor::of<float>({0}, {});
+  const TestTensor scales = TestTensor::of<float>({4}, {1, 1, 2.5f, 1.5f});
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    OpCall resize =
+        call("Resize", {floats({2, 5, 30, 41}), none, scales}, {{"mode", std::string(mode)}});
+    resize.constant_inputs = 6;
+    check(resize, 1e-4, 1e-5);
+  }
+}
+
 // By panels of columns, of which the last is narrow.
 TEST_F(TilesOfKernelsTest, ProductsOfFewRows) {
   for (const int64_t rows : {1, 5, 130}) {
