@@ -73,6 +73,12 @@ Status check_attributes(const OpDef& def, const Attributes& attributes, int opse
   return Status::ok();
 }
 
+// Other kernels are given views of tensors, and have no way to see a sequence or an optional. Of a
+// function the operators that it stands for are asked.
+bool takes_any_value(const OpDef& def) {
+  return def.is_value_op || def.is_view || def.expand != nullptr;
+}
+
 Status check_input(const OpDef& def, const FormalInput& formal, const InferContext& context,
                    size_t i) {
   if (!context.has_input(i)) {
@@ -81,7 +87,7 @@ Status check_input(const OpDef& def, const FormalInput& formal, const InferConte
                             "'), which is missing");
   }
   const bool is_host = has_flag(formal.flags, InputFlag::kHostValue);
-  if (is_host && !context.input(i).is_tensor()) {
+  if (!context.input(i).is_tensor() && (is_host || !takes_any_value(def))) {
     return invalid_argument("input " + std::to_string(i) + " ('" + formal.name + "') of " +
                             def.name + " must be a tensor, not " + to_string(context.input(i)));
   }

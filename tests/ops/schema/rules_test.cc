@@ -118,7 +118,8 @@ TEST(ElementwiseSchemaTest, BrokenRulesAreNamedWithTheShapes) {
   EXPECT_EQ(infer("Cast", 13, {floats({2})}, {{"to", int64_t{99}}}),
             "attribute 'to' is 99, which is no element type");
   EXPECT_EQ(infer("Add", 14, {ValueType::sequence_of(floats({2})), floats({2})}),
-            "input 0 must be a tensor, not " + to_string(ValueType::sequence_of(floats({2}))));
+            "input 0 ('A') of Add must be a tensor, not " +
+                to_string(ValueType::sequence_of(floats({2}))));
 }
 
 TEST(ReductionSchemaTest, AxesThatAreNotKnownLeaveTheRankWhereDimensionsAreKept) {
