@@ -48,9 +48,13 @@ Status infer_stretched(InferContext& context, bool is_comparison) {
   if (is_comparison) y.element = ElementType::kBool;
   context.set_output(0, y);
   const bool stretch = context.attributes().get_int("broadcast", 0) != 0;
-  if (stretch) {  // also where ranks are not known, of which no size may be made
+  if (stretch) {  // of an axis that no tensor has no size may be made, also where ranks are open
     const int64_t axis = context.attributes().get_int("axis", 0);
-    EDDY_RETURN_IF_ERROR(normalize_axis(axis, kMaxRank).status());
+    if (axis < -kMaxRank || axis >= kMaxRank) {
+      const std::string most = std::to_string(a->is_ranked ? a->dims.rank() : kMaxRank);
+      return invalid_argument("axis " + std::to_string(axis) + " is out of range: input 0 has " +
+                              (a->is_ranked ? "" : "at most ") + most + " dimensions");
+    }
   }
   if (!a->is_ranked || !b->is_ranked) return Status::ok();
   int axis = a->dims.rank() - b->dims.rank();

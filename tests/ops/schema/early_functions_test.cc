@@ -118,6 +118,8 @@ TEST(EarlyFunctionsTest, AStretchThatDoesNotFitIsRefused) {
             "input 1 of shape [3] does not stretch over input 0 of shape [2,3] from axis 0");
   EXPECT_EQ(refusal(make("Add", 1, {a, b}, {{"broadcast", int64_t{1}}, {"axis", int64_t{7}}})),
             "axis 7 is out of range for rank 2: -2..1");
+  EXPECT_EQ(refusal(make("Add", 1, {a, b}, {{"broadcast", int64_t{1}}, {"axis", int64_t{9}}})),
+            "axis 9 is out of range: input 0 has 2 dimensions");
 }
 
 TEST(EarlyFunctionsTest, SlopesOfPReluStandForChannels) {
