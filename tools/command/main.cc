@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "ops/cpu/isa/isa.h"
 #include "tools/command/console.h"
 #include "tools/command/crash_report.h"
 #include "tools/command/interrupts.h"
@@ -102,6 +103,16 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
   return console.finish(Outcome::usage(what + "; see " + help));
 }
 
+// Every subcommand but info, which says it among others, would run with other kernels than meant.
+Outcome check_environment(std::string_view subcommand) {
+  if (subcommand == "info" || cpu::instructions().is_known) return Outcome::success();
+  const char* const given = std::getenv("EDDY_INSTRUCTIONS");
+  return Outcome::usage(
+      fmt::format("EDDY_INSTRUCTIONS is '{}', which is none of baseline, avx2, avx512 and vnni; "
+                  "set it to one of them, or unset it",
+                  given == nullptr ? "" : given));
+}
+
 int run_command(int argc, char** argv) {
   const bool says_json = wants_json(argc, argv);
   crash_reports_are_json(says_json);
@@ -133,6 +144,8 @@ int run_command(int argc, char** argv) {
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
     console.set_subcommand(sub->get_name());
+    const Outcome environment = check_environment(sub->get_name());
+    if (environment.exit_code() != ExitCode::kSuccess) return console.finish(environment);
     return console.finish(perform(action, console, interrupts));
   }
   return static_cast<int>(ExitCode::kUsage);

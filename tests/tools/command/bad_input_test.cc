@@ -3,6 +3,7 @@
 // same.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "graph/io/tensor_file.h"
@@ -47,6 +48,16 @@ std::string loop_model(const WireWriter& body) {
       .inputs = {info("x", floats({2})), info("go", bools({}))},
       .outputs = {info("y", floats({2}))},
   }));
+}
+
+TEST(BadInput, ALimitOfInstructionsThatIsNoneIsNamed) {
+  const std::string model = write_test_file("counting.onnx", counting_model());
+  ASSERT_EQ(setenv("EDDY_INSTRUCTIONS", "sse9", 1), 0);
+  expect_refused({"run", model, "--random-inputs", "1"},
+                 {"EDDY_INSTRUCTIONS is 'sse9'", "baseline, avx2, avx512 and vnni"}, 2);
+  ASSERT_EQ(setenv("EDDY_INSTRUCTIONS", "", 1), 0);
+  EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0);
+  ASSERT_EQ(unsetenv("EDDY_INSTRUCTIONS"), 0);
 }
 
 TEST(BadInput, NothingIsWrittenOverWhatIsRead) {
