@@ -184,6 +184,14 @@ struct KernelInit {
     if (packed_or_null == nullptr) return make();
     return packed_or_null->get<T>(bytes, std::move(layout), make);
   }
+  // Plain bytes of such a packing, which may come from an earlier process.
+  PackedMemory pack_bytes(const void* constant, std::string_view layout, size_t size_bytes,
+                          const std::function<void(std::byte* to)>& fill,
+                          const std::function<bool(const std::byte* bytes)>& is_usable = {}) const {
+    const PackedConstants none;
+    const PackedConstants& packed = packed_or_null == nullptr ? none : *packed_or_null;
+    return packed.memory(constant, layout, size_bytes, fill, is_usable);
+  }
 };
 
 // kUnsupported ("float16 is not supported by the CPU kernel of LSTM"): the next kernel for the

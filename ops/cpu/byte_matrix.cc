@@ -93,6 +93,20 @@ ByteMatrix ByteMatrix::pack(const void* b, bool is_signed, int64_t k, int64_t n,
   return matrix;
 }
 
+ByteMatrix ByteMatrix::packed(bool is_signed, int64_t k, int64_t n, const void* memory,
+                              const ByteTileKernels& tiles) {
+  return ByteMatrix(k, n, is_signed, const_cast<void*>(memory), tiles);
+}
+
+bool ByteMatrix::may_be_packed(int64_t k, int64_t n, const void* memory,
+                               const ByteTileKernels& tiles) {
+  const int64_t most = 128 * k;
+  const auto* sums = static_cast<const int32_t*>(memory);
+  const int64_t count = whole_panels(n, tiles) * tiles.panel_width();
+  return std::all_of(sums, sums + count,
+                     [most](int32_t sum) { return -most <= sum && sum <= most; });
+}
+
 void ByteMatrix::fill(const void* b) {
   const int64_t width = tiles_->panel_width(), group = tiles_->group;
   const uint8_t flip = is_signed_ ? 0 : 0x80;

@@ -38,6 +38,13 @@ class ByteMatrix {
   static ByteMatrix pack(const void* b, bool is_signed, int64_t k, int64_t n, void* memory,
                          const ByteTileKernels& tiles = byte_tile_kernels());
 
+  // Over memory that pack() has filled, which is only read.
+  static ByteMatrix packed(bool is_signed, int64_t k, int64_t n, const void* memory,
+                           const ByteTileKernels& tiles = byte_tile_kernels());
+  // Whether bytes of an untrusted file may stand for such memory: sums that rows of k bytes have.
+  static bool may_be_packed(int64_t k, int64_t n, const void* memory,
+                            const ByteTileKernels& tiles = byte_tile_kernels());
+
   struct Product {
     int64_t m = 0;
     const void* a = nullptr;  // [m][k]

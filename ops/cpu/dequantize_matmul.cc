@@ -65,8 +65,13 @@ Result<BoundKernel> bind(const KernelInit& init) {
                                        .zero_or_null = has_zero ? zero.data : nullptr,
                                        .has_columns = scale.count() > 1};
   auto state = std::make_unique<QuantizedState>();
-  state->matrix = init.pack<QuantizedMatrix>(
-      b.data, layout_of(source), [&] { return std::make_shared<const QuantizedMatrix>(source); });
+  state->matrix = init.pack<QuantizedMatrix>(b.data, layout_of(source), [&] {
+    const std::string size = std::to_string(source.k) + "x" + std::to_string(source.n);
+    return std::make_shared<const QuantizedMatrix>(
+        source, init.pack_bytes(b.data, "quantized panels " + size,
+                                QuantizedMatrix::size_bytes(source.k, source.n),
+                                [&](std::byte* to) { QuantizedMatrix::fill(source, to); }));
+  });
   BoundKernel kernel;
   const TensorType& a = init.inputs[0].tensor;
   if (a.is_static() && a.dims.rank() > 0) {

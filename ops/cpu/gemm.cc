@@ -1,8 +1,9 @@
 #include "ops/cpu/gemm.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "graph/base/check.h"
 #include "ops/cpu/onednn/sgemm.h"
@@ -115,25 +116,43 @@ void gemm(const GemmArgs& g) {
   gemm_by_library(g);
 }
 
-void PackedMatrix::Free::operator()(float* data) const { std::free(data); }
-
-PackedMatrix::PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step,
-                           int64_t column_step, const TileKernels& tiles)
-    : tiles_(tiles), k_(k), n_(n), panel_size_(k * tiles.panel_width()) {
+size_t PackedMatrix::size_bytes(int64_t k, int64_t n, const TileKernels& tiles) {
   const int64_t width = tiles.panel_width();
-  const size_t size_bytes = static_cast<size_t>(num_panels() * panel_size_) * sizeof(float);
-  EDDY_CHECK(k >= 0 && n >= 0) << "a constant of " << k << " x " << n;
-  data_.reset(static_cast<float*>(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64 + 64)));
-  EDDY_CHECK(data_ != nullptr) << "out of memory packing a constant of " << size_bytes << " bytes";
-  for (int64_t p = 0; p < num_panels(); ++p) {
-    float* to = data_.get() + p * panel_size_;
-    const int64_t columns = std::min(width, n - p * width);
-    for (int64_t i = 0; i < k; ++i, to += width) {
-      const float* from = b + i * row_step + p * width * column_step;
-      for (int64_t j = 0; j < columns; ++j) to[j] = from[j * column_step];
+  // The tiles may read a vector beyond the last row.
+  return static_cast<size_t>((n + width - 1) / width * width * k) * sizeof(float) + 64;
+}
+
+void PackedMatrix::fill(const Source& source, std::byte* panels, const TileKernels& tiles) {
+  const int64_t width = tiles.panel_width();
+  auto* to = reinterpret_cast<float*>(panels);
+  for (int64_t first = 0; first < source.n; first += width) {
+    const int64_t columns = std::min(width, source.n - first);
+    for (int64_t i = 0; i < source.k; ++i, to += width) {
+      const float* from = source.b + i * source.row_step + first * source.column_step;
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[j * source.column_step];
       std::fill(to + columns, to + width, 0.0f);
     }
   }
+  std::memset(to, 0, 64);
+}
+
+PackedMatrix::PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step,
+                           int64_t column_step, const TileKernels& tiles)
+    : PackedMatrix(k, n,
+                   PackedConstants().memory(b, "", size_bytes(k, n, tiles),
+                                            [&](std::byte* to) {
+                                              fill({b, k, n, row_step, column_step}, to, tiles);
+                                            }),
+                   tiles) {}
+
+PackedMatrix::PackedMatrix(int64_t k, int64_t n, PackedMemory panels, const TileKernels& tiles)
+    : tiles_(tiles),
+      k_(k),
+      n_(n),
+      panel_size_(k * tiles.panel_width()),
+      panels_(std::move(panels)) {
+  EDDY_CHECK(k >= 0 && n >= 0) << "a constant of " << k << " x " << n;
+  EDDY_CHECK(panels_ != nullptr) << "out of memory packing a constant of " << k << " x " << n;
 }
 
 void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t first,
@@ -191,7 +210,11 @@ std::shared_ptr<const PackedMatrix> pack_matrix(const KernelInit& init, const fl
   const std::string layout = std::to_string(k) + "x" + std::to_string(n) + " steps " +
                              std::to_string(row_step) + " " + std::to_string(column_step);
   return init.pack<PackedMatrix>(b, layout, [&] {
-    return std::make_shared<const PackedMatrix>(b, k, n, row_step, column_step);
+    const auto fill = [&](std::byte* to) {
+      PackedMatrix::fill({b, k, n, row_step, column_step}, to);
+    };
+    return std::make_shared<const PackedMatrix>(
+        k, n, init.pack_bytes(b, "float panels " + layout, PackedMatrix::size_bytes(k, n), fill));
   });
 }
 

@@ -10,6 +10,7 @@
 // Threads: one call runs on its own thread; a PackedMatrix may be used by any number.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -37,9 +38,21 @@ void gemm(const GemmArgs& args);
 
 class PackedMatrix {
  public:
-  // Copies B[k][n]: element (i, j) is b[i * row_step + j * column_step].
+  // Of a matrix B[k][n] whose element (i, j) is b[i * row_step + j * column_step].
+  struct Source {
+    const float* b = nullptr;
+    int64_t k = 0, n = 0;
+    int64_t row_step = 0, column_step = 0;
+  };
+  // Copies it.
   PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step, int64_t column_step,
                const TileKernels& tiles = tile_kernels());
+  // Over what fill() has packed of such a matrix, aligned to 64. Any content is a matrix.
+  PackedMatrix(int64_t k, int64_t n, PackedMemory panels,
+               const TileKernels& tiles = tile_kernels());
+  static size_t size_bytes(int64_t k, int64_t n, const TileKernels& tiles = tile_kernels());
+  static void fill(const Source& source, std::byte* panels,
+                   const TileKernels& tiles = tile_kernels());
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }
@@ -47,7 +60,7 @@ class PackedMatrix {
   // Columns [index * panel_width, ...): k rows of panel_width floats, zero beyond n.
   const float* panel(int64_t index) const {
     EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index << " of " << num_panels();
-    return data_.get() + index * panel_size_;
+    return reinterpret_cast<const float*>(panels_.get()) + index * panel_size_;
   }
   int64_t num_panels() const { return (n_ + tiles_.panel_width() - 1) / tiles_.panel_width(); }
 
@@ -66,15 +79,12 @@ class PackedMatrix {
   void multiply(const Product& product) const;
 
  private:
-  struct Free {
-    void operator()(float* data) const;
-  };
   void multiply_panel(const Product& product, int64_t index, int64_t first, int64_t depth,
                       bool accumulate) const;
 
   const TileKernels& tiles_;
   int64_t k_, n_, panel_size_;
-  std::unique_ptr<float[], Free> data_;
+  PackedMemory panels_;
 };
 
 // The packing of constant bytes that a kernel is being bound to, shared with other kernels.

@@ -1,7 +1,6 @@
 // MatMulInteger, exact on every processor. A constant B is packed when the kernel is bound, any
 // other in the call's scratch memory.
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -17,13 +16,9 @@ namespace {
 using cpu::ByteMatrix;
 using cpu::ZeroPoints;
 
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
 // A constant B with two dimensions.
 struct PackedBytes {
-  std::unique_ptr<void, Free> memory;
+  PackedMemory memory;
   std::optional<ByteMatrix> matrix;
 };
 
@@ -134,14 +129,17 @@ bool run_any(const KernelArgs& args) {
 }
 
 // Null when memory is out.
-std::shared_ptr<const PackedBytes> pack(const TensorView& b) {
+std::shared_ptr<const PackedBytes> pack(const KernelInit& init, const TensorView& b,
+                                        const std::string& layout) {
+  const int64_t k = b.dims[0], n = b.dims[1];
   const cpu::ByteTileKernels& tiles = cpu::byte_tile_kernels();
   auto packed = std::make_shared<PackedBytes>();
-  const size_t size_bytes = ByteMatrix::size_bytes(b.dims[0], b.dims[1], tiles);
-  packed->memory.reset(std::aligned_alloc(64, (size_bytes + 63) / 64 * 64));
-  if (!packed->memory) return nullptr;
-  packed->matrix =
-      ByteMatrix::pack(b.data, is_signed(b), b.dims[0], b.dims[1], packed->memory.get(), tiles);
+  packed->memory = init.pack_bytes(
+      b.data, "byte panels " + layout, ByteMatrix::size_bytes(k, n, tiles),
+      [&](std::byte* to) { ByteMatrix::pack(b.data, is_signed(b), k, n, to, tiles); },
+      [&](const std::byte* bytes) { return ByteMatrix::may_be_packed(k, n, bytes, tiles); });
+  if (packed->memory == nullptr) return nullptr;
+  packed->matrix = ByteMatrix::packed(is_signed(b), k, n, packed->memory.get(), tiles);
   return packed;
 }
 
@@ -153,7 +151,7 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
   auto state = std::make_unique<ByteState>();
   const std::string layout = std::to_string(b.dims[0]) + "x" + std::to_string(b.dims[1]) +
                              (is_signed(b) ? " signed" : " unsigned");
-  state->packed = init.pack<PackedBytes>(b.data, layout, [&] { return pack(b); });
+  state->packed = init.pack<PackedBytes>(b.data, layout, [&] { return pack(init, b, layout); });
   if (!state->packed) return resource_exhausted("no memory for the packed B of MatMulInteger");
   const Dims& a = init.inputs[0].tensor.dims;
   if (init.inputs[0].tensor.is_static() && a.rank() > 0) {

@@ -1,6 +1,7 @@
 #include "ops/cpu/quantized_matrix.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -14,23 +15,41 @@ constexpr int64_t kLongBlock = 1024;
 
 }  // namespace
 
+size_t QuantizedMatrix::size_bytes(int64_t k, int64_t n, const TileKernels& tiles) {
+  const int64_t width = tiles.panel_width();
+  return static_cast<size_t>((n + width - 1) / width * width * k);
+}
+
+void QuantizedMatrix::fill(const Source& source, std::byte* panels, const TileKernels& tiles) {
+  const int64_t width = tiles.panel_width(), n = source.n;
+  const auto* from = static_cast<const std::byte*>(source.b);
+  std::byte* to = panels;
+  for (int64_t first = 0; first < n; first += width) {
+    const int64_t columns = std::min(width, n - first);
+    for (int64_t i = 0; i < source.k; ++i, to += width) {
+      std::copy_n(from + i * n + first, columns, to);
+      std::fill(to + columns, to + width, std::byte{0});
+    }
+  }
+}
+
 QuantizedMatrix::QuantizedMatrix(const Source& source, const TileKernels& tiles,
                                  const LoopSet& loops)
+    : QuantizedMatrix(source,
+                      PackedConstants().memory(source.b, "", size_bytes(source.k, source.n, tiles),
+                                               [&](std::byte* to) { fill(source, to, tiles); }),
+                      tiles, loops) {}
+
+QuantizedMatrix::QuantizedMatrix(const Source& source, PackedMemory panels,
+                                 const TileKernels& tiles, const LoopSet& loops)
     : tiles_(tiles),
       loops_(source.is_signed ? loops.int8 : loops.uint8),
       k_(source.k),
       n_(source.n),
-      has_columns_(source.has_columns) {
-  const int64_t width = tiles.panel_width();
-  const auto padded = static_cast<size_t>(num_panels() * width);
-  bytes_.resize(padded * static_cast<size_t>(k_));
-  const auto* from = static_cast<const uint8_t*>(source.b);
-  for (int64_t p = 0; p < num_panels(); ++p) {
-    const int64_t columns = std::min(width, n_ - p * width);
-    uint8_t* to = bytes_.data() + p * k_ * width;
-    for (int64_t i = 0; i < k_; ++i)
-      std::copy_n(from + i * n_ + p * width, columns, to + i * width);
-  }
+      has_columns_(source.has_columns),
+      panels_(std::move(panels)) {
+  EDDY_CHECK(panels_ != nullptr) << "out of memory packing a constant of " << k_ << " x " << n_;
+  const auto padded = static_cast<size_t>(num_panels() * tiles.panel_width());
   const auto count = static_cast<size_t>(has_columns_ ? n_ : 1);
   scales_.assign(source.scale, source.scale + count);
   if (source.zero_or_null != nullptr) {
@@ -54,7 +73,7 @@ void QuantizedMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, flo
   EDDY_DCHECK(panel >= 0 && panel < num_panels()) << "panel " << panel << " of " << num_panels();
   EDDY_DCHECK(first >= 0 && first + rows <= k_) << "rows " << first << " to " << first + rows;
   const int64_t width = tiles_.panel_width();
-  const uint8_t* from = bytes_.data() + (panel * k_ + first) * width;
+  const std::byte* from = panels_.get() + (panel * k_ + first) * width;
   if (!has_columns_) {
     const void* zero = zeros_.empty() ? nullptr : zeros_.data();
     return loops_.dequantize(from, to, rows * width, scales_.data(), zero, false);

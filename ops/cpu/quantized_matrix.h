@@ -9,14 +9,15 @@
 // Determinism: the order of every sum depends on m, k, n and the instruction set.
 //
 // Contract: scale and zero point are one value, or one for each column.
-// Ownership: copies B, scales and zero points. Threads: const use from any number, each with
-// scratch of its own.
+// Ownership: copies scales and zero points, and B where it is not given packed. Threads: const use
+// from any number, each with scratch of its own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "ops/contract/packed_constants.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/tile/tile.h"
 
@@ -34,6 +35,12 @@ class QuantizedMatrix {
   };
   explicit QuantizedMatrix(const Source& source, const TileKernels& tiles = tile_kernels(),
                            const LoopSet& loops = loop_set());
+  // Over what fill() has packed of such a B. Any content is a matrix.
+  QuantizedMatrix(const Source& source, PackedMemory panels,
+                  const TileKernels& tiles = tile_kernels(), const LoopSet& loops = loop_set());
+  static size_t size_bytes(int64_t k, int64_t n, const TileKernels& tiles = tile_kernels());
+  static void fill(const Source& source, std::byte* panels,
+                   const TileKernels& tiles = tile_kernels());
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }
@@ -53,7 +60,7 @@ class QuantizedMatrix {
   const QuantizeLoops loops_;
   const int64_t k_, n_;
   const bool has_columns_;
-  std::vector<uint8_t> bytes_;  // panels: [num_panels][k][panel width], columns beyond n are 0
+  const PackedMemory panels_;   // [num_panels][k][panel width], columns beyond n are 0
   std::vector<float> scales_;   // one, or whole panels
   std::vector<uint8_t> zeros_;  // likewise; empty: 0
 };

@@ -157,8 +157,10 @@ std::vector<std::string> device_names(const SessionCore& core) {
 
 // `made_or_null`: the core's own program, whose kernels are not bound yet.
 Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
-                                                    CompiledProgram* made_or_null) {
+                                                    CompiledProgram* made_or_null,
+                                                    const PreparedGraph* prepared_or_null) {
   ExecutableOptions options;
+  if (prepared_or_null != nullptr) options.packing_store = prepared_or_null->packings;
   options.observer_or_null = core.options.observer_or_null;
   if (made_or_null == nullptr) {
     options.kernels = core.program->kernels;
@@ -345,11 +347,14 @@ Status check(const SessionOptions& options) {
 // The core's own program: simplified, planned and proved; its kernels are not bound. `ranks`: set
 // where the core has some.
 Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph graph,
-                                                      const Fingerprint& given, ForRanks& ranks,
-                                                      StepLog& log) {
+                                                      const Fingerprint& given,
+                                                      const PreparedGraph* prepared_or_null,
+                                                      ForRanks& ranks, StepLog& log) {
   const SessionOptions& options = core.options;
-  EDDY_ASSIGN_OR_RETURN(Graph ready,
-                        make_graph_to_run(core.library, std::move(graph), options, log));
+  Graph ready = std::move(graph);
+  if (prepared_or_null == nullptr) {
+    EDDY_ASSIGN_OR_RETURN(ready, make_graph_to_run(core.library, std::move(ready), options, log));
+  }
   if (core.ranks != nullptr) {
     EDDY_ASSIGN_OR_RETURN(ready, prepare_ranks(core, std::move(ready), ranks));
   }
@@ -375,7 +380,8 @@ Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph g
   EDDY_RETURN_IF_ERROR(prove_plan(made->graph, made->plan));
   log.done("proved the plan");
   // While the constants are all there.
-  made->made = simplified_fingerprint(given, made->graph);
+  made->made = prepared_or_null != nullptr ? prepared_or_null->made
+                                           : simplified_fingerprint(given, made->graph);
   made->costs = options.costs;
   made->machine = options.plan_for;
   return made;
@@ -383,8 +389,9 @@ Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph g
 
 // Binds the kernels; of a program made here for the others that may run it, too.
 Status bind_program(SessionCore& core, const std::shared_ptr<CompiledProgram>& made_or_null,
-                    const std::string& key) {
-  EDDY_ASSIGN_OR_RETURN(core.executable, make_executable(core, made_or_null.get()));
+                    const PreparedGraph* prepared_or_null, const std::string& key) {
+  EDDY_ASSIGN_OR_RETURN(core.executable,
+                        make_executable(core, made_or_null.get(), prepared_or_null));
   if (made_or_null == nullptr) return Status::ok();
   if (core.options.release_constants) {
     made_or_null->graph.release_constants(core.executable->unread_constants());
@@ -396,7 +403,7 @@ Status bind_program(SessionCore& core, const std::shared_ptr<CompiledProgram>& m
   // Another thread was faster: its program for this session, and nothing of this one is kept.
   core.executable.reset();
   core.program = std::move(shared);
-  EDDY_ASSIGN_OR_RETURN(core.executable, make_executable(core, nullptr));
+  EDDY_ASSIGN_OR_RETURN(core.executable, make_executable(core, nullptr, nullptr));
   return Status::ok();
 }
 
@@ -408,6 +415,7 @@ bool may_share(const SessionOptions& options) {
 Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph graph,
                                                const Fingerprint& given,
                                                const SessionOptions& options,
+                                               const PreparedGraph* prepared_or_null,
                                                std::shared_ptr<RankSession> ranks) {
   EDDY_RETURN_IF_ERROR(check_options(options));
   EDDY_RETURN_IF_ERROR(check(options));
@@ -425,15 +433,15 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
   if (core->program != nullptr) {
     log.done("found the program of another session");
   } else {
-    EDDY_ASSIGN_OR_RETURN(made_or_null,
-                          plan_program(*core, std::move(graph), given, for_ranks, log));
+    EDDY_ASSIGN_OR_RETURN(made_or_null, plan_program(*core, std::move(graph), given,
+                                                     prepared_or_null, for_ranks, log));
   }
   core->plan_ns = log.total_ns();
   for (const Program::Block& block : core->plan().program.blocks) {
     core->has_one_strand &= block.streams.size() == 1;
   }
   describe_values(*core);
-  EDDY_RETURN_IF_ERROR(bind_program(*core, made_or_null, key));
+  EDDY_RETURN_IF_ERROR(bind_program(*core, made_or_null, prepared_or_null, key));
   log.done("bound kernels");
   EDDY_RETURN_IF_ERROR(check(options));
   core->run_pool = std::make_unique<RunPool>(*core->executable);
@@ -454,13 +462,14 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
 
 Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
                                                        const Fingerprint& given,
-                                                       const SessionOptions& options) {
+                                                       const SessionOptions& options,
+                                                       const PreparedGraph* prepared_or_null) {
   if (options.ranks.world == nullptr) {
-    return make_core(library, std::move(graph), given, options, nullptr);
+    return make_core(library, std::move(graph), given, options, prepared_or_null, nullptr);
   }
   const std::shared_ptr<RankSession> ranks = RankSession::create(options.ranks);
   Result<std::unique_ptr<SessionCore>> core =
-      make_core(library, std::move(graph), given, options, ranks);
+      make_core(library, std::move(graph), given, options, prepared_or_null, ranks);
   if (!core.is_ok()) ranks->refuse(core.status());
   return core;
 }

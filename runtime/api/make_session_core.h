@@ -18,16 +18,24 @@
 
 #include <memory>
 
+#include "ops/contract/packed_constants.h"
 #include "runtime/api/session_core.h"
 
 namespace eddy {
 
+// Of a graph that make_graph_to_run() has made before.
+struct PreparedGraph {
+  Fingerprint made;  // simplified_fingerprint() of what it made then
+  PackingStore packings = {};
+};
+
 // The first of the steps. What the options' hooks throw goes through.
 Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options);
 
-// `given`: graph_fingerprint(graph).
-Result<std::unique_ptr<SessionCore>> make_session_core(const Library& library, Graph graph,
-                                                       const Fingerprint& given,
-                                                       const SessionOptions& options);
+// `given`: graph_fingerprint(graph), or what else stands for the graph and its constants.
+// `prepared_or_null`: the graph is planned as it is.
+Result<std::unique_ptr<SessionCore>> make_session_core(
+    const Library& library, Graph graph, const Fingerprint& given, const SessionOptions& options,
+    const PreparedGraph* prepared_or_null = nullptr);
 
 }  // namespace eddy

@@ -6,8 +6,10 @@
 
 #include "graph/io/import.h"
 #include "runtime/api/make_session_core.h"
+#include "runtime/api/plan_file.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/run.h"
+#include "runtime/api/saved_plan.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/device/no_thread.h"
@@ -55,6 +57,24 @@ std::function<Result<T>()> not_null(const char* name, std::function<Result<T>()>
   };
 }
 
+// What `make` returns for the options, whose hooks throw nothing.
+template <typename Make>
+Result<std::unique_ptr<SessionCore>> guarded_core(const SessionOptions& options, const Make& make) {
+  SessionOptions own = options;
+  own.check = guarded("check", own.check);
+  own.make_device = not_null("make_device", guarded("make_device", own.make_device));
+  for (MakeDevice& device : own.make_devices) {
+    device = not_null("make_devices", guarded("make_devices", device));
+  }
+  try {
+    return make(own);
+  } catch (const std::system_error& error) {
+    return no_thread(error);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("no memory to make the session");
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
@@ -73,25 +93,22 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const Fingerprint& given,
                                                  const SessionOptions& options) {
-  SessionOptions own = options;
-  own.check = guarded("check", own.check);
-  own.make_device = not_null("make_device", guarded("make_device", own.make_device));
-  for (MakeDevice& make : own.make_devices) {
-    make = not_null("make_devices", guarded("make_devices", make));
-  }
-  try {
-    EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
-                          make_session_core(library, std::move(graph), given, own));
-    return std::unique_ptr<Session>(new Session(std::move(core)));
-  } catch (const std::system_error& error) {
-    return no_thread(error);
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("no memory to make the session");
-  }
+  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
+                        guarded_core(options, [&](const SessionOptions& own) {
+                          return make_session_core(library, std::move(graph), given, own);
+                        }));
+  return std::unique_ptr<Session>(new Session(std::move(core)));
 }
 
 Result<std::unique_ptr<Session>> Session::load(const Library& library, const std::string& path,
                                                const SessionOptions& options) {
+  if (is_plan_file(path)) {
+    EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
+                          guarded_core(options, [&](const SessionOptions& own) {
+                            return load_plan_core(library, path, own);
+                          }));
+    return std::unique_ptr<Session>(new Session(std::move(core)));
+  }
   ImportOptions import_options;
   import_options.warn = options.log;
   Result<Graph> graph = import_onnx(path, library.ops(), import_options);

@@ -219,7 +219,7 @@ Status Executable::bind_nodes() {
   bound->kernels.resize(graph_.num_nodes());
   for (const BoundKernel& kernel : bound->kernels) kernels_.push_back(&kernel);
   bool are_shareable = num_devices() == 1;
-  PackedConstants packed;
+  PackedConstants packed(options_.packing_store);
   ConstantReads reads(graph_);
   std::deque<Uploader> uploaders;  // by device
   for (const ExecutionDevice& device : devices_) {

@@ -84,6 +84,8 @@ struct ExecutableOptions {
   bool shares_tiles = false;
   bool is_host_driven = false;
   FileWaits file_waits = {};
+  // What an earlier process has packed of constants, and where new packings go; may be empty.
+  PackingStore packing_store = {};
   // Of another executable of the same graph on the host alone; null: kernels are bound here.
   std::shared_ptr<const BoundKernels> kernels = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
