@@ -174,7 +174,7 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   // What will be read next lies behind: each strip of rows fetches a part of that. Where there is
   // one strip of few rows, it fetches what it reads itself some pages later.
   constexpr int64_t kDistance = 2048;
-  const float* const data_end = data_.get() + num_panels() * panel_size_;
+  const float* const data_end = panel(0) + num_panels() * panel_size_;
   const bool is_stream = lines_ahead(product.m, t.columns) * kLineFloats >= t.columns;
   const float* ahead = b + (is_stream ? std::min(kDistance, depth * width) : depth * width);
   const float* const ahead_end = std::min(ahead + depth * width, data_end);
