@@ -29,7 +29,7 @@ inline bool calls_host_function(const Node& node) {
 }
 
 // What it does is seen outside of the graph: it calls a function of the caller's, or sends to other
-// ranks or receives from them (ops/schema/collective.h). An operator of Eddy's own waits for
+// ranks or receives from them (ops/schema/eddy/collective.h). An operator of Eddy's own waits for
 // nothing else. So no pass drops it, evaluates it, merges it with an equal one, or makes it run
 // more often.
 inline bool has_effects(const Node& node) {

@@ -177,63 +177,8 @@ class TextPrinter {
   int next_ = 0;
 };
 
-class DotPrinter {
- public:
-  explicit DotPrinter(const Graph& graph) : graph_(graph) {}
-
-  std::string run() {
-    out_ << "digraph " << quoted(graph_.name()) << " {\n  node [shape=box];\n";
-    for (ValueId value : graph_.inputs()) {
-      out_ << "  v" << value.index() << " [shape=oval, label=" << quoted(graph_.value(value).name)
-           << "];\n";
-    }
-    put_region(Graph::kRoot, "  ");
-    out_ << edges_.str() << "}\n";
-    return out_.str();
-  }
-
- private:
-  void put_region(RegionId id, const std::string& indent) {
-    for (NodeId node_id : graph_.region(id).nodes) {
-      const Node& node = graph_.node(node_id);
-      out_ << indent << "n" << node_id.index() << " [label=" << quoted(label(node)) << "];\n";
-      for (ValueId input : node.inputs) put_edge(input, node_id);
-      for (RegionId inner : node.regions) {
-        out_ << indent << "subgraph cluster_" << inner.index() << " {\n"
-             << indent << "  label=" << quoted(node.name + " " + graph_.region(inner).name)
-             << ";\n";
-        put_region(inner, indent + "  ");
-        out_ << indent << "}\n";
-        for (ValueId capture : graph_.region(inner).captures) put_edge(capture, node_id);
-      }
-    }
-  }
-
-  std::string label(const Node& node) const {
-    const std::string what = node.kind == NodeKind::kExec    ? node.op->name
-                             : node.kind == NodeKind::kWhile ? "while"
-                                                             : "case-of";
-    return what == node.name ? what : what + " " + node.name;
-  }
-
-  void put_edge(ValueId value, NodeId to) {
-    if (value.is_none()) return;
-    const ValueInfo& info = graph_.value(value);
-    if (info.origin == ValueOrigin::kNodeOutput) {
-      edges_ << "  n" << info.producer.index() << " -> n" << to.index() << ";\n";
-    } else if (info.origin == ValueOrigin::kParameter && info.region == Graph::kRoot) {
-      edges_ << "  v" << value.index() << " -> n" << to.index() << ";\n";
-    }
-  }
-
-  const Graph& graph_;
-  std::ostringstream out_;
-  std::ostringstream edges_;
-};
-
 }  // namespace
 
 std::string print_text(const Graph& graph) { return TextPrinter(graph).run(); }
-std::string print_dot(const Graph& graph) { return DotPrinter(graph).run(); }
 
 }  // namespace eddy

@@ -1,8 +1,8 @@
-// print: a graph as stable text and as DOT.
+// print_text: a graph as stable text.
 //
-// Text: one line a value-defining thing, regions indented under their node, values numbered %0,
-// %1, … in order of definition, so equal graphs print equally whatever their ids. Constants show
-// type and, when small, contents. DOT: one cluster a region, for Graphviz.
+// One line a value-defining thing, regions indented under their node, values numbered %0, %1, … in
+// order of definition, so equal graphs print equally whatever their ids. Constants show type and,
+// when small, contents.
 // Cost: O(nodes + values).
 #pragma once
 
@@ -13,6 +13,5 @@
 namespace eddy {
 
 std::string print_text(const Graph& graph);
-std::string print_dot(const Graph& graph);
 
 }  // namespace eddy

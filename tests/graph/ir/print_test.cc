@@ -1,4 +1,4 @@
-// Claim: text and DOT depend on a graph's structure only, and no name can break out of its quotes.
+// Claim: text depends on a graph's structure only, and no name can break out of its quotes.
 #include "graph/ir/print.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(PrintTest, QuotesAndLineBreaksInNamesAreHarmless) {
   OpTable ops;
   ASSERT_TRUE(add_standard_schemas(ops).is_ok());
   const Graph graph = build(ops, "a\"]; evil [\n");
-  EXPECT_NE(print_dot(graph).find(R"(a\"]; evil [ )"), std::string::npos) << print_dot(graph);
+  EXPECT_NE(print_text(graph).find(R"("a\"]; evil [ ")"), std::string::npos) << print_text(graph);
   EXPECT_EQ(print_text(graph).find("evil [\n"), std::string::npos);
 }
 
