@@ -111,7 +111,6 @@ class TaskGraph {
 
   // Predecessor lists, kept up to date by every edit from then on. O(tasks + edges) once.
   void make_predecessors();
-  bool has_predecessors() const { return has_predecessors_; }
 
  private:
   void use_device(uint32_t device) {

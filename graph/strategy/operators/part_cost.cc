@@ -25,11 +25,11 @@ Status missing_tile(const Operator& op, const std::string& tile) {
 bool is_estimated(const Operator& op) { return op.exe_by_tile.empty() && op.measured < 0; }
 
 PartCost::PartCost(const OperatorGraph& graph, const Topology& topology) : graph_(&graph) {
-  for (const Operator& op : graph.operators) uses_estimates_ |= is_estimated(op);
+  const bool uses_estimates = std::ranges::any_of(graph.operators, is_estimated);
   for (uint32_t i = 0; i < topology.num_nodes(); ++i) {
     const DeviceSpec& spec = topology.node(i);
     const bool is_known = spec.flops > 0 && spec.memory_rate > 0;
-    uses_assumed_rates_ |= uses_estimates_ && !is_known && !spec.is_switch;
+    uses_assumed_rates_ |= uses_estimates && !is_known && !spec.is_switch;
     rates_.push_back({spec.launch, 1 / (spec.flops > 0 ? spec.flops : kAssumedFlops),
                       1 / (spec.memory_rate > 0 ? spec.memory_rate : kAssumedMemoryRate)});
   }

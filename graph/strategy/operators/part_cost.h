@@ -7,8 +7,8 @@
 //
 // where a part's flops are its share, and the bytes are its tile, its share of the inputs and its
 // share of the weights. Where the device has no rates, kAssumedFlops and kAssumedMemoryRate (per
-// unit of time, so per second when times are seconds) are taken. uses_estimates() and
-// uses_assumed_rates() say whether results rest on either.
+// unit of time, so per second when times are seconds) are taken. uses_assumed_rates() says
+// whether results rest on them.
 //
 // The backward pass of an operator with weights takes twice its forward time (one product for the
 // input's gradient, one for the weights'), of one without weights the same time. The sum of
@@ -60,7 +60,6 @@ class PartCost {
     return rates_[device].launch + work.sum_bytes * rates_[device].per_byte;
   }
 
-  bool uses_estimates() const { return uses_estimates_; }
   bool uses_assumed_rates() const { return uses_assumed_rates_; }
 
  private:
@@ -71,7 +70,6 @@ class PartCost {
   };
   const OperatorGraph* graph_;
   std::vector<Rates> rates_;  // by node of the topology
-  bool uses_estimates_ = false;
   bool uses_assumed_rates_ = false;
 };
 

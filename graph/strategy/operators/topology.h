@@ -18,7 +18,7 @@
 // Errors (invalid argument): two nodes of one name; a name with '>' in it, which could make two
 // channels one; a link that names no node or joins a node to itself; a bandwidth that is not
 // positive; a latency that is negative; two links for one pair; no device at all; more nodes or
-// links than limits. A missing route is no error here: ask has_route().
+// links than limits. A missing route is no error here: next_link() says so.
 // Threads: const access from any. Cost: routes are found once, O(nodes * links) at worst; a
 // look-up is O(1).
 #pragma once
@@ -107,9 +107,6 @@ class Topology {
   uint32_t next_link(uint32_t from, uint32_t to) const {
     EDDY_DCHECK(from < nodes_.size() && to < nodes_.size()) << from << " to " << to;
     return next_link_[static_cast<size_t>(from) * nodes_.size() + to];
-  }
-  bool has_route(uint32_t from, uint32_t to) const {
-    return from == to || next_link(from, to) != UINT32_MAX;
   }
 
  private:

@@ -37,8 +37,6 @@ class ConfigSpace {
   // Borrows both.
   ConfigSpace(const OperatorGraph& graph, const Topology& topology);
   OperatorConfig draw(uint32_t op, Random& random) const;
-  // Of operators with equal shape and kind the number of ways to cut is the same.
-  size_t num_cuts(uint32_t op) const { return cuts_[op].size(); }
 
  private:
   struct Cut {

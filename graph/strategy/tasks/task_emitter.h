@@ -76,8 +76,6 @@ class TaskEmitter {
   template <typename Sink>
   void emit_sync(uint32_t group, const Strategy& strategy, Sink& sink);
 
-  // Ranks below are of forward tasks.
-  uint32_t first_backward_rank() const { return num_blocks_ * ranks_per_block_; }
   const std::vector<std::vector<uint32_t>>& weight_groups() const { return groups_; }
   // False where an input before this one reads the same tensor alike.
   bool is_distinct_input(uint32_t op, size_t input) const;
