@@ -121,13 +121,7 @@ Status check_bias_and_clamp(const InferContext& context, const Dims& w) {
     return invalid_argument("clamp must be the least value and the greatest, not " +
                             std::to_string(num_bounds) + " values");
   }
-  if (!context.has_input(2)) return Status::ok();
-  const TensorType& bias = context.input(2).tensor;
-  if (!bias.is_ranked || (bias.dims.rank() == 1 && merge_dim(bias.dims[0], w[0]))) {
-    return Status::ok();
-  }
-  return invalid_argument("B must hold one value for each of the " + std::to_string(w[0]) +
-                          " filters, not " + to_string(bias.dims));
+  return expect_shape(context, 2, "B", {{w[0], "filters"}});
 }
 
 Status infer_blocked_conv(InferContext& context) {

@@ -109,15 +109,6 @@ Status infer_dequantize_matmul(InferContext& context) {
   return Status::ok();
 }
 
-Status batch_dequantize_matmul(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
-  if (!context.is_along(0)) return Status::ok();
-  if (context.axis(0) == context.rank(0) - 1) return crosses_samples("sums over", context.axis(0));
-  context.set_output(0, context.input(0));
-  return Status::ok();
-}
-
 double dequantize_matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
   const Dims& b = context.input(1).tensor.dims;
   const auto count = static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
@@ -176,7 +167,7 @@ Status add_eddy_schemas(OpTable& table) {
                              InputFlag::kOptional)},
                .infer = infer_dequantize_matmul,
                .flops = dequantize_matmul_flops,
-               .batch = batch_dequantize_matmul},
+               .batch = batch_rows},
               {.name = "Fused",
                .domain = "eddy",
                .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},

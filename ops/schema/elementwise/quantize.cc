@@ -141,8 +141,7 @@ Status infer_dynamic(InferContext& context) {
 
 // One scale, or one for each entry of another axis.
 Status batch_scaled(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   const int64_t given = context.attributes().get_int("axis", 1);
   const Dims& scale = context.dims(1);

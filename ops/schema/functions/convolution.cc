@@ -11,19 +11,12 @@ namespace {
 
 using enum AttributeKind;
 
-Status expect_rank(const InferContext& context, size_t input, const char* name, int rank) {
-  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, input));
-  if (!type->is_ranked || type->dims.rank() == rank) return Status::ok();
-  return invalid_argument(std::string(name) + " must have " + std::to_string(rank) +
-                          " dimensions, not " + to_string(type->dims));
-}
-
 Status infer_causal_conv(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
-  EDDY_RETURN_IF_ERROR(expect_rank(context, 0, "input", 3));
-  EDDY_RETURN_IF_ERROR(expect_rank(context, 1, "weight", 3));
-  if (context.has_input(2)) EDDY_RETURN_IF_ERROR(expect_rank(context, 2, "bias", 1));
-  if (context.has_input(3)) EDDY_RETURN_IF_ERROR(expect_rank(context, 3, "past_state", 3));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "input", {"batch", "channels", "length"}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "weight", {"channels", "1", "taps"}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "bias", {"channels"}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 3, "past_state", {"batch", "channels", "length"}));
   const TensorType &x = context.input(0).tensor, &w = context.input(1).tensor;
   if (x.is_ranked && w.is_ranked && !merge_dim(x.dims[1], w.dims[0])) {
     return invalid_argument("input has " + std::to_string(x.dims[1]) + " channels but weight " +

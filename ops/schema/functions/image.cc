@@ -32,11 +32,7 @@ Status infer_affine_grid(InferContext& context) {
   if (!fits) {
     return invalid_argument("theta must be [N, 2, 3] or [N, 3, 4], not " + to_string(dims));
   }
-  EDDY_ASSIGN_OR_RETURN(const TensorType* size, tensor_input(context, 1));
-  if (rank < 0 || !size->is_ranked) return Status::ok();
-  if (size->dims.rank() == 1 && merge_dim(size->dims[0], rank + 2)) return Status::ok();
-  return invalid_argument("size must hold " + std::to_string(rank + 2) + " values, not " +
-                          to_string(size->dims));
+  return rank < 0 ? Status::ok() : expect_shape(context, 1, "size", {rank + 2});
 }
 
 // The n places along an axis, from -1 to 1: their corners are the ends, or their middles lie half a
@@ -92,7 +88,6 @@ void expand_affine_grid(Expansion& e) {
 
 Status infer_center_crop_pad(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
-  EDDY_ASSIGN_OR_RETURN(const TensorType* shape, tensor_input(context, 1));
   const std::span<const int64_t> axes = context.attributes().get_ints("axes");
   const bool is_given = context.attributes().has("axes");
   TensorType y(x->element);
@@ -100,12 +95,7 @@ Status infer_center_crop_pad(InferContext& context) {
     const int rank = x->dims.rank();
     EDDY_RETURN_IF_ERROR(axes_mask(axes, rank).status());
     const auto wanted = is_given ? static_cast<int64_t>(axes.size()) : rank;
-    const bool fits =
-        !shape->is_ranked || (shape->dims.rank() == 1 && merge_dim(shape->dims[0], wanted));
-    if (!fits) {
-      return invalid_argument("shape must hold " + std::to_string(wanted) +
-                              " sizes, one for each axis, not " + to_string(shape->dims));
-    }
+    EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "the input shape", {wanted}));
     Dims dims = x->dims;
     for (int64_t i = 0; i < wanted; ++i) {
       const int64_t axis = is_given ? axes[static_cast<size_t>(i)] : i;

@@ -32,13 +32,7 @@ Status check_shapes(const InferContext& context, const TensorType& scores,
                               " are not one for each place of the scores of shape " + to_string(x));
     }
   }
-  if (!context.has_input(2)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* weights, tensor_input(context, 2));
-  if (!weights->is_ranked || (weights->dims.rank() == 1 && merge_dim(weights->dims[0], x[1]))) {
-    return Status::ok();
-  }
-  return invalid_argument("the weights must be one for each of " + std::to_string(x[1]) +
-                          " classes, not of shape " + to_string(weights->dims));
+  return expect_shape(context, 2, "weights", {{x[1], "classes"}});
 }
 
 Status infer_loss(InferContext& context) {

@@ -36,13 +36,8 @@ Status infer_group_normalization(InferContext& context) {
                             std::to_string(groups) + " groups");
   }
   const int64_t expected = context.opset_version() < 21 ? groups : channels;
-  for (size_t i : {1, 2}) {
-    EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
-    if (!type->is_ranked) continue;
-    if (type->dims.rank() == 1 && merge_dim(type->dims[0], expected)) continue;
-    return invalid_argument(std::string(i == 1 ? "scale" : "bias") + " must have the shape [" +
-                            std::to_string(expected) + "], not " + to_string(type->dims));
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "scale", {{expected, "channels"}}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "bias", {{expected, "channels"}}));
   const int64_t stash = context.attributes().get_int("stash_type", 1);
   if (stash == 1) return Status::ok();
   return unsupported("stash_type must be 1 (float), not " + std::to_string(stash));

@@ -18,10 +18,6 @@ constexpr TypeSet kMaskTypes = {ElementType::kInt32};
 constexpr InputFlag kOptional = InputFlag::kOptional;
 constexpr const char* kOwnCaches = "let past and present be tensors of their own";
 
-Status bad_shape(std::string_view name, const Dims& dims, const std::string& rule) {
-  return invalid_argument(std::string(name) + " of shape " + to_string(dims) + " " + rule);
-}
-
 // A mask of 1, 2 or 3 dimensions whose first fits the batch.
 Status expect_mask(const InferContext& context, size_t i, std::string_view name, int64_t batch) {
   if (!context.has_input(i)) return Status::ok();
@@ -105,24 +101,10 @@ Status infer_projected(InferContext& context, const ProjectionInputs& at, Elemen
     columns = weights->dims[1];
   }
   EDDY_RETURN_IF_ERROR(check_projection(context, heads, columns));
-  if (context.has_input(2)) {
-    EDDY_ASSIGN_OR_RETURN(const TensorType* bias, tensor_input(context, 2));
-    const bool fits =
-        !bias->is_ranked || (bias->dims.rank() == 1 && merge_dim(bias->dims[0], columns));
-    if (!fits) {
-      return bad_shape("bias", bias->dims, "must be [" + std::to_string(columns) + "]");
-    }
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "bias", {{columns, "columns"}}));
   EDDY_RETURN_IF_ERROR(
       expect_mask(context, at.mask, "mask_index", x->is_ranked ? x->dims[0] : kUnknownDim));
-  if (!context.has_input(at.past)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* past, tensor_input(context, at.past));
-  if (!past->is_ranked) return Status::ok();
-  const bool fits =
-      past->dims.rank() == 5 && merge_dim(past->dims[0], 2) && merge_dim(past->dims[2], heads);
-  if (fits) return Status::ok();
-  return bad_shape("past", past->dims,
-                   "must be [2, batch, " + std::to_string(heads) + ", length, head size]");
+  return expect_shape(context, at.past, "past", {2, "batch", heads, "length", "head size"});
 }
 
 Status infer_attention(InferContext& context) {
@@ -242,15 +224,9 @@ Status check_caches(const InferContext& context, int64_t heads) {
   if (context.has_input(6) != context.has_input(7)) {
     return invalid_argument("past_key and past_value go together, but one is missing");
   }
-  for (const size_t i : {6, 7}) {
-    if (!context.has_input(i)) continue;
-    EDDY_ASSIGN_OR_RETURN(const TensorType* past, tensor_input(context, i));
-    if (!past->is_ranked) continue;
-    if (past->dims.rank() == 4 && merge_dim(past->dims[1], heads)) continue;
-    return bad_shape(i == 6 ? "past_key" : "past_value", past->dims,
-                     "must be [batch, " + std::to_string(heads) + ", length, head size]");
-  }
-  return Status::ok();
+  const ExpectedShape shape = {"batch", heads, "length", "head size"};
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 6, "past_key", shape));
+  return expect_shape(context, 7, "past_value", shape);
 }
 
 Status check_projection_bias(const InferContext& context, int64_t size) {
@@ -258,11 +234,7 @@ Status check_projection_bias(const InferContext& context, int64_t size) {
   if (!context.has_input(2)) {
     return unsupported("bias goes with query, key and value by themselves, not with packed ones");
   }
-  EDDY_ASSIGN_OR_RETURN(const TensorType* bias, tensor_input(context, 3));
-  const bool fits = !bias->is_ranked || (bias->dims.rank() == 1 && merge_dim(bias->dims[0], size));
-  if (fits) return Status::ok();
-  return bad_shape("bias", bias->dims,
-                   "must hold the " + std::to_string(size) + " values of query, key and value");
+  return expect_shape(context, 3, "bias", {{size, "values of query, key and value"}});
 }
 
 Status infer_multi_head(InferContext& context) {

@@ -41,10 +41,6 @@ enum GroupQueryInput : size_t {
   kKeyNorm,
 };
 
-Status bad_shape(std::string_view name, const Dims& dims, const std::string& rule) {
-  return invalid_argument(std::string(name) + " of shape " + to_string(dims) + " " + rule);
-}
-
 Status refuse_forms(const InferContext& context) {
   for (const char* name : {"k_quant_type", "v_quant_type"}) {
     const std::string_view type = context.attributes().get_string(name, "NONE");
@@ -90,32 +86,9 @@ Status check_packed(const InferContext& context, size_t i, std::string_view name
   return Status::ok();
 }
 
-Status check_cache(const InferContext& context, size_t i, std::string_view name, int64_t heads,
-                   int64_t size) {
-  if (!context.has_input(i)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* past, tensor_input(context, i));
-  if (!past->is_ranked) return Status::ok();
-  const Dims& dims = past->dims;
-  if (dims.rank() == 4 && merge_dim(dims[1], heads) && merge_dim(dims[3], size)) {
-    return Status::ok();
-  }
-  return bad_shape(name, dims,
-                   "must be [batch, " + std::to_string(heads) + ", length, " +
-                       (size < 0 ? "head size" : std::to_string(size)) + "]");
-}
-
 Status expect_pair(const InferContext& context, size_t first, const char* a, const char* b) {
   if (context.has_input(first) == context.has_input(first + 1)) return Status::ok();
   return invalid_argument(std::string(a) + " and " + b + " go together, but one is missing");
-}
-
-Status expect_list_of(const InferContext& context, size_t i, std::string_view name, int64_t size) {
-  if (!context.has_input(i)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
-  if (!type->is_ranked || (type->dims.rank() == 1 && merge_dim(type->dims[0], size))) {
-    return Status::ok();
-  }
-  return bad_shape(name, type->dims, "must be [" + std::to_string(size) + "]");
 }
 
 Status infer_group_query(InferContext& context) {
@@ -148,12 +121,14 @@ Status infer_group_query(InferContext& context) {
     EDDY_RETURN_IF_ERROR(check_packed(context, kKey, "key", kv_heads, size));
     EDDY_RETURN_IF_ERROR(check_packed(context, kValue, "value", kv_heads, size));
   }
-  EDDY_RETURN_IF_ERROR(check_cache(context, kPastKey, "past_key", kv_heads, size));
-  EDDY_RETURN_IF_ERROR(check_cache(context, kPastValue, "past_value", kv_heads, size));
+  const ExpectedAxis head = {size, "head size"};
+  const ExpectedShape cache = {"batch", kv_heads, "length", head};
+  EDDY_RETURN_IF_ERROR(expect_shape(context, kPastKey, "past_key", cache));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, kPastValue, "past_value", cache));
   EDDY_RETURN_IF_ERROR(expect_one_element(context, kTotal, "total_sequence_length"));
-  EDDY_RETURN_IF_ERROR(expect_list_of(context, kHeadSink, "head_sink", heads));
-  EDDY_RETURN_IF_ERROR(expect_list_of(context, kQueryNorm, "q_norm_weight", size));
-  EDDY_RETURN_IF_ERROR(expect_list_of(context, kKeyNorm, "k_norm_weight", size));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, kHeadSink, "head_sink", {heads}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, kQueryNorm, "q_norm_weight", {head}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, kKeyNorm, "k_norm_weight", {head}));
   const ElementType element = context.input(kQuery).tensor.element;
   for (size_t i = 0; i < 3; ++i) context.set_output(i, TensorType(element));
   return Status::ok();

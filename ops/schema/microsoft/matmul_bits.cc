@@ -105,15 +105,6 @@ Status infer_matmul_bits(InferContext& context) {
   return Status::ok();
 }
 
-Status batch_matmul_bits(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
-  if (!context.is_along(0)) return Status::ok();
-  if (context.axis(0) == context.rank(0) - 1) return crosses_samples("sums over", context.axis(0));
-  context.set_output(0, context.input(0));
-  return Status::ok();
-}
-
 double matmul_bits_flops(const InferContext& context, std::span<const ValueType> outputs) {
   const auto k = static_cast<double>(context.attributes().get_int("K", 1));
   return 2 * k * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
@@ -137,7 +128,7 @@ Status add_microsoft_matmul_bits(OpTable& table) {
                        attribute("accuracy_level", kInt), attribute("weight_prepacked", kInt)},
         .infer = infer_matmul_bits,
         .flops = matmul_bits_flops,
-        .batch = batch_matmul_bits}});
+        .batch = batch_rows}});
 }
 
 }  // namespace eddy

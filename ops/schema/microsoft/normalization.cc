@@ -17,16 +17,6 @@ constexpr float kEpsilon = 1e-12f;
 
 float epsilon_of(const Expansion& e) { return e.attributes().get_float("epsilon", kEpsilon); }
 
-// Fails where input i, if given, surely is no list of `hidden` values.
-Status expect_list(const InferContext& context, size_t i, std::string_view name, int64_t hidden) {
-  if (!context.has_input(i)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
-  if (!type->is_ranked) return Status::ok();
-  if (type->dims.rank() == 1 && merge_dim(type->dims[0], hidden)) return Status::ok();
-  return invalid_argument(std::string(name) + " must have the shape [" + std::to_string(hidden) +
-                          "], not " + to_string(type->dims));
-}
-
 // The skipped values may lack the batch, or have it once. first_list: the input after gamma.
 Status infer_skip(InferContext& context, const char* op, bool has_beta) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
@@ -52,9 +42,9 @@ Status infer_skip(InferContext& context, const char* op, bool has_beta) {
     }
   }
   const int64_t hidden = x->dims[rank - 1];
-  EDDY_RETURN_IF_ERROR(expect_list(context, 2, "gamma", hidden));
-  if (has_beta) EDDY_RETURN_IF_ERROR(expect_list(context, 3, "beta", hidden));
-  return expect_list(context, has_beta ? 4 : 3, "bias", hidden);
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "gamma", {{hidden, "columns"}}));
+  if (has_beta) EDDY_RETURN_IF_ERROR(expect_shape(context, 3, "beta", {{hidden, "columns"}}));
+  return expect_shape(context, has_beta ? 4 : 3, "bias", {{hidden, "columns"}});
 }
 
 Status infer_skip_layer(InferContext& context) {
@@ -77,7 +67,7 @@ Status infer_simplified(InferContext& context) {
   const int rank = x->dims.rank();
   EDDY_ASSIGN_OR_RETURN(const int axis,
                         normalize_axis(context.attributes().get_int("axis", -1), rank));
-  if (axis == rank - 1) return expect_list(context, 1, "scale", x->dims[axis]);
+  if (axis == rank - 1) return expect_shape(context, 1, "scale", {{x->dims[axis], "columns"}});
   return unsupported("axis of SimplifiedLayerNormalization must be the last, not " +
                      std::to_string(axis) + " of " + std::to_string(rank));
 }
@@ -152,8 +142,8 @@ Status infer_embed(InferContext& context) {
     }
     hidden = *both;
   }
-  EDDY_RETURN_IF_ERROR(expect_list(context, 5, "gamma", hidden));
-  EDDY_RETURN_IF_ERROR(expect_list(context, 6, "beta", hidden));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 5, "gamma", {{hidden, "columns"}}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 6, "beta", {{hidden, "columns"}}));
   const ElementType element = context.input(2).tensor.element;
   context.set_output(0, TensorType(element));
   context.set_output(1, TensorType(ElementType::kInt32));

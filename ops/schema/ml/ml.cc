@@ -34,8 +34,7 @@ Status check_one_or_each(std::string_view name, size_t size, const TensorType& x
 }
 
 Status batch_feature_rows(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   const int axis = context.axis(0);
   if (axis == context.rank(0) - 1) return crosses_samples("takes as features", axis);

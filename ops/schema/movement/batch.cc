@@ -54,8 +54,7 @@ Status batch_concat(BatchContext& context) {
 }
 
 Status batch_split(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const int axis,
                         normalize_axis(context.attributes().get_int("axis", 0), context.rank(0)));
@@ -184,8 +183,7 @@ Status batch_transpose(BatchContext& context) {
 }
 
 Status batch_pad(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   ListArgument pads, axes;
   EDDY_RETURN_IF_ERROR(list_argument(context.types(), 1, "pads", pads));
@@ -282,8 +280,7 @@ Status batch_tile(BatchContext& context) {
 }
 
 Status batch_trilu(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   if (context.axis(0) >= context.rank(0) - 2) {
     return crosses_samples("takes a triangle of", context.axis(0));
@@ -305,8 +302,7 @@ Status batch_constant_of_shape(BatchContext& context) {
 }
 
 Status batch_one_hot(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const int axis, normalize_axis(context.attributes().get_int("axis", -1),
                                                        context.rank(0) + 1));

@@ -135,8 +135,7 @@ Status batch_flatten(BatchContext& context) {
 
 // In training its mask is random.
 Status batch_dropout(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (context.has_input(2)) {
     const TensorView* const trains = context.types().value_or_null(2);
     if (trains == nullptr || trains->as<bool>()[0]) {

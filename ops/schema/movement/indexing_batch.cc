@@ -93,8 +93,7 @@ Status batch_reverse_sequence(BatchContext& context) {
 }
 
 Status batch_top_k(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   EDDY_RETURN_IF_ERROR(
       expect_other_axis(context, context.attributes().get_int("axis", -1), "orders"));
@@ -103,8 +102,7 @@ Status batch_top_k(BatchContext& context) {
 }
 
 Status batch_cum_sum(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   const TensorView* const view = context.types().value_or_null(1);
   if (view == nullptr) return unsupported("adds up along an axis that is not known");
@@ -117,8 +115,7 @@ Status batch_cum_sum(BatchContext& context) {
 
 Status batch_compress(BatchContext& context) {
   if (!context.attributes().has("axis")) return batch_never(context);
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   EDDY_RETURN_IF_ERROR(
       expect_other_axis(context, context.attributes().get_int("axis", 0), "picks entries of"));

@@ -352,9 +352,7 @@ namespace {
 
 Status block_input(const InferContext& context, const TensorType*& data, int64_t& block) {
   EDDY_ASSIGN_OR_RETURN(data, tensor_input(context, 0));
-  if (data->is_ranked && data->dims.rank() != 4) {
-    return invalid_argument("the input must be [N,C,H,W], not " + to_string(data->dims));
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "input", {"N", "C", "H", "W"}));
   block = context.attributes().get_int("blocksize", 0);
   if (block < 1 || block > INT32_MAX) {
     return invalid_argument("blocksize must be positive and below 2^31, not " + text(block));

@@ -18,10 +18,6 @@ struct Operand {
   int64_t batch = kUnknownDim, heads = kUnknownDim, length = kUnknownDim, size = kUnknownDim;
 };
 
-Status bad_shape(std::string_view name, const Dims& dims, const std::string& rule) {
-  return invalid_argument(std::string(name) + " of shape " + to_string(dims) + " " + rule);
-}
-
 // `heads` counts those that lie side by side in three dimensions; 0: not given.
 Status read_operand(const InferContext& context, size_t input, std::string_view name, int64_t heads,
                     std::string_view attribute, Operand& operand) {
@@ -134,11 +130,7 @@ Status check_lengths(const InferContext& context, const AttentionSizes& sizes) {
   if (context.has_input(4)) {
     return invalid_argument("nonpad_kv_seqlen is for caches outside: leave past_key out");
   }
-  EDDY_ASSIGN_OR_RETURN(const TensorType* lengths, tensor_input(context, 6));
-  if (!lengths->is_ranked) return Status::ok();
-  if (lengths->dims.rank() == 1 && merge_dim(lengths->dims[0], sizes.q.batch)) return Status::ok();
-  return invalid_argument("nonpad_kv_seqlen must hold one value for each of the batch, not " +
-                          to_string(lengths->dims));
+  return expect_shape(context, 6, "nonpad_kv_seqlen", {{sizes.q.batch, "batch"}});
 }
 
 Status check_choices(const InferContext& context) {
@@ -197,18 +189,10 @@ double attention_flops(const InferContext& context, std::span<const ValueType>) 
 // What the caches of cosines and sines must be: a row of half the turned part for each position,
 // or for each place of the input.
 Status check_angles(const InferContext& context, size_t input, int64_t half, const Operand& x) {
-  EDDY_ASSIGN_OR_RETURN(const TensorType* cache, tensor_input(context, input));
-  if (!cache->is_ranked) return Status::ok();
-  const std::string name = input == 1 ? "cos_cache" : "sin_cache";
-  const Dims& dims = cache->dims;
-  const bool by_position = context.has_input(3);
-  const int rank = by_position ? 2 : 3;
-  bool fits = dims.rank() == rank && (half < 0 || merge_dim(dims[rank - 1], half));
-  if (fits && !by_position) fits = merge_dim(dims[0], x.batch) && merge_dim(dims[1], x.length);
-  if (fits) return Status::ok();
-  return bad_shape(name, dims,
-                   std::string("must be ") + (by_position ? "[positions, " : "[batch, length, ") +
-                       std::to_string(half) + "]");
+  const char* const name = input == 1 ? "cos_cache" : "sin_cache";
+  const ExpectedAxis turned = {half, "half of what is turned"};
+  if (context.has_input(3)) return expect_shape(context, input, name, {"positions", turned});
+  return expect_shape(context, input, name, {{x.batch, "batch"}, {x.length, "length"}, turned});
 }
 
 Status infer_rotary_embedding(InferContext& context) {
@@ -226,13 +210,8 @@ Status infer_rotary_embedding(InferContext& context) {
   const int64_t half = turned < 0 ? kUnknownDim : turned / 2;
   EDDY_RETURN_IF_ERROR(check_angles(context, 1, half, x));
   EDDY_RETURN_IF_ERROR(check_angles(context, 2, half, x));
-  if (context.has_input(3)) {
-    EDDY_ASSIGN_OR_RETURN(const TensorType* ids, tensor_input(context, 3));
-    const bool fits =
-        !ids->is_ranked || (ids->dims.rank() == 2 && merge_dim(ids->dims[0], x.batch) &&
-                            merge_dim(ids->dims[1], x.length));
-    if (!fits) return bad_shape("position_ids", ids->dims, "must be [batch, length]");
-  }
+  EDDY_RETURN_IF_ERROR(
+      expect_shape(context, 3, "position_ids", {{x.batch, "batch"}, {x.length, "length"}}));
   context.set_output(0, context.input(0));
   return Status::ok();
 }
@@ -264,12 +243,7 @@ Status infer_tensor_scatter(InferContext& context) {
                            std::to_string(axis));
     }
   }
-  if (!context.has_input(2)) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const TensorType* indices, tensor_input(context, 2));
-  const bool fits = !indices->is_ranked ||
-                    (indices->dims.rank() == 1 && merge_dim(indices->dims[0], cache->dims[0]));
-  if (fits) return Status::ok();
-  return bad_shape("write_indices", indices->dims, "must hold one place for each of the batch");
+  return expect_shape(context, 2, "write_indices", {{cache->dims[0], "batch"}});
 }
 
 OpDef attention(int since_version) {

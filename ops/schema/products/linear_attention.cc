@@ -9,10 +9,6 @@ namespace {
 
 using enum AttributeKind;
 
-Status bad_shape(std::string_view name, const Dims& dims, const std::string& rule) {
-  return invalid_argument(std::string(name) + " of shape " + to_string(dims) + " " + rule);
-}
-
 struct TokenSizes {
   int64_t batch = kUnknownDim, length = kUnknownDim;
 };
@@ -102,11 +98,9 @@ Status infer_linear_attention(InferContext& context) {
   if (context.has_input(3)) {
     EDDY_ASSIGN_OR_RETURN(const TensorType* past, tensor_input(context, 3));
     state_element = past->element;
-    bool fits = !past->is_ranked || past->dims.rank() == 4;
-    for (int i = 0; fits && past->is_ranked && i < 4; ++i) {
-      fits = merge_dim(past->dims[i], state[i]).has_value();
+    if (past->is_ranked && !may_equal(past->dims, state)) {
+      return bad_shape("past_state", past->dims, "must be " + to_string(state));
     }
-    if (!fits) return bad_shape("past_state", past->dims, "must be " + to_string(state));
   }
   const int64_t y_width = v_size < 0 ? kUnknownDim : q_heads * v_size;
   context.set_output(

@@ -74,14 +74,6 @@ Status permute(const InferContext& context, const char* name, const Dims& dims, 
   return Status::ok();
 }
 
-Status check_product_bias(const InferContext& context, int64_t columns) {
-  if (!context.has_input(2) || !context.input(2).tensor.is_ranked) return Status::ok();
-  const Dims& bias = context.input(2).tensor.dims;
-  if (bias.rank() == 1 && merge_dim(bias[0], columns)) return Status::ok();
-  return invalid_argument("bias must hold one value for each of the " + std::to_string(columns) +
-                          " columns, not " + to_string(bias));
-}
-
 Status infer_permuted_matmul(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
   EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
@@ -98,7 +90,8 @@ Status infer_permuted_matmul(InferContext& context) {
   }
   EDDY_RETURN_IF_ERROR(matmul_dims(rows, columns, product));
   EDDY_RETURN_IF_ERROR(permute(context, "perm_y", product, y));
-  EDDY_RETURN_IF_ERROR(check_product_bias(context, product[product.rank() - 1]));
+  EDDY_RETURN_IF_ERROR(
+      expect_shape(context, 2, "bias", {{product[product.rank() - 1], "columns"}}));
   EDDY_RETURN_IF_ERROR(expect_addend(context, 3, y));
   context.set_output(0, TensorType(a->element, y));
   return Status::ok();
@@ -241,10 +234,7 @@ Status gemm_operand(const InferContext& context, size_t input, bool transposed, 
   rows = columns = kUnknownDim;
   EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, input));
   if (!type->is_ranked) return Status::ok();
-  if (type->dims.rank() != 2) {
-    return invalid_argument("input " + std::to_string(input) +
-                            " of Gemm must have 2 dimensions, not " + to_string(type->dims));
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, input, input == 0 ? "A" : "B", {"rows", "columns"}));
   rows = type->dims[transposed ? 1 : 0];
   columns = type->dims[transposed ? 0 : 1];
   return Status::ok();
@@ -256,15 +246,9 @@ Status check_gemm_addend(const InferContext& context, const Dims& result) {
   if (!context.has_input(2)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const TensorType* c, tensor_input(context, 2));
   if (!c->is_ranked) return Status::ok();
-  bool fits = c->dims.rank() <= 2;
-  for (int i = 0; fits && i < c->dims.rank(); ++i) {
-    const int64_t dim = c->dims[i];
-    fits = dim == 1 || merge_dim(dim, result[i + 2 - c->dims.rank()]).has_value();
-  }
+  const bool fits = may_stretch(c->dims, result);
   if (fits && context.opset_version() < 7 && context.attributes().get_int("broadcast", 0) == 0) {
-    const bool is_whole =
-        c->dims.rank() == 2 && merge_dim(c->dims[0], result[0]) && merge_dim(c->dims[1], result[1]);
-    if (is_whole) return Status::ok();
+    if (may_equal(c->dims, result)) return Status::ok();
     return invalid_argument("C of Gemm must have the result's shape " + to_string(result) +
                             " before opset 7, not " + to_string(c->dims) +
                             ", unless the attribute broadcast is 1");

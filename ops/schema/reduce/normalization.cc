@@ -79,14 +79,8 @@ Status check_broadcasts_to(const InferContext& context, size_t input, std::strin
   if (!context.has_input(input)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, input));
   if (!type->is_ranked) return Status::ok();
-  const Dims& dims = type->dims;
-  bool fits = dims.rank() <= x.rank();
-  for (int i = 0; fits && i < dims.rank(); ++i) {
-    const int64_t size = x[x.rank() - dims.rank() + i];
-    fits = dims[i] == 1 || merge_dim(dims[i], size).has_value();
-  }
-  if (fits) return Status::ok();
-  return invalid_argument(std::string(name) + " does not broadcast to X: " + to_string(dims) +
+  if (may_stretch(type->dims, x)) return Status::ok();
+  return invalid_argument(std::string(name) + " does not broadcast to X: " + to_string(type->dims) +
                           " to " + to_string(x));
 }
 
@@ -144,8 +138,7 @@ Status infer_lrn(InferContext& context) {
 
 // Each channel is scaled by numbers of its own, or reads its neighbours.
 Status batch_channels(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   if (context.axis(0) == 1) return crosses_samples("takes for channels", 1);
   if (context.attributes().get_int("training_mode", 0) != 0) {
@@ -164,8 +157,7 @@ Status expect_apart(const BatchContext& context, size_t i) {
 }
 
 Status batch_layer_normalization(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   EDDY_ASSIGN_OR_RETURN(const int axis,
                         normalize_axis(context.attributes().get_int("axis", -1), context.rank(0)));

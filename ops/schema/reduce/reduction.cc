@@ -100,8 +100,7 @@ Status batch_over(BatchContext& context, uint32_t mask) {
 }
 
 Status batch_reduction(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   ListArgument axes;
   EDDY_RETURN_IF_ERROR(list_argument(context.types(), 1, "axes", axes));

@@ -64,6 +64,11 @@ Status expect_tensors(const BatchContext& context) {
   return Status::ok();
 }
 
+Status expect_first_alone(const BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
+  return expect_tensors(context);
+}
+
 std::optional<std::vector<Count>> counts_of(const BatchContext& context, size_t i) {
   if (!context.has_input(i) || context.is_along(i)) return std::nullopt;
   if (!context.input(i).counts.empty()) return context.input(i).counts;
@@ -121,8 +126,7 @@ Status batch_entries(BatchContext& context) {
 }
 
 Status batch_images(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   if (context.axis(0) != 0)
     return crosses_samples("takes axis 0 for samples, and mixes", context.axis(0));
@@ -130,9 +134,16 @@ Status batch_images(BatchContext& context) {
   return Status::ok();
 }
 
+Status batch_rows(BatchContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
+  if (!context.is_along(0)) return Status::ok();
+  if (context.axis(0) == context.rank(0) - 1) return crosses_samples("sums over", context.axis(0));
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
 Status batch_never(BatchContext& context) {
-  EDDY_RETURN_IF_ERROR(expect_shared(context, 1));
-  EDDY_RETURN_IF_ERROR(expect_tensors(context));
+  EDDY_RETURN_IF_ERROR(expect_first_alone(context));
   if (!context.is_along(0)) return Status::ok();
   return unsupported("makes results whose number or values depend on all samples together");
 }

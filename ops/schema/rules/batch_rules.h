@@ -21,6 +21,8 @@ Status crosses_samples(const std::string& what, int axis);
 Status expect_shared(const BatchContext& context, size_t first);
 // No input is a list that counts samples, or has an unknown rank.
 Status expect_tensors(const BatchContext& context);
+// Both: samples lie along input 0, or nowhere.
+Status expect_first_alone(const BatchContext& context);
 
 // The entries of input i, a list or one integer: followed, constant, or as many unknown ones as it
 // has for sure. nullopt: their number is not known, or it holds samples.
@@ -35,6 +37,8 @@ Status batch_elementwise(BatchContext& context);
 Status batch_entries(BatchContext& context);
 // Samples lie along axis 0 of input 0 and of every output; the other inputs are shared.
 Status batch_images(BatchContext& context);
+// Rows along the last axis of input 0 are done alone; the other inputs are shared.
+Status batch_rows(BatchContext& context);
 // "makes a number of results that depends on all samples": they can't be told apart.
 Status batch_never(BatchContext& context);
 

@@ -89,14 +89,49 @@ Result<TensorType> broadcast_inputs(const InferContext& context, size_t first, s
   return is_ranked ? TensorType(element, dims) : TensorType(element);
 }
 
+bool may_equal(const Dims& a, const Dims& b) {
+  bool fits = a.rank() == b.rank();
+  for (int i = 0; fits && i < a.rank(); ++i) fits = merge_dim(a[i], b[i]).has_value();
+  return fits;
+}
+
+bool may_stretch(const Dims& from, const Dims& to) {
+  bool fits = from.rank() <= to.rank();
+  for (int i = 0; fits && i < from.rank(); ++i) {
+    fits = from[i] == 1 || merge_dim(from[i], to[to.rank() - from.rank() + i]).has_value();
+  }
+  return fits;
+}
+
+Status bad_shape(std::string_view name, const Dims& dims, std::string_view rule) {
+  return invalid_argument(std::string(name) + " of shape " + to_string(dims) + " " +
+                          std::string(rule));
+}
+
+Status expect_shape(const InferContext& context, size_t i, std::string_view name,
+                    ExpectedShape shape) {
+  if (!context.has_input(i)) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
+  if (!type->is_ranked) return Status::ok();
+  bool fits = type->dims.rank() == static_cast<int>(shape.size());
+  int axis = 0;
+  for (const ExpectedAxis& expected : shape) {
+    if (!fits) break;
+    fits = merge_dim(type->dims[axis++], expected.dim).has_value();
+  }
+  if (fits) return Status::ok();
+  std::string text;
+  for (const ExpectedAxis& expected : shape) {
+    text += text.empty() ? "must be [" : ", ";
+    text += expected.dim < 0 ? expected.name : std::to_string(expected.dim);
+  }
+  return bad_shape(name, type->dims, text + "]");
+}
+
 Status expect_addend(const InferContext& context, size_t i, const Dims& result) {
   if (!context.has_input(i) || !context.input(i).tensor.is_ranked) return Status::ok();
   const Dims& addend = context.input(i).tensor.dims;
-  bool fits = addend.rank() == result.rank();
-  for (int axis = 0; fits && axis < result.rank(); ++axis) {
-    fits = merge_dim(addend[axis], result[axis]).has_value();
-  }
-  if (fits) return Status::ok();
+  if (may_equal(addend, result)) return Status::ok();
   return invalid_argument("the addend must have the shape of the result, " + to_string(result) +
                           ", not " + to_string(addend));
 }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,25 @@ Result<TensorType> broadcast_inputs(const InferContext& context, size_t first, s
 // Fails unless inputs [first, last) have the element type of input `first` (omitted ones are
 // skipped).
 Status expect_same_element(const InferContext& context, size_t first, size_t last);
+
+// Whether two shapes may be one.
+bool may_equal(const Dims& a, const Dims& b);
+// Whether `from` may broadcast to `to`, which it does not widen.
+bool may_stretch(const Dims& from, const Dims& to);
+
+// One axis of an expected shape: a size, or what it counts where any size does.
+struct ExpectedAxis {
+  ExpectedAxis(const char* counted) : name(counted) {}
+  ExpectedAxis(int64_t size, const char* counted = "n") : dim(size), name(counted) {}
+  int64_t dim = kUnknownDim;
+  const char* name;
+};
+using ExpectedShape = std::initializer_list<ExpectedAxis>;
+// "past of shape [2,3] must be [batch, 8, length]", where input i is given and surely is not.
+Status expect_shape(const InferContext& context, size_t i, std::string_view name,
+                    ExpectedShape shape);
+// "weights of shape [2,3] does not fit".
+Status bad_shape(std::string_view name, const Dims& dims, std::string_view rule);
 
 // Fails where input i, which is added element by element, surely has another shape than the result.
 Status expect_addend(const InferContext& context, size_t i, const Dims& result);

@@ -55,10 +55,7 @@ Status infer_col2im(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   context.set_output(0, TensorType(x->element));
   if (!x->is_ranked) return Status::ok();
-  if (x->dims.rank() != 3) {
-    return invalid_argument("the columns must be [N, C * block, windows], not " +
-                            to_string(x->dims));
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "input", {"N", "C * block", "windows"}));
   const TensorView *image_view = context.value_or_null(1), *block_view = context.value_or_null(2);
   if (image_view == nullptr || block_view == nullptr) return Status::ok();
   IntList image, block;

@@ -48,13 +48,7 @@ Status read_group(const InferContext& context, int64_t& group) {
 }
 
 Status check_bias(const InferContext& context, size_t input, int64_t channels) {
-  if (!context.has_input(input)) return Status::ok();
-  const TensorType& bias = context.input(input).tensor;
-  if (!bias.is_ranked || (bias.dims.rank() == 1 && merge_dim(bias.dims[0], channels))) {
-    return Status::ok();
-  }
-  return invalid_argument("B must hold one value for each of the " + std::to_string(channels) +
-                          " output channels, not " + to_string(bias.dims));
+  return expect_shape(context, input, "B", {{channels, "output channels"}});
 }
 
 Status check_channels(const ConvInputs& in, int64_t group) {
@@ -174,14 +168,8 @@ double conv_transpose_flops(const InferContext& context, std::span<const ValueTy
 // Of DeformConv: what is given for each tap of each group of channels that moves together.
 Status check_by_tap(const InferContext& context, size_t input, std::string_view name,
                     int64_t channels, const Dims& y) {
-  if (!context.has_input(input) || !context.input(input).tensor.is_ranked) return Status::ok();
-  const Dims& dims = context.input(input).tensor.dims;
-  const Dims expected = {y[0], channels, y[2], y[3]};
-  bool fits = dims.rank() == 4;
-  for (int i = 0; fits && i < 4; ++i) fits = merge_dim(dims[i], expected[i]).has_value();
-  if (fits) return Status::ok();
-  return invalid_argument(std::string(name) + " must be " + to_string(expected) + ", not " +
-                          to_string(dims));
+  return expect_shape(context, input, name,
+                      {{y[0], "N"}, channels, {y[2], "height"}, {y[3], "width"}});
 }
 
 Status infer_deform_conv(InferContext& context) {

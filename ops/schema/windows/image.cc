@@ -22,11 +22,6 @@ Status expect_choice(const InferContext& context, std::string_view name, std::st
                           ", not '" + std::string(given) + "'");
 }
 
-Status bad_shape(std::string_view name, std::string_view rule, const Dims& dims) {
-  return invalid_argument(std::string(name) + " must be " + std::string(rule) + ", not " +
-                          to_string(dims));
-}
-
 // X [N, C, in...] and grid [N, out..., rank] give [N, C, out...].
 Status infer_grid_sample(InferContext& context) {
   EDDY_RETURN_IF_ERROR(
@@ -41,7 +36,9 @@ Status infer_grid_sample(InferContext& context) {
   if (!x->is_ranked) return Status::ok();
   const int rank = x->dims.rank() - 2;
   if (rank < 1 || (context.opset_version() < 20 && rank != 2)) {
-    return bad_shape("X", rank < 1 ? "[N, C, sizes...]" : "[N, C, H, W] before opset 20", x->dims);
+    return bad_shape(
+        "X", x->dims,
+        rank < 1 ? "must be [N, C, sizes...]" : "must be [N, C, H, W] before opset 20");
   }
   Dims y{x->dims[0], x->dims[1]};
   for (int i = 0; i < rank; ++i) y.push_back(kUnknownDim);
@@ -50,9 +47,9 @@ Status infer_grid_sample(InferContext& context) {
     const bool fits =
         g.rank() == rank + 2 && merge_dim(g[0], x->dims[0]) && merge_dim(g[rank + 1], rank);
     if (!fits) {
-      return bad_shape(
-          "grid",
-          "[N, sizes..., " + std::to_string(rank) + "] for X of shape " + to_string(x->dims), g);
+      return bad_shape("grid", g,
+                       "must be [N, sizes..., " + std::to_string(rank) + "] for X of shape " +
+                           to_string(x->dims));
     }
     for (int i = 0; i < rank; ++i) y[i + 2] = g[i + 1];
   }
@@ -68,12 +65,8 @@ Status infer_non_max_suppression(InferContext& context) {
   if (centred != 0 && centred != 1) {
     return invalid_argument("center_point_box must be 0 or 1, not " + std::to_string(centred));
   }
-  if (boxes->is_ranked && (boxes->dims.rank() != 3 || !merge_dim(boxes->dims[2], 4))) {
-    return bad_shape("boxes", "[batch, boxes, 4]", boxes->dims);
-  }
-  if (scores->is_ranked && scores->dims.rank() != 3) {
-    return bad_shape("scores", "[batch, classes, boxes]", scores->dims);
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "boxes", {"batch", "boxes", 4}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "scores", {"batch", "classes", "boxes"}));
   if (boxes->is_ranked && scores->is_ranked &&
       (!merge_dim(boxes->dims[0], scores->dims[0]) ||
        !merge_dim(boxes->dims[1], scores->dims[2]))) {
@@ -108,22 +101,13 @@ Status infer_roi_align(InferContext& context) {
         "the ratio) to " +
         std::to_string(kMost));
   }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "X", {"N", "C", "H", "W"}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "rois", {"regions", 4}));
   Dims y{kUnknownDim, kUnknownDim, height, width};
-  if (x->is_ranked) {
-    if (x->dims.rank() != 4) return bad_shape("X", "[N, C, H, W]", x->dims);
-    y[1] = x->dims[1];
-  }
-  if (rois->is_ranked) {
-    if (rois->dims.rank() != 2 || !merge_dim(rois->dims[1], 4)) {
-      return bad_shape("rois", "[regions, 4]", rois->dims);
-    }
-    y[0] = rois->dims[0];
-  }
-  if (images->is_ranked) {
-    const bool fits = images->dims.rank() == 1 && merge_dim(images->dims[0], y[0]);
-    if (!fits) return bad_shape("batch_indices", "one for each region", images->dims);
-    y[0] = *merge_dim(images->dims[0], y[0]);
-  }
+  if (x->is_ranked) y[1] = x->dims[1];
+  if (rois->is_ranked) y[0] = rois->dims[0];
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "batch_indices", {{y[0], "regions"}}));
+  if (images->is_ranked) y[0] = *merge_dim(images->dims[0], y[0]);
   context.set_output(0, TensorType(x->element, y));
   return Status::ok();
 }
@@ -140,27 +124,18 @@ Status infer_max_roi_pool(InferContext& context) {
     return invalid_argument("attribute 'pooled_shape' must be two sizes of 1 to " +
                             std::to_string(kMost));
   }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "X", {"N", "C", "H", "W"}));
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "rois", {"regions", 5}));
   Dims y{kUnknownDim, kUnknownDim, bins[0], bins[1]};
-  if (x->is_ranked) {
-    if (x->dims.rank() != 4) return bad_shape("X", "[N, C, H, W]", x->dims);
-    y[1] = x->dims[1];
-  }
-  if (rois->is_ranked) {
-    if (rois->dims.rank() != 2 || !merge_dim(rois->dims[1], 5)) {
-      return bad_shape("rois", "[regions, 5]", rois->dims);
-    }
-    y[0] = rois->dims[0];
-  }
+  if (x->is_ranked) y[1] = x->dims[1];
+  if (rois->is_ranked) y[0] = rois->dims[0];
   context.set_output(0, TensorType(x->element, y));
   return Status::ok();
 }
 
 Status infer_image_decoder(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_choice(context, "pixel_format", "RGB", {"RGB", "BGR", "Grayscale"}));
-  EDDY_ASSIGN_OR_RETURN(const TensorType* bytes, tensor_input(context, 0));
-  if (bytes->is_ranked && bytes->dims.rank() != 1) {
-    return bad_shape("encoded_stream", "[bytes]", bytes->dims);
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "encoded_stream", {"bytes"}));
   const bool is_gray = context.attributes().get_string("pixel_format", "RGB") == "Grayscale";
   context.set_output(0,
                      TensorType(ElementType::kUint8, {kUnknownDim, kUnknownDim, is_gray ? 1 : 3}));

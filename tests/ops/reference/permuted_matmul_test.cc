@@ -77,7 +77,7 @@ TEST(PermutedMatMulTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal([&](PermutedCall& one) { one.a = row; }),
               HasSubstr("must have at least two dimensions, not [3]"));
   EXPECT_THAT(refusal([&](PermutedCall& one) { one.bias = row; }),
-              HasSubstr("bias must hold one value for each of the 2 columns, not [3]"));
+              HasSubstr("bias of shape [3] must be [2]"));
   EXPECT_THAT(refusal([&](PermutedCall& one) { one.addend = row; }),
               HasSubstr("the addend must have the shape of the result, [2,2], not [3]"));
 }

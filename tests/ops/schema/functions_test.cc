@@ -73,7 +73,7 @@ TEST(FunctionsTest, GroupNormalizationScalesByGroupAndLaterByChannel) {
       "3 channels do not fall into 2 groups");
   EXPECT_EQ(refusal(make("GroupNormalization", 18,
                          {floats({1, 2, 1}, {1, 2}), floats({1}, {1}), floats({2}, {1, 1})}, two)),
-            "scale must have the shape [2], not [1]");
+            "scale of shape [1] must be [2]");
 }
 
 TEST(FunctionsTest, LpNormalizationLeavesZerosAlone) {
@@ -119,7 +119,7 @@ TEST(FunctionsTest, CenterCropPadCutsAndPadsAroundTheMiddle) {
   expect_close(make("CenterCropPad", 18, {floats({1}, {7}), ints({4})}, {{"axes", Ints{-1}}}),
                floats({4}, {0, 7, 0, 0}));
   EXPECT_EQ(refusal(make("CenterCropPad", 18, {x, ints({4})})),
-            "shape must hold 2 sizes, one for each axis, not [1]");
+            "the input shape of shape [1] must be [2]");
 }
 
 TEST(FunctionsTest, UpsampleIsAResizeWithoutShift) {

@@ -238,7 +238,7 @@ TEST_F(MicrosoftTest, SkippedNormalizationsGiveTheSumToo) {
   EXPECT_EQ(refusal(make("SkipLayerNormalization", {x, floats({2, 4}), gamma})),
             "skip of shape [2,4] does not stretch over [2,3,4]");
   EXPECT_EQ(refusal(make("SkipLayerNormalization", {x, x, floats({3})})),
-            "gamma must have the shape [4], not [3]");
+            "gamma of shape [3] must be [4]");
   EXPECT_EQ(refusal(make("SkipSimplifiedLayerNormalization", {floats({4}), floats({4}), gamma})),
             "input of SkipSimplifiedLayerNormalization must have 2 or 3 dimensions, not [4]");
 }
