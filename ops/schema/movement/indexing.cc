@@ -221,7 +221,6 @@ Status infer_cum_sum(InferContext& context) {
 
 Status infer_reverse_sequence(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
-  EDDY_ASSIGN_OR_RETURN(const TensorType* lengths, tensor_input(context, 1));
   const int64_t batch = context.attributes().get_int("batch_axis", 1);
   const int64_t time = context.attributes().get_int("time_axis", 0);
   if (!(batch == 0 && time == 1) && !(batch == 1 && time == 0)) {
@@ -232,25 +231,15 @@ Status infer_reverse_sequence(InferContext& context) {
     return invalid_argument("the input must have at least two dimensions, not " +
                             to_string(data->dims));
   }
-  if (lengths->is_ranked && lengths->dims.rank() != 1) {
-    return invalid_argument("sequence_lens must have one dimension, not " +
-                            to_string(lengths->dims));
-  }
-  if (data->is_ranked && lengths->is_ranked &&
-      !merge_dim(data->dims[static_cast<int>(batch)], lengths->dims[0])) {
-    return invalid_argument("sequence_lens " + to_string(lengths->dims) +
-                            " does not match the batch of " + to_string(data->dims));
-  }
+  const int64_t samples = data->is_ranked ? data->dims[static_cast<int>(batch)] : kUnknownDim;
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "sequence_lens", {{samples, "batch"}}));
   context.set_output(0, *data);
   return Status::ok();
 }
 
 Status infer_compress(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
-  EDDY_ASSIGN_OR_RETURN(const TensorType* condition, tensor_input(context, 1));
-  if (condition->is_ranked && condition->dims.rank() != 1) {
-    return invalid_argument("condition must have one dimension, not " + to_string(condition->dims));
-  }
+  EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "condition", {"entries"}));
   TensorType type = *data;
   if (!context.attributes().has("axis")) {
     type = TensorType(data->element, {kUnknownDim});
@@ -300,12 +289,7 @@ std::vector<OpDef> gathering() {
       {.name = "GatherND",
        .since_version = 11,
        .inputs = {in("data"), in("indices", kInt64Only)},
-       .infer = infer_gather_nd,
-       .batch = batch_gather_nd},
-      {.name = "GatherND",
-       .since_version = 12,
-       .inputs = {in("data"), in("indices", kInt64Only)},
-       .attributes = {an_int("batch_dims")},
+       .attributes = {since(12, an_int("batch_dims"))},
        .infer = infer_gather_nd,
        .batch = batch_gather_nd},
       {.name = "ReverseSequence",
@@ -331,27 +315,14 @@ std::vector<OpDef> scattering() {
       {.name = "ScatterElements",
        .since_version = 11,
        .inputs = elements,
-       .attributes = {an_int("axis")},
-       .infer = infer_scatter_elements,
-       .in_place_inputs = 1,
-       .batch = batch_scatter_elements},
-      {.name = "ScatterElements",
-       .since_version = 16,
-       .inputs = elements,
-       .attributes = {an_int("axis"), a_string("reduction")},
+       .attributes = {an_int("axis"), since(16, a_string("reduction"))},
        .infer = infer_scatter_elements,
        .in_place_inputs = 1,
        .batch = batch_scatter_elements},
       {.name = "ScatterND",
        .since_version = 11,
        .inputs = tuples,
-       .infer = infer_scatter_nd,
-       .in_place_inputs = 1,
-       .batch = batch_scatter_nd},
-      {.name = "ScatterND",
-       .since_version = 16,
-       .inputs = tuples,
-       .attributes = {a_string("reduction")},
+       .attributes = {since(16, a_string("reduction"))},
        .infer = infer_scatter_nd,
        .in_place_inputs = 1,
        .batch = batch_scatter_nd},
@@ -370,16 +341,9 @@ std::vector<OpDef> ordering() {
        .batch = batch_top_k},
       {.name = "TopK",
        .since_version = 10,
-       .inputs = {in("X", kFloatTypes), in("K", kInt64Only, kHost)},
-       .max_outputs = 2,
-       .attributes = {an_int("axis")},
-       .infer = infer_top_k,
-       .batch = batch_top_k},
-      {.name = "TopK",
-       .since_version = 11,
        .inputs = {in("X", kNumericTypes), in("K", kInt64Only, kHost)},
        .max_outputs = 2,
-       .attributes = {an_int("axis"), an_int("largest"), an_int("sorted")},
+       .attributes = {an_int("axis"), since(11, an_int("largest")), since(11, an_int("sorted"))},
        .infer = infer_top_k,
        .batch = batch_top_k},
       // The axis moves no shape, but the kernel needs it where it is launched.
