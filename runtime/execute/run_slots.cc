@@ -1,5 +1,6 @@
 #include "runtime/execute/run_slots.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 
@@ -16,6 +17,7 @@ void RunSlots::make_slots() {
 }
 
 Slot* RunSlots::make_slot(ValueId value) {
+  EDDY_DCHECK(value.index() < slots_.size()) << "value " << value.index() << " is not the graph's";
   Slot*& slot = slots_[value.index()];
   if (slot != nullptr) return slot;
   const Graph& graph = this->graph();
@@ -60,6 +62,8 @@ const ValueMemory* RunSlots::place_or_null(ValueId value) const {
 }
 
 void* RunSlots::address(const ValueMemory& place, size_t i) const {
+  EDDY_DCHECK(place.arena < arenas_.size() && i < place.offsets_bytes.size())
+      << "place " << i << " of " << place.offsets_bytes.size() << " in arena " << place.arena;
   return static_cast<char*>(arenas_[place.arena].data()) + place.offsets_bytes[i];
 }
 
@@ -94,6 +98,8 @@ bool RunSlots::hand_on(Transfers& transfers, ValueId to, ValueId from, Program::
     if (alternates && moment == Program::Moment::kWithin) transfers.add_point(slot(to), made);
     return true;
   }
+  EDDY_DCHECK(source == nullptr || source->size_bytes == place->size_bytes)
+      << source->size_bytes << " bytes are handed to a name of " << place->size_bytes;
   std::vector<const void*> places;
   for (size_t i = 0; source != nullptr && i < source->offsets_bytes.size(); ++i) {
     places.push_back(address(*source, i));

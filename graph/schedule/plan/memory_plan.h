@@ -24,8 +24,6 @@
 // Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
 // set of blocks that must exist at once; no layout of the same lifetimes is smaller.
 //
-// An arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest set of blocks that
-// must exist at once; no layout of the same lifetimes is smaller.
 // plan_memory (plan_memory.h) makes it; prove_plan checks it.
 #pragma once
 

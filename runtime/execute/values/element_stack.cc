@@ -20,6 +20,7 @@ std::vector<const SequenceElement*> ElementStack::in_order() const {
   for (const Link* link = last_; link != nullptr; link = link->before) {
     all[--place] = &link->element;
   }
+  EDDY_DCHECK(place == 0) << "a chain lacks " << place << " of " << all.size() << " elements";
   return all;
 }
 

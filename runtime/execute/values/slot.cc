@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 Result<size_t> tensor_size_bytes(ElementType element, std::span<const int64_t> dims) {
@@ -17,6 +19,7 @@ Result<size_t> tensor_size_bytes(ElementType element, std::span<const int64_t> d
 }
 
 void Slot::set_tensor(ElementType element, std::span<const int64_t> dims) {
+  EDDY_DCHECK(dims.size() <= dims_.size()) << "a tensor of " << dims.size() << " axes";
   kind = ValueKind::kTensor;
   view.element = element;
   view.rank = static_cast<int32_t>(dims.size());

@@ -32,6 +32,7 @@ void Transfers::add_copy(Slot& to, const Slot& from, size_t size_bytes, const vo
 }
 
 void Transfers::copy() {
+  EDDY_DCHECK(is_finished_) << "bytes are copied before it is known which are written over";
   for (Copy& copy : copies_) {
     if (!copy.aside.empty()) std::memcpy(copy.aside.data(), copy.from->view.data, copy.size_bytes);
   }
