@@ -1,9 +1,11 @@
 #include "runtime/api/plan_file.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -258,6 +260,19 @@ Status check_packings(const PlanFile& plan, uint64_t size_bytes) {
   return Status::ok();
 }
 
+// Packings of equal bytes share a place. Returns where the last one ends.
+uint64_t place_packings(PlanFile& plan, std::span<const std::span<const std::byte>> packed) {
+  std::map<std::string_view, uint64_t> places;
+  uint64_t end = 0;
+  for (size_t i = 0; i < packed.size(); ++i) {
+    const auto [place, is_new] = places.emplace(as_text(packed[i]), aligned(end));
+    plan.packings[i].offset_bytes = place->second;
+    plan.packings[i].size_bytes = packed[i].size();
+    if (is_new) end = place->second + packed[i].size();
+  }
+  return end;
+}
+
 }  // namespace
 
 bool is_plan_file(const std::string& path) {
@@ -274,12 +289,7 @@ bool is_plan_file(const std::string& path) {
 std::string format_plan_file(PlanFile& plan, std::string_view model,
                              std::span<const std::span<const std::byte>> packed) {
   EDDY_CHECK(plan.packings.size() == packed.size()) << packed.size() << " packings";
-  uint64_t end = 0;
-  for (size_t i = 0; i < packed.size(); ++i) {
-    plan.packings[i].offset_bytes = aligned(end);
-    plan.packings[i].size_bytes = packed[i].size();
-    end = plan.packings[i].offset_bytes + packed[i].size();
-  }
+  const uint64_t end = place_packings(plan, packed);
   plan.model_bytes = model.size();
   const std::string facts = facts_of(plan);
   WireWriter first;
@@ -300,9 +310,10 @@ std::string format_plan_file(PlanFile& plan, std::string_view model,
     file.append(frame).append(padding, '\0');
     break;
   }
+  file.resize(begin + end, '\0');
   for (size_t i = 0; i < packed.size(); ++i) {
-    file.resize(begin + plan.packings[i].offset_bytes, '\0');
-    file.append(as_text(packed[i]));
+    const uint64_t at = begin + plan.packings[i].offset_bytes;
+    std::ranges::copy(as_text(packed[i]), file.begin() + static_cast<int64_t>(at));
   }
   return file;
 }
@@ -327,6 +338,7 @@ Result<OpenPlanFile> parse_plan_file(std::span<const std::byte> file) {
   const size_t in_frame = payload_at(file.subspan(frame_at), kPackingsField);
   const uint64_t begin = aligned(frame_at + kTagBytes + kMostLengthBytes);
   if (in_frame == 0 || begin > file.size()) return spoilt("it is cut off");
+  open.model = file.subspan(model_at, open.plan.model_bytes);
   open.packings = file.subspan(begin);
   EDDY_RETURN_IF_ERROR(check_packings(open.plan, open.packings.size()));
   return open;

@@ -62,7 +62,9 @@ std::string format_plan_file(PlanFile& plan, std::string_view model,
 
 struct OpenPlanFile {
   PlanFile plan = {};
-  std::span<const std::byte> packings = {};  // of the bytes given
+  // Of the bytes given.
+  std::span<const std::byte> model = {};
+  std::span<const std::byte> packings = {};
 };
 // Every packing lies within, at a multiple of 64 where the file does.
 Result<OpenPlanFile> parse_plan_file(std::span<const std::byte> file);

@@ -15,6 +15,7 @@
 #include "graph/ir/symbols.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
+#include "runtime/api/plan_file.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/cuda/make_cuda_device.h"
 #include "runtime/net/rank_session.h"
@@ -296,6 +297,13 @@ Result<Model> load_model(const Library& library, const std::string& path,
                          const SessionOptions& options) {
   const int64_t start_ns = now_ns();
   Model model;
+  if (is_plan_file(path)) {
+    SessionOptions own = options;
+    own.folds_norms = false;  // the plan's; --exact asks for more
+    EDDY_ASSIGN_OR_RETURN(model.session, Session::load(library, path, own));
+    model.load_ns = now_ns() - start_ns;
+    return model;
+  }
   Result<Graph> graph = import_model(library, path, options, model.warnings);
   if (!graph.is_ok()) {
     // The other ranks wait for it.

@@ -11,11 +11,13 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/io/file_bytes.h"
+#include "graph/io/import.h"
 #include "graph/program/print.h"
 #include "graph/program/step_nodes.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "graph/schedule/plan/value_text.h"
+#include "runtime/api/saved_plan.h"
 #include "tools/command/counted.h"
 #include "tools/command/dag/dag_drawing.h"
 #include "tools/command/model.h"
@@ -37,6 +39,7 @@ struct PlanArguments {
   std::string svg;
   std::string svg_over = "rank";
   std::string machine;
+  std::string save;
   bool steps = false;
   RankArguments ranks;
 };
@@ -307,6 +310,14 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
   console.say(session.plan().is_proved ? "proof: safe" : "proof: none");
 }
 
+// --save: what `eddy run FILE` loads instead of the model.
+Status save_model_plan(const Library& library, const PlanArguments& arguments,
+                       const SessionOptions& options) {
+  if (arguments.save.empty()) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
+  return save_plan(library, std::move(graph), options, arguments.save);
+}
+
 Outcome plan_model(const PlanArguments& arguments, Console& console) {
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
@@ -321,6 +332,7 @@ Outcome plan_model(const PlanArguments& arguments, Console& console) {
   if (!model.is_ok()) return model.take_status();
   const Session& session = *model->session;
   for (const std::string& warning : model->warnings) console.remark(one_line(warning));
+  if (Status saved = save_model_plan(library, arguments, *options); !saved.is_ok()) return saved;
   const std::vector<LoopReport> notes = session.loop_reports();
   DrawnRegion drawing = draw_plan(session.graph(), session.plan(), [&](NodeId id) {
     const std::string path = session.graph().path(id);
@@ -438,6 +450,11 @@ Action add_plan(CLI::App& app) {
       ->excludes(dag);
   app.add_option("--machine", arguments->machine,
                  "the machine that a model is planned for and simulated on, a JSON file")
+      ->excludes(dag);
+  app.add_option("--save", arguments->save,
+                 "write the plan to a file that eddy run loads in the model's place, faster; it "
+                 "holds for this Eddy and this kind of processor")
+      ->check(check_file_name)
       ->excludes(dag);
   add_rank_options(app, arguments->ranks);
   return [arguments, &app](Console& console, Interrupts&) {
