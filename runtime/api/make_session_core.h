@@ -4,7 +4,8 @@
 // the devices → with several, place the nodes and plan the copies → plan → prove the plan →
 // describe inputs, outputs and loops → bind kernels, after which constants that kernels have
 // packed may go. Where another session has done so before (shared_programs.h), it is: make the
-// devices → find the program → describe → bind what is the session's own.
+// devices → find the program → describe → bind what is the session's own. A prepared graph, that of
+// a saved plan (saved_plan.h), is planned as it is.
 //
 // Errors: kInvalidArgument (options that contradict each other), kUnsupported (an operator or type
 // without a kernel, by name), and what a device says when it is made. A plan

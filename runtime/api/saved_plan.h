@@ -10,21 +10,17 @@
 // have the bits of a session of the model with the options that the plan was saved with, and so its
 // fingerprint.
 //
-// The file is untrusted. Its graph goes through the importer and the builder, as any model does, so
-// types are inferred anew, and has to have the fingerprint that was noted. The program is not in
-// the file: planning and proving a graph takes a tenth of what is saved, fits this machine's
-// workers, and what is made here needs no validator of its own. Large constants and packings are
-// taken as they are, as a model's weights are: bytes that were changed there change results, and
-// nothing else.
+// The file is untrusted. Its graph goes through the importer and the builder, as any model's, and
+// has to have the fingerprint noted. No program is in it: to plan and prove the graph takes a tenth
+// of what is saved, fits this machine's workers, and needs no validator. Large constants and
+// packings are taken as a model's weights are: other bytes there change results, and nothing else.
 //
-// Refused, with the reason (kUnsupported): another version of Eddy, another compiler, other kernels
-// or vector instructions than the plan was saved for; options that would have made another graph,
-// unless they are left as they are by default; devices beside the CPU, and ranks. kInvalidArgument:
-// spoilt or cut off. Operators and host functions that the library lacks are named as for models.
-//
-// The file is mapped as long as the session lives and must not change meanwhile; saving replaces a
-// file and leaves the old one to those that have it. Threads: any. Cost of saving: that of making
-// the session once more, and the file; of loading: see graph/io/README.md, planning and binding.
+// Errors: kUnsupported where version, compiler, kernels or vector instructions are not those that
+// the plan was saved for, for options that make another graph (defaults take the plan's), devices
+// beside the CPU, and ranks; kInvalidArgument: spoilt or cut off. Operators and host functions that
+// the library lacks are named as for models. Threads: any. The mapped file must not change while a
+// session lives; saving replaces it and leaves the old one to those that have it. Cost: of saving,
+// that of making the session once more; of loading, import_onnx()'s, planning and binding.
 #pragma once
 
 #include <memory>
