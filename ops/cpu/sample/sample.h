@@ -33,7 +33,7 @@ struct FindArgs {
   int64_t count = 0;
   SampleAxis x, y;
   int32_t* first = nullptr;  // of the plane's elements, kNowhere or kElsewhere
-  float* right = nullptr;    // within 0 to 1 where first is not negative
+  float* right = nullptr;    // between 0 and 1 where first is not negative
   float* down = nullptr;
 };
 

@@ -47,13 +47,15 @@ struct Between {
   find_on_axis(y, t.y, along);
   for (int i = 0; i < kPlaces; ++i) {
     const double a = along.before[i], b = across.before[i];
-    const bool is_out = (a < -1) | (a >= t.y.size) | (b < -1) | (b >= t.x.size);
-    const bool is_whole = (a >= 0) & (a < t.y.size - 1) & (b >= 0) & (b < t.x.size - 1) &
-                          (along.beyond[i] != 0) & (across.beyond[i] != 0);
-    const double other = is_out ? double{kNowhere} : double{kElsewhere};
-    first[i] = static_cast<int32_t>(is_whole ? a * t.x.size + b : other);
     right[i] = static_cast<float>(across.beyond[i]);
     down[i] = static_cast<float>(along.beyond[i]);
+    // A weight that rounds to none would be one of none times infinity.
+    const bool has_weights = (right[i] > 0) & (right[i] < 1) & (down[i] > 0) & (down[i] < 1);
+    const bool is_out = (a < -1) | (a >= t.y.size) | (b < -1) | (b >= t.x.size);
+    const bool is_whole =
+        (a >= 0) & (a < t.y.size - 1) & (b >= 0) & (b < t.x.size - 1) & has_weights;
+    const double other = is_out ? double{kNowhere} : double{kElsewhere};
+    first[i] = static_cast<int32_t>(is_whole ? a * t.x.size + b : other);
   }
 }
 
