@@ -49,6 +49,8 @@ void add_normalization_cpu(KernelRegistry& registry);
 // LRN
 void add_lrn_cpu(KernelRegistry& registry);
 
+// DFT, STFT
+void add_dft_cpu(KernelRegistry& registry);
 // GridSample
 void add_grid_sample_cpu(KernelRegistry& registry);
 // ImageDecoder

@@ -146,6 +146,15 @@ TEST_F(TilesOfKernelsTest, HeadsOfAttention) {
   }
 }
 
+TEST_F(TilesOfKernelsTest, LinesAndFramesOfSignals) {
+  OpCall lines = call("DFT", {floats({3, 250, 40, 1})}, {{"axis", int64_t{1}}});
+  check(lines, 1e-5, 1e-5);
+  OpCall frames =
+      call("STFT", {floats({2, 3'000, 1}), TestTensor::of<int64_t>({}, {50}), floats({100}, 0)});
+  frames.constant_inputs = 2;
+  check(frames, 1e-5, 1e-5);
+}
+
 TEST_F(TilesOfKernelsTest, ResizedPlanes) {
   const TestTensor none = TestTensor::of<float>({0}, {});
   const TestTensor scales = TestTensor::of<float>({4}, {1, 1, 2.5f, 1.5f});
