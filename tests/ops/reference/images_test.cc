@@ -6,23 +6,12 @@
 #include <string>
 
 #include "graph/base/random.h"
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
 
 using Floats = std::vector<float>;
-
-TestTensor floats(Dims dims, const Floats& values) { return TestTensor::of<float>(dims, values); }
-
-OpCall make(const char* op, int opset, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.opset = opset;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
-}
 
 void expect_values(const OpCall& call, const Dims& dims, const Floats& expected) {
   const TestTensor found = run_one(call, KernelSet::kReference);

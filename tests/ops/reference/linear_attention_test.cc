@@ -5,14 +5,12 @@
 #include <cmath>
 #include <string>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
 
 using Floats = std::vector<float>;
-
-TestTensor floats(Dims dims, const Floats& values) { return TestTensor::of<float>(dims, values); }
 
 // Two tokens of one head of size 1: keys 1 and 2, values 3 and 4, decay 1/2, beta 1.
 OpCall two_tokens(const char* rule) {

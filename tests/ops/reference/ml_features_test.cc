@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -17,13 +17,7 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 
 OpCall make(const char* op, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.domain = "ai.onnx.ml";
-  call.opset = 1;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
+  return make_of("ai.onnx.ml", op, 1, std::move(inputs), std::move(attributes));
 }
 
 TestTensor run(const char* op, std::vector<TestValue> inputs, Attributes attributes = {}) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -16,14 +16,7 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 
 OpCall make(const char* op, const TestTensor& x, Attributes attributes, size_t num_outputs) {
-  OpCall call;
-  call.op = op;
-  call.domain = "ai.onnx.ml";
-  call.opset = 1;
-  call.inputs = {x};
-  call.attributes = std::move(attributes);
-  call.num_outputs = num_outputs;
-  return call;
+  return make_of("ai.onnx.ml", op, 1, {x}, std::move(attributes), num_outputs);
 }
 
 TestTensor regress(const char* op, const TestTensor& x, Attributes attributes) {

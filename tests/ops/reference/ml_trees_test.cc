@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -21,14 +21,8 @@ using Doubles = std::vector<double>;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 OpCall make(const char* op, int opset, const TestTensor& x, Attributes attributes) {
-  OpCall call;
-  call.op = op;
-  call.domain = "ai.onnx.ml";
-  call.opset = opset;
-  call.inputs = {x};
-  call.attributes = std::move(attributes);
-  call.num_outputs = std::string(op) == "TreeEnsembleClassifier" ? 2 : 1;
-  return call;
+  const size_t num_outputs = std::string(op) == "TreeEnsembleClassifier" ? 2 : 1;
+  return make_of("ai.onnx.ml", op, opset, {x}, std::move(attributes), num_outputs);
 }
 
 // Both kernels, of which the plain one must agree with the hand.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -15,15 +15,6 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 
 TestTensor words(Dims dims, const Words& values) { return TestTensor::of_strings(dims, values); }
-
-OpCall make(const char* op, int opset, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.opset = opset;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
-}
 
 void expect_words(const OpCall& call, const Dims& dims, const Words& expected) {
   const TestTensor y = run_one(call, KernelSet::kReference);

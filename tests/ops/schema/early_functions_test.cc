@@ -10,7 +10,7 @@
 #include "graph/base/random.h"
 #include "graph/ir/opset.h"
 #include "ops/schema/standard.h"
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -19,17 +19,6 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 
 constexpr ElementType kF32 = ElementType::kFloat;
-
-TestTensor floats(Dims dims, const Floats& values) { return TestTensor::of<float>(dims, values); }
-
-OpCall make(const char* op, int opset, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.opset = opset;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
-}
 
 void expect(OpCall call, const TestTensor& expected, Known least = Known::kNothing) {
   for (const Known known : {Known::kShapes, Known::kRanks, Known::kNothing}) {
@@ -40,11 +29,6 @@ void expect(OpCall call, const TestTensor& expected, Known least = Known::kNothi
           << call.op << " of opset " << call.opset << ", known " << static_cast<int>(known);
     }
   }
-}
-
-std::string refusal(const OpCall& call) {
-  const auto result = run_op(call, KernelSet::kReference);
-  return result.is_ok() ? "accepted" : result.status().message();
 }
 
 TEST(EarlyFunctionsTest, WhatMayBeOverwrittenChangesNothing) {

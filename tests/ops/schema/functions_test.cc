@@ -8,7 +8,7 @@
 
 #include "graph/ir/builder.h"
 #include "ops/schema/standard.h"
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -16,21 +16,11 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 
-TestTensor floats(Dims dims, const Floats& values) { return TestTensor::of<float>(dims, values); }
 TestTensor ints(const Ints& values) {
   return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
 }
 TestTensor bytes(Dims dims, const std::vector<uint8_t>& values) {
   return TestTensor::of<uint8_t>(dims, values);
-}
-
-OpCall make(const char* op, int opset, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.opset = opset;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
 }
 
 void expect_close(OpCall call, const TestTensor& expected, Known least = Known::kRanks) {
@@ -41,11 +31,6 @@ void expect_close(OpCall call, const TestTensor& expected, Known least = Known::
       EXPECT_TRUE(is_close(run_one(call, kernels), expected, 1e-5, 1e-6)) << call.op;
     }
   }
-}
-
-std::string refusal(const OpCall& call) {
-  const auto result = run_op(call, KernelSet::kReference);
-  return result.is_ok() ? "accepted" : result.status().message();
 }
 
 TEST(FunctionsTest, SwiGluGatesOneInputByTheOther) {

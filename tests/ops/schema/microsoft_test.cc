@@ -9,7 +9,7 @@
 #include <functional>
 #include <iostream>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -22,19 +22,7 @@ const TestValue kNone = TestValue::omitted();
 
 OpCall make(const char* op, std::vector<TestValue> inputs, Attributes attributes = {},
             size_t num_outputs = 1) {
-  OpCall call;
-  call.op = op;
-  call.domain = "com.microsoft";
-  call.opset = 1;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  call.num_outputs = num_outputs;
-  return call;
-}
-
-std::string refusal(const OpCall& call) {
-  const auto result = run_op(call, KernelSet::kReference);
-  return result.is_ok() ? "accepted" : result.status().message();
+  return make_of("com.microsoft", op, 1, std::move(inputs), std::move(attributes), num_outputs);
 }
 
 class MicrosoftTest : public ::testing::Test {
@@ -47,22 +35,6 @@ class MicrosoftTest : public ::testing::Test {
   TestTensor bytes(const Dims& dims, ElementType element = ElementType::kUint8) {
     const bool is_signed = element == ElementType::kInt8;
     return TestTensor::random(element, dims, random_, is_signed ? -128 : 0, is_signed ? 127 : 255);
-  }
-
-  // Output o of the call is expected[o], each time.
-  static void expect_all(OpCall call, const std::vector<TestTensor>& expected) {
-    call.num_outputs = expected.size();
-    for (const Known known : {Known::kShapes, Known::kRanks}) {
-      call.known = known;
-      for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
-        const auto found = run_op(call, kernels);
-        ASSERT_TRUE(found.is_ok()) << call.op << ": " << found.status().to_string();
-        for (size_t o = 0; o < expected.size(); ++o) {
-          EXPECT_TRUE(is_close((*found)[o].tensor(), expected[o], 1e-4, 1e-5))
-              << call.op << " output " << o;
-        }
-      }
-    }
   }
 
   // Each element is round(exact[i]) of the type, where no sum lies too near to the middle.

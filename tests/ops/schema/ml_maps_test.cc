@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -13,7 +13,6 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<float>;
 using Words = std::vector<std::string>;
 
-TestTensor floats(Dims dims, const Floats& values) { return TestTensor::of<float>(dims, values); }
 TestTensor ints(const Ints& values) {
   return TestTensor::of<int64_t>({static_cast<int64_t>(values.size())}, values);
 }
@@ -22,13 +21,7 @@ TestTensor words(const Words& values) {
 }
 
 OpCall make(const char* op, std::vector<TestValue> inputs, Attributes attributes) {
-  OpCall call;
-  call.op = op;
-  call.domain = "ai.onnx.ml";
-  call.opset = 1;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
+  return make_of("ai.onnx.ml", op, 1, std::move(inputs), std::move(attributes));
 }
 
 void expect(OpCall call, const TestTensor& expected) {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <iostream>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 
@@ -150,18 +150,7 @@ inline Heads turned(const Heads& x, const TestTensor& cos, const TestTensor& sin
 }
 
 inline OpCall make(const char* op, std::vector<TestValue> inputs, Attributes attributes = {}) {
-  OpCall call;
-  call.op = op;
-  call.domain = "com.microsoft";
-  call.opset = 1;
-  call.inputs = std::move(inputs);
-  call.attributes = std::move(attributes);
-  return call;
-}
-
-inline std::string refusal(const OpCall& call) {
-  const auto result = run_op(call, KernelSet::kReference);
-  return result.is_ok() ? "accepted" : result.status().message();
+  return make_of("com.microsoft", op, 1, std::move(inputs), std::move(attributes));
 }
 
 class MicrosoftAttentionTest : public ::testing::Test {
@@ -173,21 +162,6 @@ class MicrosoftAttentionTest : public ::testing::Test {
   }
   static TestTensor words(const Dims& dims, const std::vector<int32_t>& values) {
     return TestTensor::of<int32_t>(dims, values);
-  }
-
-  static void expect_all(OpCall call, const std::vector<TestTensor>& expected) {
-    call.num_outputs = expected.size();
-    for (const Known known : {Known::kShapes, Known::kRanks}) {
-      call.known = known;
-      for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
-        const auto found = run_op(call, kernels);
-        ASSERT_TRUE(found.is_ok()) << call.op << ": " << found.status().to_string();
-        for (size_t o = 0; o < expected.size(); ++o) {
-          EXPECT_TRUE(is_close((*found)[o].tensor(), expected[o], 1e-4, 1e-5))
-              << call.op << " output " << o;
-        }
-      }
-    }
   }
 
   Random random_{kSeed};

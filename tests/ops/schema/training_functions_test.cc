@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/testing/op_runner.h"
+#include "tests/ops/testing/calls.h"
 
 namespace eddy::testing {
 namespace {
@@ -111,11 +111,6 @@ TEST(TrainingFunctionsTest, MomentumTakesTheWholeGradientFirst) {
       });
     }
   }
-}
-
-std::string refusal(const OpCall& call) {
-  const auto result = run_op(call, KernelSet::kReference);
-  return result.is_ok() ? "accepted" : result.status().message();
 }
 
 TEST(TrainingFunctionsTest, WhatIsNotTensorsWithTheirStatesIsRefused) {
