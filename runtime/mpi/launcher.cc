@@ -44,6 +44,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 Result<Launch> make_launch(const LaunchRequest& request) {
   Launch launch;
+  launch.num_ranks = request.num_ranks;
   launch.mpirun = request.mpirun.empty() ? find_in_path() : request.mpirun;
   if (launch.mpirun.empty()) {
     return unsupported(

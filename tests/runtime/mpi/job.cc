@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <thread>
 
 #include "runtime/mpi/launcher.h"
@@ -43,13 +45,30 @@ std::vector<pid_t> children_of(pid_t parent) {
   return result;
 }
 
-// mpirun's child that is this rank.
-void signal_rank(pid_t mpirun, const JobRequest& request) {
-  const std::string mark = "OMPI_COMM_WORLD_RANK=" + std::to_string(request.signal_rank) + '\0';
-  for (const pid_t id : children_of(mpirun)) {
-    const std::string variables = read_file("/proc/" + std::to_string(id) + "/environ");
-    if (variables.find(mark) != std::string::npos) kill(id, request.signal);
+// Below `first`, itself included.
+std::vector<pid_t> descendants_of(pid_t first) {
+  std::vector<pid_t> all = {first};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<pid_t> below = children_of(all[i]);
+    all.insert(all.end(), below.begin(), below.end());
   }
+  return all;
+}
+
+// To whom the request says; false: there is no such process yet.
+bool send_signal(pid_t first, const JobRequest& request) {
+  if (request.signal_to == JobRequest::To::kFirst) {
+    return !children_of(first).empty() && kill(first, request.signal) == 0;
+  }
+  const std::string mark = "OMPI_COMM_WORLD_RANK=" + std::to_string(request.signal_rank) + '\0';
+  for (const pid_t id : descendants_of(first)) {
+    const std::string folder = "/proc/" + std::to_string(id);
+    const bool is_rank = read_file(folder + "/environ").find(mark) != std::string::npos;
+    const bool is_mpirun = !is_rank && read_file(folder + "/comm").starts_with("mpirun");
+    const bool wants_rank = request.signal_to == JobRequest::To::kRank;
+    if (wants_rank ? is_rank : is_mpirun) return kill(id, request.signal) == 0;
+  }
+  return false;
 }
 
 // Reaps until no child is left or `limit` has passed; false: some are left.
@@ -101,17 +120,42 @@ class Scratch {
   std::string path_;
 };
 
+// What jobs have in memory, by name.
+std::set<std::string> shared_files() {
+  std::set<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("vader_segment")) names.insert(name);
+    // Of others' jobs that run, the launcher holds the lock.
+    const int folder = open(entry.path().c_str(), O_RDONLY | O_DIRECTORY);
+    const bool is_job = folder >= 0 && name.starts_with("eddy-job-");
+    if (is_job && flock(folder, LOCK_EX | LOCK_NB) == 0) names.insert(name);
+    if (folder >= 0) close(folder);
+  }
+  return names;
+}
+
 [[noreturn]] void become_job(Launch launch, const std::string& scratch, const std::string& out,
                              const std::string& err) {
-  launch.environment.emplace_back("TMPDIR=" + scratch);
-  launch.environment.emplace_back("OMPI_MCA_btl_vader_backing_directory=" + scratch);
+  // A program that starts itself sees to its files.
+  if (!scratch.empty()) {
+    launch.environment.emplace_back("TMPDIR=" + scratch);
+    launch.environment.emplace_back("OMPI_MCA_btl_vader_backing_directory=" + scratch);
+  }
   // Beside other work on the machine, a rank that only waits must not keep a processor.
   launch.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
   dup2(open(err.c_str(), flags, 0600), STDERR_FILENO);
-  (void)become(launch);
+  std::vector<char*> arguments;
+  std::vector<char*> variables;
+  for (std::string& text : launch.arguments) arguments.push_back(text.data());
+  for (std::string& text : launch.environment) variables.push_back(text.data());
+  arguments.push_back(nullptr);
+  variables.push_back(nullptr);
+  execve(launch.mpirun.c_str(), arguments.data(), variables.data());
   _exit(127);
 }
 
@@ -141,15 +185,18 @@ Job run_job(const JobRequest& request) {
   std::erase_if(launch->environment, [](const auto& text) { return text.starts_with("TMPDIR="); });
   const std::string folder = testing::TempDir();
   const Scratch scratch;
+  const std::set<std::string> files_before = shared_files();
   const auto start = Clock::now();
   const pid_t child = fork();
-  if (child == 0) become_job(*launch, scratch.path(), folder + "/job_out", folder + "/job_err");
+  if (child == 0)
+    become_job(*launch, request.starts_itself ? "" : scratch.path(), folder + "/job_out",
+               folder + "/job_err");
   int status = 0;
   bool is_signalled = request.signal == 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
-    if (!is_signalled && Clock::now() - start > request.signal_after) {
-      is_signalled = true;
-      signal_rank(child, request);
+    const bool is_time = !is_signalled && Clock::now() - start > request.signal_after;
+    if (is_time && read_file(folder + "/job_out").find(request.signal_when) != std::string::npos) {
+      is_signalled = send_signal(child, request);
     }
     if (Clock::now() - start > request.limit) {
       job.is_late = true;
@@ -162,6 +209,9 @@ Job run_job(const JobRequest& request) {
   job.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   job.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (!reap_all(std::chrono::seconds(job.is_late ? 0 : 2))) job.num_left = kill_all();
+  for (const std::string& name : shared_files()) {
+    if (!files_before.contains(name)) job.files_left.push_back(name);
+  }
   job.out = read_file(folder + "/job_out");
   job.err = read_file(folder + "/job_err");
   return job;

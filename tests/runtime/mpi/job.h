@@ -12,6 +12,7 @@ struct Job {
   int exit_code = -1;  // mpirun's; 128 and its number where a signal ended it
   bool is_late = false;
   int num_left = 0;  // processes that outlived mpirun by two seconds; killed by now
+  std::vector<std::string> files_left;  // of Open MPI in memory, new ones
   std::string out;
   std::string err;
   double seconds = 0;
@@ -22,10 +23,12 @@ struct JobRequest {
   std::string program;  // below the test's working folder
   std::vector<std::string> arguments = {};
   bool starts_itself = false;  // the program is run once, and starts its ranks
-  // Sent to one rank, once it has run for a while; 0: none.
+  // Sent once, to a process of the job that has run for a while; 0: none.
   int signal = 0;
+  enum class To { kRank, kMpirun, kFirst } signal_to = To::kRank;
   uint32_t signal_rank = 1;
   std::chrono::milliseconds signal_after{1500};
+  std::string signal_when = {};  // and what it has printed by then
   std::chrono::seconds limit{30};
 };
 

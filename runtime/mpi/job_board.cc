@@ -1,0 +1,106 @@
+#include "runtime/mpi/job_board.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace eddy {
+namespace {
+
+constexpr const char* kVariable = "EDDY_JOB_BOARD";
+constexpr std::chrono::milliseconds kBeat{50};
+
+size_t size_of(uint32_t num_ranks) { return num_ranks * sizeof(JobBoard::Rank); }
+
+JobBoard::Rank* map(int file, uint32_t num_ranks) {
+  void* const memory =
+      mmap(nullptr, size_of(num_ranks), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<JobBoard::Rank*>(memory);
+}
+
+}  // namespace
+
+// A file of no folder, so nothing is left of it: ranks find it among those of their launcher.
+Result<JobBoard> JobBoard::make(uint32_t num_ranks) {
+  static_assert(std::atomic<Stage>::is_always_lock_free, "processes share it");
+  JobBoard board;
+  board.file_ = memfd_create("eddy_job_board", MFD_CLOEXEC);
+  const bool is_sized =
+      board.file_ >= 0 && ftruncate(board.file_, static_cast<off_t>(size_of(num_ranks))) == 0;
+  if (is_sized) board.ranks_ = map(board.file_, num_ranks);
+  if (board.ranks_ == nullptr) {
+    return resource_exhausted(std::string("cannot start ranks: no memory to share with them: ") +
+                              std::strerror(errno));
+  }
+  board.num_ranks_ = num_ranks;
+  return board;
+}
+
+JobBoard JobBoard::find() {
+  JobBoard board;
+  const char* const path = std::getenv(kVariable);
+  if (path == nullptr) return board;
+  board.file_ = open(path, O_RDWR | O_CLOEXEC);
+  struct stat known {};
+  if (board.file_ < 0 || fstat(board.file_, &known) != 0) return board;
+  board.num_ranks_ = static_cast<uint32_t>(static_cast<size_t>(known.st_size) / sizeof(Rank));
+  if (board.num_ranks_ > 0) board.ranks_ = map(board.file_, board.num_ranks_);
+  return board;
+}
+
+JobBoard::JobBoard(JobBoard&& other) noexcept
+    : file_(std::exchange(other.file_, -1)),
+      num_ranks_(other.num_ranks_),
+      ranks_(std::exchange(other.ranks_, nullptr)) {}
+
+JobBoard::~JobBoard() {
+  if (ranks_ != nullptr) munmap(ranks_, size_of(num_ranks_));
+  if (file_ >= 0) close(file_);
+}
+
+std::string JobBoard::variable() const {
+  return std::string(kVariable) + "=/proc/" + std::to_string(getpid()) + "/fd/" +
+         std::to_string(file_);
+}
+
+RankReport::RankReport(uint32_t rank) : board_(JobBoard::find()) {
+  if (!board_.is_open() || rank >= board_.num_ranks()) return;
+  own_ = &board_.rank(rank);
+  own_->process.store(getpid(), std::memory_order_relaxed);
+  reach(JobBoard::Stage::kStarting);
+  beats_ = std::jthread([own = own_](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+      own->beats.fetch_add(1, std::memory_order_relaxed);
+      ended.wait_for(lock, stop, kBeat, [] { return false; });
+    }
+  });
+}
+
+RankReport::~RankReport() {
+  if (own_ == nullptr) return;
+  beats_ = {};
+  reach(JobBoard::Stage::kGone);
+}
+
+void RankReport::reach(JobBoard::Stage stage) {
+  if (own_ != nullptr) own_->stage.store(stage, std::memory_order_release);
+}
+
+void RankReport::end(int exit_code) {
+  if (own_ == nullptr) return;
+  own_->exit_code.store(exit_code, std::memory_order_relaxed);
+  reach(JobBoard::Stage::kEnded);
+}
+
+}  // namespace eddy

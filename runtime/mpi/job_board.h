@@ -1,0 +1,81 @@
+// JobBoard: what the ranks that a launcher has started on this machine let it know: that they live,
+// how far they are, and how they end. Memory that they share.
+//
+//   auto board = JobBoard::make(4);              // the launcher
+//   environment.push_back(board->variable());    // of all ranks
+//   RankReport report(rank);                     // a rank; keeps beating until it goes
+//   report.reach(JobBoard::Stage::kRunning);
+//
+// A rank beats by a thread of its own, so one that loads or computes beats, too; one that is
+// stopped does not, nor one that has yet to begin. A rank without a board, as under an mpirun that
+// was started by hand or on another machine, reports to nobody.
+//
+// Errors: resource_exhausted where the system gives no memory for it. Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "graph/base/status.h"
+
+namespace eddy {
+
+class JobBoard {
+ public:
+  enum class Stage : uint32_t {
+    kAbsent,    // has not begun
+    kStarting,  // until all ranks have met
+    kRunning,
+    kEnded,  // its exit code is known
+    kGone    // and nothing is left to do but to exit
+  };
+  // Relaxed, as each tells something by itself; but `stage` releases what was set before.
+  struct Rank {
+    std::atomic<int32_t> process{0};
+    std::atomic<uint32_t> beats{0};
+    std::atomic<int32_t> exit_code{0};  // from kEnded on
+    std::atomic<Stage> stage{Stage::kAbsent};
+  };
+
+  static Result<JobBoard> make(uint32_t num_ranks);
+  // That of the launcher of this process; none: is_open() is false.
+  static JobBoard find();
+  JobBoard(JobBoard&& other) noexcept;
+  JobBoard& operator=(JobBoard&&) = delete;
+  ~JobBoard();
+
+  bool is_open() const { return ranks_ != nullptr; }
+  uint32_t num_ranks() const { return num_ranks_; }
+  Rank& rank(uint32_t rank) { return ranks_[rank]; }
+  const Rank& rank(uint32_t rank) const { return ranks_[rank]; }
+  // "EDDY_JOB_BOARD=…", for the environment of ranks; while this process lives.
+  std::string variable() const;
+
+ private:
+  JobBoard() = default;
+  int file_ = -1;
+  uint32_t num_ranks_ = 0;
+  Rank* ranks_ = nullptr;
+};
+
+// Of one rank; it has begun.
+class RankReport {
+ public:
+  explicit RankReport(uint32_t rank);
+  ~RankReport();
+  RankReport(const RankReport&) = delete;
+  RankReport& operator=(const RankReport&) = delete;
+
+  void reach(JobBoard::Stage stage);
+  void end(int exit_code);
+
+ private:
+  JobBoard board_;
+  JobBoard::Rank* own_ = nullptr;  // none: it reports to nobody
+  std::jthread beats_;
+};
+
+}  // namespace eddy

@@ -1,0 +1,327 @@
+// What a launcher does while its job runs.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "runtime/mpi/job_board.h"
+#include "runtime/mpi/job_folder.h"
+#include "runtime/mpi/launcher.h"
+
+namespace eddy {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Stage = JobBoard::Stage;
+
+constexpr std::chrono::milliseconds kRound{10};
+// A rank that ends suddenly may still be saying why, and so may those it leaves behind.
+constexpr std::chrono::milliseconds kLastWords{200};
+// What mpirun takes to see that all of its ranks have ended.
+constexpr std::chrono::seconds kCleanUp{2};
+// Ranks that run find out by themselves within `stall`, and have this much more to end.
+constexpr std::chrono::seconds kOwnWatch{5};
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// A child in a group of its own, with signals as usual, that ends with this process. All between
+// fork and exec is safe there, whatever other threads hold.
+pid_t start(const Launch& launch, const std::vector<std::string>& environment) {
+  const std::vector<char*> arguments = pointers(launch.arguments);
+  const std::vector<char*> variables = pointers(environment);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child != 0) return child;
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGQUIT}) std::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(launch.mpirun.c_str(), arguments.data(), variables.data());
+  _exit(127);
+}
+
+std::string signal_text(int signal) {
+  const char* const name = sigdescr_np(signal);
+  return "signal " + std::to_string(signal) +
+         (name == nullptr ? "" : " (" + std::string(name) + ")");
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// This process's children that have the variable in their environment.
+std::vector<pid_t> children_with(const std::string& variable) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::istringstream children(read_file(thread.path().string() + "/children"));
+    for (pid_t id = 0; children >> id;) {
+      const std::string environment = read_file("/proc/" + std::to_string(id) + "/environ");
+      if (environment.find(variable + '\0') != std::string::npos) found.push_back(id);
+    }
+  }
+  return found;
+}
+
+// A rank's process, which may have gone while its number is another's by now.
+class RankProcess {
+ public:
+  RankProcess() = default;
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+  ~RankProcess() {
+    if (handle_ >= 0) close(handle_);
+  }
+
+  bool is_known() const { return is_known_; }
+  void know(pid_t id) {
+    is_known_ = true;
+    handle_ = static_cast<int>(syscall(SYS_pidfd_open, id, 0));
+  }
+  bool has_ended() const {
+    pollfd ended = {handle_, POLLIN, 0};
+    return is_known_ && (handle_ < 0 || poll(&ended, 1, 0) > 0);
+  }
+  void signal(int signal) const {
+    if (handle_ >= 0) syscall(SYS_pidfd_send_signal, handle_, signal, nullptr, 0);
+  }
+
+ private:
+  bool is_known_ = false;
+  int handle_ = -1;  // none: it has gone
+};
+
+class JobWatch {
+ public:
+  JobWatch(const Launch& launch, const WatchOptions& options, JobBoard& board, pid_t mpirun)
+      : launch_(launch),
+        options_(options),
+        board_(board),
+        mpirun_(mpirun),
+        ranks_(launch.num_ranks),
+        beats_(launch.num_ranks),
+        seen_(launch.num_ranks, Clock::now()) {}
+
+  JobEnd run() {
+    for (Clock::time_point last = Clock::now(); !is_over();) {
+      const Clock::time_point now = Clock::now();
+      look_at_ranks(now, now - last);
+      look_for_the_dead(now);
+      if (!has_decided()) look_for_silence(now);
+      if (!has_decided() && !is_stopping_ && options_.should_stop()) stop();
+      if (ends_at_ && now >= *ends_at_) end_all(now);
+      last = now;
+      std::this_thread::sleep_for(kRound);
+    }
+    return end();
+  }
+
+ private:
+  // Why the job ends is known: all that follows is its consequence.
+  bool has_decided() const { return ends_at_.has_value(); }
+  void decide(Clock::time_point when) { ends_at_ = when; }
+
+  bool is_over() {
+    int status = 0;
+    const pid_t ended = waitpid(mpirun_, &status, WNOHANG);
+    if (ended == 0) return false;
+    if (ended == mpirun_) mpirun_status_ = status;
+    return true;
+  }
+
+  // `away`: since the last look; where this process was stopped, nobody was silent.
+  void look_at_ranks(Clock::time_point now, Clock::duration away) {
+    const bool was_away = away > std::chrono::seconds(1);
+    num_running_ = 0;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      const JobBoard::Rank& rank = board_.rank(r);
+      const Stage stage = rank.stage.load(std::memory_order_acquire);
+      if (stage != Stage::kAbsent && !ranks_[r].is_known()) ranks_[r].know(rank.process.load());
+      if (stage >= Stage::kRunning) ++num_running_;
+      const uint32_t beats = rank.beats.load(std::memory_order_relaxed);
+      if (was_away || beats != std::exchange(beats_[r], beats)) seen_[r] = now;
+    }
+  }
+
+  bool has_failed(uint32_t r) const {
+    const JobBoard::Rank& rank = board_.rank(r);
+    return rank.stage.load(std::memory_order_acquire) >= Stage::kEnded &&
+           rank.exit_code.load(std::memory_order_relaxed) != 0;
+  }
+  bool has_any_failed() const {
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      if (has_failed(r)) return true;
+    }
+    return false;
+  }
+
+  void look_for_the_dead(Clock::time_point now) {
+    if (has_decided() || has_any_failed()) return;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      const Stage stage = board_.rank(r).stage.load(std::memory_order_acquire);
+      if (stage >= Stage::kEnded || !ranks_[r].has_ended()) continue;
+      // Its report may have come in between.
+      if (board_.rank(r).stage.load(std::memory_order_acquire) >= Stage::kEnded) continue;
+      dead_ = r;
+      return decide(now + kLastWords);
+    }
+  }
+
+  void look_for_silence(Clock::time_point now) {
+    const bool is_starting = num_running_ < ranks_.size();
+    const auto limit = options_.stall + (is_starting ? Clock::duration(0) : kOwnWatch);
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      const Stage stage = board_.rank(r).stage.load(std::memory_order_acquire);
+      if (stage == Stage::kGone || now - seen_[r] < limit) continue;
+      const auto s = std::chrono::duration<double>(now - seen_[r]).count();
+      std::string text = "rank " + std::to_string(r) + " has ";
+      text += stage == Stage::kAbsent ? "not begun for " : "given no sign of life for ";
+      text += std::to_string(static_cast<int>(s)) + " s";
+      text += is_starting ? ", while ranks start" : "";
+      status_ = device_lost(text + "; all ranks were ended");
+      return decide(now);
+    }
+  }
+
+  void stop() {
+    is_stopping_ = true;
+    if (num_running_ == ranks_.size()) {
+      for (const RankProcess& rank : ranks_) rank.signal(SIGTERM);
+      return;
+    }
+    status_ = cancelled("interrupted while ranks start");
+    decide(Clock::now());
+  }
+
+  void end_all(Clock::time_point now) {
+    for (const RankProcess& rank : ranks_) rank.signal(SIGKILL);
+    // It knows how a rank has died, unless it does not see it.
+    if (!dead_ || has_ended_ranks_) {
+      has_killed_mpirun_ = true;
+      kill(mpirun_, SIGKILL);
+    }
+    has_ended_ranks_ = true;
+    ends_at_ = now + kCleanUp;
+  }
+
+  // What an mpirun that was killed has left behind is this process's by now.
+  JobEnd end() {
+    for (const auto until = Clock::now() + kCleanUp; Clock::now() < until;) {
+      const std::vector<pid_t> left = children_with(board_.variable());
+      for (const pid_t each : left) {
+        kill(each, SIGKILL);
+        waitpid(each, nullptr, WNOHANG);
+      }
+      if (left.empty()) break;
+      std::this_thread::sleep_for(kRound);
+    }
+    const int code =
+        WIFEXITED(mpirun_status_) ? WEXITSTATUS(mpirun_status_) : 128 + WTERMSIG(mpirun_status_);
+    if (!status_.is_ok()) return {0, status_};
+    // With a rank that has yet to begin, whoever died first is not known.
+    if (dead_ && num_begun() == ranks_.size()) return death(code);
+    if (WIFSIGNALED(mpirun_status_) && !has_killed_mpirun_) {
+      return {0, run_failed("mpirun was ended by " + signal_text(code - 128) +
+                            ", and so were its ranks")};
+    }
+    return without_a_death(code);
+  }
+
+  JobEnd death(int code) const {
+    const std::string rank = "rank " + std::to_string(*dead_);
+    if (has_killed_mpirun_) {
+      return {0, run_failed(rank + " has ended without a word; all others were ended")};
+    }
+    if (code > 128) {
+      return {code, run_failed(rank + " was ended by " + signal_text(code - 128) +
+                               "; all others were ended")};
+    }
+    return {code, run_failed(rank + " has ended with exit code " + std::to_string(code) +
+                             " before its work was done; all others were ended")};
+  }
+
+  size_t num_begun() const {
+    size_t count = 0;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      count += board_.rank(r).stage.load(std::memory_order_acquire) != Stage::kAbsent;
+    }
+    return count;
+  }
+
+  JobEnd without_a_death(int code) const {
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      if (!has_failed(r)) continue;
+      const int failed = board_.rank(r).exit_code.load(std::memory_order_relaxed);
+      return {is_stopping_ || code == 0 ? failed : code, Status::ok()};
+    }
+    if (num_begun() == ranks_.size()) return {code, Status::ok()};
+    const std::string how =
+        code > 128 ? signal_text(code - 128) : "exit code " + std::to_string(code);
+    const std::string text = "'" + launch_.mpirun + "' has ended with " + how + ", and " +
+                             std::to_string(num_begun()) + " of " + std::to_string(ranks_.size()) +
+                             " ranks have begun";
+    if (num_begun() > 0 || code > 128) return {code, run_failed(text)};
+    return {0, invalid_argument(text + "; name Open MPI's mpirun")};
+  }
+
+  const Launch& launch_;
+  const WatchOptions& options_;
+  JobBoard& board_;
+  const pid_t mpirun_;
+  std::vector<RankProcess> ranks_;
+  std::vector<uint32_t> beats_;
+  std::vector<Clock::time_point> seen_;  // when a rank beat last
+  size_t num_running_ = 0;
+  bool is_stopping_ = false;
+  bool has_ended_ranks_ = false;
+  bool has_killed_mpirun_ = false;
+  std::optional<uint32_t> dead_;
+  std::optional<Clock::time_point> ends_at_;
+  Status status_;  // why this process ends the job
+  int mpirun_status_ = 0;
+};
+
+}  // namespace
+
+Result<JobEnd> run_launch(const Launch& launch, const WatchOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(JobBoard board, JobBoard::make(launch.num_ranks));
+  const JobFolder folder;
+  std::vector<std::string> environment = launch.environment;
+  environment.push_back(board.variable());
+  folder.add_variables(environment);
+  // Ranks whose mpirun is killed.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t mpirun = start(launch, environment);
+  if (mpirun < 0) {
+    return resource_exhausted(std::string("cannot start ranks: ") + std::strerror(errno));
+  }
+  setpgid(mpirun, mpirun);  // whichever of the two comes first
+  return JobWatch(launch, options, board, mpirun).run();
+}
+
+}  // namespace eddy
