@@ -1,11 +1,8 @@
 #include "runtime/mpi/launcher.h"
 
 #include <unistd.h>
-#include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <sstream>
 
 namespace eddy {
@@ -31,13 +28,6 @@ std::string find_in_path() {
 std::string real_program(const std::string& program) {
   std::string path(PATH_MAX, '\0');
   return realpath(program.c_str(), path.data()) == nullptr ? program : std::string(path.c_str());
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
 }
 
 }  // namespace
@@ -75,21 +65,6 @@ Result<Launch> make_launch(const LaunchRequest& request) {
     launch.environment.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
   }
   return launch;
-}
-
-Status become(const Launch& launch) {
-  const std::vector<char*> arguments = pointers(launch.arguments);
-  const std::vector<char*> environment = pointers(launch.environment);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_UNBLOCK, &all, &before);
-  const auto pipe = std::signal(SIGPIPE, SIG_DFL);
-  execve(launch.mpirun.c_str(), arguments.data(), environment.data());
-  const std::string why = std::strerror(errno);
-  std::signal(SIGPIPE, pipe);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return run_failed("cannot start ranks: " + launch.mpirun + ": " + why);
 }
 
 }  // namespace eddy

@@ -62,7 +62,4 @@ struct JobEnd {
 // Waits for its end. Waits for no child but its own.
 Result<JobEnd> run_launch(const Launch& launch, const WatchOptions& options);
 
-// Replaces this process, and watches nothing.
-Status become(const Launch& launch);
-
 }  // namespace eddy

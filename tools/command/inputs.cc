@@ -23,12 +23,14 @@ std::vector<std::string> names_of(const std::vector<ValueDescription>& descripti
   return names;
 }
 
-// The index of the input that an option names.
-Result<size_t> find_input(const Session& session, const std::string& name, const char* option) {
+// The index of the input that an option names; none: it is another model's.
+Result<std::optional<size_t>> find_input(const InputArguments& arguments, const Session& session,
+                                         const std::string& name, const char* option) {
   const std::vector<std::string> names = names_of(session.inputs());
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return i;
+    if (names[i] == name) return std::optional(i);
   }
+  if (arguments.may_lack_inputs) return std::optional<size_t>();
   return invalid_argument(fmt::format(
       "{} {}: the model has no input of that name; {}", option, name,
       names.empty() ? "it takes none" : fmt::format("its inputs are {}", fmt::join(names, ", "))));
@@ -78,7 +80,9 @@ Status give_files(const InputArguments& arguments, const Session& session,
   std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.files) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--input", "NAME=FILE"));
-    EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--input"));
+    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, session, given.first, "--input"));
+    if (!found) continue;
+    const size_t i = *found;
     EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--input"));
     EDDY_ASSIGN_OR_RETURN(values[i], read_value(given.second, session.inputs()[i].type));
   }
@@ -90,7 +94,9 @@ Status give_values(const InputArguments& arguments, const Session& session,
   std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.values) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--set", "NAME=VALUE"));
-    EDDY_ASSIGN_OR_RETURN(const size_t i, find_input(session, given.first, "--set"));
+    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, session, given.first, "--set"));
+    if (!found) continue;
+    const size_t i = *found;
     EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--set"));
     if (values[i]) continue;
     EDDY_ASSIGN_OR_RETURN(values[i], filled_value(session.inputs()[i], given.second));

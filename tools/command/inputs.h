@@ -23,6 +23,8 @@ struct InputArguments {
   std::vector<std::string> values;  // NAME=VALUE
   std::string folder;               // a test_data_set
   std::optional<uint64_t> seed;
+  // One of several models: --input and --set may name inputs of others.
+  bool may_lack_inputs = false;
 };
 
 // The model's, those that the arguments name and those of their folder: nothing may be written over

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -11,6 +13,7 @@
 #include "runtime/mpi/launcher.h"
 #include "runtime/mpi/mpi_library.h"
 #include "runtime/mpi/mpi_transport.h"
+#include "runtime/net/rank_session.h"
 #include "runtime/net/world.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
@@ -53,15 +56,8 @@ std::vector<std::string> own_arguments() {
   return words;
 }
 
-// Returns only where it failed.
-Status become_ranks(const RankArguments& arguments) {
-  // What the ranks would say, each.
-  if (auto mpi = load_mpi(); !mpi.is_ok()) return mpi.take_status();
-  EDDY_ASSIGN_OR_RETURN(const Launch launch, make_launch({.num_ranks = arguments.num_ranks,
-                                                          .mpirun = arguments.mpirun,
-                                                          .program = "/proc/self/exe",
-                                                          .arguments = own_arguments()}));
-  return become(launch);
+std::chrono::nanoseconds stall_of(const RankArguments& arguments) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(arguments.stall_s * 1e9));
 }
 
 // A loop or branch has this name.
@@ -146,11 +142,42 @@ bool wants_ranks(const RankArguments& arguments) {
 }
 
 Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
-  if (!find_launched_rank()) return become_ranks(arguments);
   EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
   WorldOptions options;
-  options.stall = std::chrono::nanoseconds(static_cast<int64_t>(arguments.stall_s * 1e9));
+  options.stall = stall_of(arguments);
   return World::open(std::move(transport), options);
+}
+
+Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts) {
+  // What the ranks would say, each.
+  if (auto mpi = load_mpi(); !mpi.is_ok()) return mpi.take_status();
+  auto launch = make_launch({.num_ranks = arguments.num_ranks,
+                             .mpirun = arguments.mpirun,
+                             .program = "/proc/self/exe",
+                             .arguments = own_arguments()});
+  if (!launch.is_ok()) return launch.take_status();
+  const Interrupts::Patience patience(interrupts);
+  WatchOptions options;
+  options.stall = stall_of(arguments);
+  options.should_stop = [&] { return interrupts.is_interrupted(); };
+  auto end = run_launch(*launch, options);
+  if (!end.is_ok()) return Outcome::of_run(end.take_status());
+  if (end->exit_code == 0) return end->status;
+  // A code of a rank's, for which this command has no words of its own.
+  if (!end->status.is_ok()) console.fail(Outcome::of_run(end->status));
+  std::fflush(stdout);
+  std::_Exit(end->exit_code);
+}
+
+Status agree_ready(const RankOptions& options, const Status& own) {
+  const std::unique_ptr<RankSession> ranks = RankSession::create(options);
+  if (!own.is_ok()) {
+    ranks->refuse(own);
+    return own;
+  }
+  RankFacts facts;  // of nothing that communicates
+  facts.skeleton.regions.resize(1);
+  return ranks->agree(facts, [] { return Status::ok(); });
 }
 
 }  // namespace eddy

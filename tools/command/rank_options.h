@@ -12,6 +12,8 @@
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "runtime/net/rank_options.h"
+#include "tools/command/console.h"
+#include "tools/command/interrupts.h"
 
 namespace eddy {
 
@@ -41,8 +43,13 @@ Status check_rank_options(const RankOptions& options, const Graph& graph, uint32
 
 // Whether the command is to be, or is, one of several ranks.
 bool wants_ranks(const RankArguments& arguments);
-// The world of the ranks that mpirun started, this command among them. Where there was no mpirun,
-// the command becomes one that starts it again as each rank, and this returns only what went wrong.
+// The world of the ranks that mpirun started, this command among them.
 Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments);
+// Where there was no mpirun: starts it, which starts this command again as each rank, and waits for
+// the end of all of them. Where one has failed, or was ended, this ends the process with its code.
+Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts);
+// What all ranks have, behind the making of their sessions, before they run: where `own` or another
+// rank's is not ok, that of the lowest on all of them.
+Status agree_ready(const RankOptions& options, const Status& own);
 
 }  // namespace eddy

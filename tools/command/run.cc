@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/io/tensor_file.h"
+#include "runtime/mpi/job_board.h"
 #include "runtime/mpi/mpi_library.h"
 #include "runtime/net/world.h"
 #include "runtime/trace/trace_recorder.h"
@@ -39,7 +40,6 @@ struct RunReport {
   std::vector<std::string> differences;
   bool is_compared = false;
   std::vector<std::string> files;  // by output; empty where none was written
-  bool has_begun = false;          // the inputs are there
   bool has_ended = false;          // all runs went well
 };
 
@@ -233,24 +233,29 @@ std::function<Status()> loading_deadline(double timeout_s) {
   };
 }
 
-// With a world, what fails before the run begins and behind the session's making is this rank's
-// own: the others would wait for it.
-Outcome run_session(const RunArguments& arguments, const Model& model, Console& console,
-                    Interrupts& interrupts, RunReport& report) {
+struct RunInputs {
+  std::optional<DataSet> data_set;
+  std::vector<HostValue> values;
+  const DataSet* data_set_or_null() const { return data_set ? &*data_set : nullptr; }
+};
+
+Result<RunInputs> read_inputs(const InputArguments& arguments, const Session& session) {
+  RunInputs inputs;
+  EDDY_ASSIGN_OR_RETURN(inputs.data_set, read_data_set(arguments, session));
+  EDDY_ASSIGN_OR_RETURN(inputs.values, make_inputs(arguments, session, inputs.data_set_or_null()));
+  return inputs;
+}
+
+Outcome run_session(const RunArguments& arguments, const Model& model, const RunInputs& inputs,
+                    Console& console, Interrupts& interrupts, RunReport& report) {
   Session& session = *model.session;
-  auto read = read_data_set(arguments.inputs, session);
-  if (!read.is_ok()) return read.take_status();
-  const std::optional<DataSet> data_set = std::move(read).value();
-  auto values = make_inputs(arguments.inputs, session, data_set ? &*data_set : nullptr);
-  if (!values.is_ok()) return values.take_status();
-  report.has_begun = true;
   Outcome outcome =
-      run_traced(arguments, session, name_inputs(session, *values),
-                 open_inputs_text(arguments.inputs, session, data_set ? &*data_set : nullptr),
-                 interrupts, console, report);
+      run_traced(arguments, session, name_inputs(session, inputs.values),
+                 open_inputs_text(arguments.inputs, session, inputs.data_set_or_null()), interrupts,
+                 console, report);
   if (!outcome.status().is_ok()) return outcome;
   report.has_ended = true;
-  if (data_set) compare_outputs(*data_set, arguments.tolerance, report);
+  if (inputs.data_set) compare_outputs(*inputs.data_set, arguments.tolerance, report);
   if (!arguments.output_dir.empty()) {
     if (Status status = write_outputs(arguments.output_dir, report); !status.is_ok()) return status;
   }
@@ -276,24 +281,25 @@ Outcome run_model(const RunArguments& arguments, const SessionOptions& options, 
   auto model = load_model(library, arguments.model, options);
   if (!model.is_ok()) return model.take_status();
   for (const std::string& warning : model->warnings) console.remark(one_line(warning));
+  auto inputs = read_inputs(arguments.inputs, *model->session);
+  if (!inputs.is_ok()) return inputs.take_status();
   RunReport report;
-  Outcome outcome = run_session(arguments, *model, console, interrupts, report);
+  Outcome outcome = run_session(arguments, *model, *inputs, console, interrupts, report);
   if (!outcome.status().is_ok()) return outcome;
   return show(*model, report, console);
 }
 
-// As run_model, on one of several ranks. A failure of making the session or of the run is all
-// ranks', and rank 0 says it; another ends the job, as the other ranks would wait.
+// As run_model, on one of several ranks. What fails until the run has ended fails on all ranks, and
+// rank 0 says it. Where the world is lost, each that sees it says so, and ends the job.
 Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& options,
-                          Console& console, Interrupts& interrupts) {
-  const std::shared_ptr<World>& world = options.ranks.world;
-  const auto end_job = [&](const Outcome& outcome) {
-    const int code = console.finish(outcome);
-    world->abort(code);
-    return outcome;
-  };
+                          Console& console, Interrupts& interrupts, RankReport& rank_report) {
   const auto shared = [&](const Outcome& outcome) {
-    if (outcome.status().code() == StatusCode::kDeviceLost) return end_job(outcome);
+    if (outcome.status().code() == StatusCode::kDeviceLost) {
+      const int code = console.finish(outcome);
+      rank_report.end(code);
+      options.ranks.world->abort(code);
+      return outcome;
+    }
     console.share_failures();
     // Said before this rank leaves the world: the first process to end ends the job.
     console.finish(outcome);
@@ -303,21 +309,19 @@ Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& o
   auto model = load_model(library, arguments.model, options);
   if (!model.is_ok()) return shared(model.take_status());
   for (const std::string& warning : model->warnings) console.remark(one_line(warning));
+  auto inputs = read_inputs(arguments.inputs, *model->session);
+  const Status ready = agree_ready(options.ranks, inputs.is_ok() ? Status::ok() : inputs.status());
+  if (!ready.is_ok()) return shared(ready);
+  rank_report.reach(JobBoard::Stage::kRunning);
   RunReport report;
-  Outcome outcome = run_session(arguments, *model, console, interrupts, report);
+  Outcome outcome = run_session(arguments, *model, *inputs, console, interrupts, report);
   if (outcome.status().is_ok()) return show(*model, report, console);
-  if (!report.has_begun) return end_job(outcome);
   return report.has_ended ? outcome : shared(outcome);
 }
 
-// Joins the other ranks, or becomes them; names of files are this rank's own from here on.
-Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& console,
-                     Interrupts& interrupts) {
-  auto ranks = make_rank_options(arguments.ranks, arguments.model);
-  if (!ranks.is_ok()) return ranks.take_status();
-  options.ranks = std::move(*ranks);
-  const std::optional<LaunchedRank> launched = find_launched_rank();
-  if (launched) interrupts.be_patient();
+// Joins the other ranks; names of files are this rank's own from here on.
+Outcome run_on_rank(RunArguments arguments, SessionOptions options, const LaunchedRank& launched,
+                    Console& console, Interrupts& interrupts, RankReport& rank_report) {
   auto world = join_ranks(arguments.ranks);
   if (!world.is_ok()) return world.take_status();
   options.ranks.world = std::move(*world);
@@ -332,8 +336,9 @@ Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& co
   }
   const uint32_t rank = options.ranks.world->rank();
   // The machine is shared.
-  share_machine(options, launched ? launched->num_local : 1);
+  share_machine(options, launched.num_local);
   arguments.ranks.is_one_of_several = true;
+  arguments.inputs.may_lack_inputs = names_rank(arguments.model);
   arguments.model = file_of_rank(arguments.model, rank);
   for (std::string& file : arguments.inputs.files) file = file_of_rank(file, rank);
   arguments.inputs.folder = file_of_rank(arguments.inputs.folder, rank);
@@ -341,7 +346,23 @@ Outcome run_on_ranks(RunArguments arguments, SessionOptions options, Console& co
     if (rank > 0 && !names_rank(*output)) output->clear();
     *output = file_of_rank(*output, rank);
   }
-  return run_model_on_rank(arguments, options, console, interrupts);
+  return run_model_on_rank(arguments, options, console, interrupts, rank_report);
+}
+
+Outcome run_on_ranks(const RunArguments& arguments, SessionOptions options, Console& console,
+                     Interrupts& interrupts) {
+  auto ranks = make_rank_options(arguments.ranks, arguments.model);
+  if (!ranks.is_ok()) return ranks.take_status();
+  options.ranks = std::move(*ranks);
+  const std::optional<LaunchedRank> launched = find_launched_rank();
+  if (!launched) return lead_ranks(arguments.ranks, console, interrupts);
+  interrupts.be_patient();
+  RankReport report(launched->rank);
+  Outcome outcome =
+      run_on_rank(arguments, std::move(options), *launched, console, interrupts, report);
+  // Said before the report: a launcher that reads it is not waiting for a reason.
+  report.end(console.finish(outcome));
+  return outcome;
 }
 
 Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& interrupts) {

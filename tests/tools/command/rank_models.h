@@ -22,6 +22,15 @@ inline std::string summing_model() {
   }));
 }
 
+// The first of these, of an input of this name.
+inline std::string renamed_summing_model(std::string_view input) {
+  return model(graph({
+      .nodes = {talk("AllReduce", {input}, {"y"}, "total")},
+      .inputs = {info(input, floats({2}))},
+      .outputs = {info("y", floats({2}))},
+  }));
+}
+
 // While x is above 1: x of all ranks added, then divided. The test is of the rank's own x, or of
 // the sum.
 inline std::string halving_model(bool has_own_test, float divisor = 8) {

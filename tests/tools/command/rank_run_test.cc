@@ -103,8 +103,11 @@ TEST_F(RankRun, GraphsThatWouldMixUpAreRefusedBeforeAnythingIsSent) {
                   {"sum (AllReduce sum float[2])", "copy (Broadcast"});
 }
 
-// Never ends by itself; one rank gets a signal in the midst of it.
-Job endless(int signal, std::vector<std::string> options) {
+using To = JobRequest::To;
+
+// Never ends by itself; one process gets a signal in the midst of it, or while it starts.
+Job endless(int signal, std::vector<std::string> options, To to = To::kRank,
+            std::chrono::milliseconds after = std::chrono::milliseconds(1500)) {
   const std::string path = write_test_file("endless.onnx", halving_model(false, 2));
   std::vector<std::string> arguments = {"run", path, "--ranks", "2", "--set", "x=64"};
   arguments.insert(arguments.end(), options.begin(), options.end());
@@ -112,14 +115,18 @@ Job endless(int signal, std::vector<std::string> options) {
                            .arguments = std::move(arguments),
                            .starts_itself = true,
                            .signal = signal,
+                           .signal_to = to,
+                           .signal_after = after,
                            .limit = std::chrono::seconds(25)});
   EXPECT_FALSE(job.is_late) << job.err;
   EXPECT_EQ(job.num_left, 0) << job.err;
   return job;
 }
 
-TEST_F(RankRun, ARankThatIsKilledEndsAllOfThem) {
-  EXPECT_EQ(endless(SIGKILL, {}).exit_code, 128 + SIGKILL);
+TEST_F(RankRun, ARankThatIsKilledIsNamedAndEndsAllOfThem) {
+  const Job job = endless(SIGKILL, {});
+  expect_one_line(job, 128 + SIGKILL, {"rank 1 was ended by signal 9 (Killed)"});
+  EXPECT_LT(job.seconds, 1.5 + 3) << "it ends within three seconds";
 }
 
 TEST_F(RankRun, ARankThatIsStoppedIsLostAndEndsTheJob) {
@@ -129,10 +136,68 @@ TEST_F(RankRun, ARankThatIsStoppedIsLostAndEndsTheJob) {
   EXPECT_THAT(job.err, HasSubstr("rank 1"));
 }
 
+// As the system has just made it, as MPI starts, as the session is made.
+TEST_F(RankRun, ARankThatIsStoppedWhileRanksStartEndsTheJob) {
+  for (const int ms : {20, 200, 400, 600}) {
+    const Job job = endless(SIGSTOP, {"--stall", "3"}, To::kRank, std::chrono::milliseconds(ms));
+    EXPECT_EQ(job.exit_code, 4) << ms << " ms: " << job.err;
+    EXPECT_THAT(job.err, HasSubstr("rank 1 has")) << ms << " ms";
+  }
+}
+
+TEST_F(RankRun, ARankThatIsKilledWhileRanksStartEndsTheJob) {
+  for (const int ms : {20, 200, 400, 600}) {
+    const Job job = endless(SIGKILL, {}, To::kRank, std::chrono::milliseconds(ms));
+    EXPECT_EQ(job.exit_code, 128 + SIGKILL) << ms << " ms: " << job.err;
+    EXPECT_THAT(job.err, HasSubstr("signal 9 (Killed)")) << ms << " ms";
+    EXPECT_TRUE(is_one_line(job.err)) << ms << " ms: " << job.err;
+  }
+}
+
+TEST_F(RankRun, AnMpirunThatIsKilledLeavesNothing) {
+  const Job job = endless(SIGKILL, {}, To::kMpirun);
+  EXPECT_EQ(job.exit_code, 4) << job.err;
+  EXPECT_THAT(job.err, HasSubstr("mpirun was ended by signal 9 (Killed)"));
+  EXPECT_EQ(job.files_left, std::vector<std::string>());
+}
+
 TEST_F(RankRun, ARankThatIsInterruptedStopsAllOfThem) {
   const Job job = endless(SIGTERM, {});
   EXPECT_EQ(job.exit_code, 5) << job.err;
   EXPECT_TRUE(is_one_line(job.err)) << job.err;
+}
+
+TEST_F(RankRun, AnInterruptedCommandEndsWithTheCodeOfACancel) {
+  for (const int ms : {150, 1500}) {
+    const Job job = endless(SIGINT, {}, To::kFirst, std::chrono::milliseconds(ms));
+    EXPECT_EQ(job.exit_code, 5) << ms << " ms: " << job.err;
+    EXPECT_TRUE(is_one_line(job.err)) << ms << " ms: " << job.err;
+  }
+}
+
+TEST_F(RankRun, ALauncherThatStartsNoRanksIsNoSuccess) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  for (const char* const program : {"/bin/true", "/bin/false"}) {
+    expect_one_line(run({path, "--ranks", "2", "--set", "x=1", "--mpirun", program}), 3,
+                    {program, "0 of 2 ranks", "name Open MPI's mpirun"});
+  }
+}
+
+TEST_F(RankRun, RanksThatAllFailSayItOnce) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  expect_one_line(run({path, "--ranks", "3"}), 3, {"no value for input x"});
+  expect_one_line(run({path, "--ranks", "2", "--input", "x=none{rank}.npy"}), 3, {"none0.npy"});
+}
+
+TEST_F(RankRun, AValueMayBeForTheModelOfOneRankAlone) {
+  write_test_file("rank0.onnx", renamed_summing_model("a"));
+  const std::string path = write_test_file("rank1.onnx", renamed_summing_model("b"));
+  const std::string both = path.substr(0, path.size() - 6) + "{rank}.onnx";
+  const Job job = run({both, "--ranks", "2", "--set", "a=1", "--set", "b=2", "--json"});
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  EXPECT_EQ(json::parse(job.out)["outputs"]["y"]["data"], json({3, 3}));
+  expect_one_line(run({both, "--ranks", "2", "--set", "a=1", "--set", "c=2"}), 3,
+                  {"rank 1", "no value for input b"});
 }
 
 TEST_F(RankRun, ADeadlineStopsAllOfThem) {
