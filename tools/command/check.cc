@@ -1,7 +1,7 @@
 // eddy check: lets an installation find its own defects. Seeded campaigns over random graphs: plans
 // and their proofs, every way of running on the CPU against an oracle, every order on the virtual
 // device, with --faults everything that can fail, with --gradients gradients against dual
-// numbers.
+// numbers, with --ranks programs of several ranks in a virtual world, also stopped anywhere.
 //
 // --jobs shares the seeds out to threads, each with campaigns of its own; their counts are summed.
 // Ctrl-C, SIGTERM and --minutes end it between graphs (faults: points); the counts so far are
@@ -9,6 +9,7 @@
 // point, that each job was at.
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <exception>
 #include <memory>
 #include <thread>
@@ -26,6 +27,7 @@ namespace {
 
 constexpr uint64_t kDefaultSeeds = 1000;
 constexpr uint64_t kDefaultFaultSeeds = 200;
+constexpr uint32_t kMaxRanks = 64;
 
 class Check {
  public:
@@ -79,7 +81,8 @@ class Check {
         if (i >= num_seeds()) return;
         const bool goes_on = job.campaigns->meet(arguments_.first_seed + i);
         const uint64_t num_met = num_met_.fetch_add(1, std::memory_order_relaxed) + 1;
-        if (has_terminal && (arguments_.faults || num_met % 64 == 0)) {
+        const bool is_slow = arguments_.faults || arguments_.min_ranks > 0;
+        if (has_terminal && (is_slow || num_met % 64 == 0)) {
           console_.progress(progress_text(num_met, arguments_.first_seed + i));
         }
         if (!goes_on) return;
@@ -99,7 +102,8 @@ class Check {
   uint64_t num_seeds() const {
     if (arguments_.seeds > 0) return arguments_.seeds;
     if (arguments_.minutes > 0) return UINT64_MAX - arguments_.first_seed;
-    return arguments_.faults ? kDefaultFaultSeeds : kDefaultSeeds;
+    const bool is_slow = arguments_.faults || arguments_.min_ranks > 0;
+    return is_slow ? kDefaultFaultSeeds : kDefaultSeeds;
   }
 
   bool is_past_deadline() const {
@@ -228,6 +232,24 @@ Outcome run_check(const CheckArguments& arguments, Console& console, Interrupts&
   return Check(arguments, console, interrupts).run();
 }
 
+namespace {
+
+// "3" or "2..6"; false: it is neither.
+bool parse_ranks(const std::string& text, CheckArguments& arguments) {
+  const size_t dots = text.find("..");
+  const std::string first = text.substr(0, dots);
+  const std::string last = dots == std::string::npos ? first : text.substr(dots + 2);
+  const auto parse = [](const std::string& word, uint32_t& number) {
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, number);
+    return error == std::errc() && stop == end && number >= 2 && number <= kMaxRanks;
+  };
+  return parse(first, arguments.min_ranks) && parse(last, arguments.max_ranks) &&
+         arguments.min_ranks <= arguments.max_ranks;
+}
+
+}  // namespace
+
 Action add_check(CLI::App& app) {
   auto arguments = std::make_shared<CheckArguments>();
   app.add_option("--seeds", arguments->seeds,
@@ -249,10 +271,22 @@ Action add_check(CLI::App& app) {
   CLI::Option* faults =
       app.add_flag("--faults", arguments->faults, "the fault campaign instead of the others")
           ->excludes(policy);
-  app.add_flag("--gradients", arguments->gradients,
-               "gradients of random programs against dual numbers, instead of the others")
+  CLI::Option* gradients =
+      app.add_flag("--gradients", arguments->gradients,
+                   "gradients of random programs against dual numbers, instead of the others")
+          ->excludes(policy)
+          ->excludes(faults);
+  app.add_option_function<std::string>(
+         "--ranks",
+         [arguments](const std::string& text) {
+           if (parse_ranks(text, *arguments)) return;
+           throw CLI::ValidationError("--ranks", "'" + text + "' is no number from 2 to 64, nor " +
+                                                     "two of them as in 2..6");
+         },
+         "random programs of so many ranks in a virtual world, as 3 or 2..6, instead of the others")
       ->excludes(policy)
-      ->excludes(faults);
+      ->excludes(faults)
+      ->excludes(gradients);
   app.add_option("--minutes", arguments->minutes,
                  "ends after that time; with --seeds as well, exits with 5 when they were too many")
       ->check(check_number("minutes from 0.001 to 1e6", 1e-3, 1e6));

@@ -7,6 +7,7 @@
 #include "tools/check/hash_ops.h"
 #include "tools/check/order_campaign.h"
 #include "tools/check/proof_campaign.h"
+#include "tools/check/rank_campaign.h"
 #include "tools/command/crash_report.h"
 #include "tools/command/model.h"
 
@@ -237,6 +238,53 @@ class GradientCampaigns : public CheckCampaigns {
   int64_t took_ns_ = 0;
 };
 
+class RankCampaigns : public CheckCampaigns {
+ public:
+  RankCampaigns(const CheckArguments& arguments, const std::function<bool()>& is_time_up)
+      : options_(fmt::format(" --ranks {}..{}", arguments.min_ranks, arguments.max_ranks)),
+        campaign_({.min_ranks = arguments.min_ranks,
+                   .max_ranks = arguments.max_ranks,
+                   .max_mismatches = kMaxViolations,
+                   .is_time_up = is_time_up,
+                   .plant = arguments.plants.ranks}) {}
+
+  bool meet(uint64_t seed) override {
+    const int64_t start_ns = now_ns();
+    note_.set(again(seed, options_));
+    const bool goes_on = campaign_.meet(seed);
+    took_ns_ += now_ns() - start_ns;
+    return goes_on;
+  }
+
+  Json counts() const override {
+    const check::RankCampaignReport& report = campaign_.report();
+    return {{"ranks",
+             {{"programs", report.num_programs},
+              {"runs", report.num_runs},
+              {"collectives", report.num_collectives},
+              {"moments", report.num_moments},
+              {"stops", report.num_stops},
+              {"pairs_of_stops", report.num_pairs},
+              {"stopped_runs", report.num_stopped},
+              {"violations", report.mismatches.size()},
+              {"took_ns", took_ns_}}}};
+  }
+
+  std::vector<CheckViolation> violations() const override {
+    std::vector<CheckViolation> all;
+    for (const check::RankMismatch& mismatch : campaign_.report().mismatches) {
+      all.push_back({"ranks", mismatch.what, mismatch.seed, again(mismatch.seed, options_), 0, {}});
+    }
+    return all;
+  }
+
+ private:
+  const std::string options_;
+  WorkNote note_;
+  check::RankCampaign campaign_;
+  int64_t took_ns_ = 0;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<CheckCampaigns>> CheckCampaigns::make(
@@ -246,6 +294,9 @@ Result<std::unique_ptr<CheckCampaigns>> CheckCampaigns::make(
   }
   if (arguments.gradients) {
     return std::unique_ptr<CheckCampaigns>(std::make_unique<GradientCampaigns>());
+  }
+  if (arguments.min_ranks > 0) {
+    return std::unique_ptr<CheckCampaigns>(std::make_unique<RankCampaigns>(arguments, is_time_up));
   }
   auto made = std::make_unique<GraphCampaigns>(arguments, is_time_up);
   EDDY_RETURN_IF_ERROR(made->start());

@@ -15,6 +15,7 @@
 #include "graph/base/status.h"
 #include "tools/check/fault_point.h"
 #include "tools/check/proof_campaign.h"
+#include "tools/check/rank_campaign.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
 
@@ -24,6 +25,7 @@ namespace eddy {
 struct CheckPlants {
   decltype(check::ProofOptions::spoil) plan = {};
   check::FaultPlants faults = {};
+  decltype(check::RankCampaignOptions::plant) ranks = {};
 };
 
 struct CheckArguments {
@@ -32,6 +34,8 @@ struct CheckArguments {
   std::string policy;
   bool faults = false;
   bool gradients = false;
+  uint32_t min_ranks = 0;  // 0: no rank campaign
+  uint32_t max_ranks = 0;
   double minutes = 0;
   uint32_t jobs = 1;
   CheckPlants plants = {};

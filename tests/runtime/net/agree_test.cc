@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_runner.h"
 
 namespace eddy {
 namespace {
 
+using check::RankRunner;
 using ::testing::HasSubstr;
-using testing::RankRunner;
 
 const ValueType kPair = tensor_type(ElementType::kFloat, {2});
 

@@ -10,13 +10,13 @@
 #include "graph/base/random.h"
 #include "graph/ir/half.h"
 #include "ops/reference/eddy/collective.h"
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_runner.h"
 
 namespace eddy {
 namespace {
 
-using testing::is_same;
-using testing::RankRunner;
+using check::is_same;
+using check::RankRunner;
 
 // One call, and what each rank puts in.
 struct Example {

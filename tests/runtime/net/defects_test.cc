@@ -8,12 +8,12 @@
 #include <iostream>
 #include <map>
 
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_runner.h"
 
 namespace eddy {
 namespace {
 
-using testing::RankRunner;
+using check::RankRunner;
 
 enum class Defect {
   kNone,
@@ -354,7 +354,7 @@ class DefectsTest : public ::testing::Test {
       if (status != first) return "rank 0 ends with " + first + ", but another with " + status;
       if (fails != !results[r].is_ok()) return "a run ends with " + status;
       for (size_t i = 0; !fails && i < results[r]->size(); ++i) {
-        if (testing::is_same((*results[r])[i].second, (*right[r])[i].second)) continue;
+        if (check::is_same((*results[r])[i].second, (*right[r])[i].second)) continue;
         return "rank " + std::to_string(r) + " has other values of " + (*results[r])[i].first;
       }
     }

@@ -1,23 +1,23 @@
 // Claim: programs of whiles and cases in nests, with collectives inside, give on each rank what all
-// ranks in step give (tests/runtime/net/rank_program.h), bit for bit, on 2 to 6 ranks, whatever
+// ranks in step give (tools/check/rank_program.h), bit for bit, on 2 to 6 ranks, whatever
 // order the carrier takes, driven by workers or the host; decisions that are uniform send nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iostream>
 
-#include "tests/runtime/net/rank_graph_maker.h"
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_graph_maker.h"
+#include "tools/check/rank_runner.h"
 
 namespace eddy {
 namespace {
 
-using testing::RankGraphMaker;
-using testing::RankOracle;
-using testing::RankProgram;
-using testing::RankProgramMaker;
-using testing::RankRunner;
-using testing::RankValue;
+using check::RankGraphMaker;
+using check::RankOracle;
+using check::RankProgram;
+using check::RankProgramMaker;
+using check::RankRunner;
+using check::RankValue;
 
 std::vector<std::vector<RankValue>> random_inputs(const RankProgram& program, Random& random) {
   std::vector<std::vector<RankValue>> inputs(program.num_ranks);
@@ -51,7 +51,7 @@ void check_program(uint64_t seed, bool has_subsets, uint64_t* num_collectives) {
       ranks.make([&](const Library& library,
                      uint32_t rank) { return RankGraphMaker(program, library.ops(), rank).make(); },
                  [&](SessionOptions& options, uint32_t) {
-                   testing::add_agreements(program.root, options.ranks.agree);
+                   check::add_agreements(program.root, options.ranks.agree);
                    options.ranks.is_one_graph = !has_subsets;
                  });
   ASSERT_EQ(made, "") << "seed " << seed;

@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "graph/base/random.h"
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_runner.h"
 
 namespace eddy {
 namespace {
 
+using check::RankRunner;
 using ::testing::HasSubstr;
-using testing::RankRunner;
 
 const ValueType kFloat = tensor_type(ElementType::kFloat, {});
 

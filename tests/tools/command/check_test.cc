@@ -57,6 +57,21 @@ TEST(Check, ComparesGradientsWithDualNumbers) {
   EXPECT_EQ(run_eddy({"check", "--gradients", "--faults"}).exit_code, 2);
 }
 
+TEST(Check, RunsProgramsOfSeveralRanksAndStopsThemAnywhere) {
+  const Finished check = run_eddy({"check", "--ranks", "2..4", "--seeds", "6", "--json"});
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  const auto ranks = check.json()["campaigns"]["ranks"];
+  EXPECT_EQ(ranks["programs"], 6);
+  EXPECT_GT(ranks["collectives"], 20);
+  EXPECT_GT(ranks["stops"], 20);
+  EXPECT_EQ(ranks["violations"], 0);
+  for (const char* const wrong : {"1", "4..2", "2..65", "two", "2.."}) {
+    const Finished refused = run_eddy({"check", "--ranks", wrong});
+    EXPECT_EQ(refused.exit_code, 2) << wrong;
+    EXPECT_TRUE(is_one_line(refused.err)) << refused.err;
+  }
+}
+
 TEST(Check, ExploresEveryOrderOfSmallGraphs) {
   const Finished check = run_eddy({"check", "--policy", "exhaustive", "--seeds", "10", "--json"});
   EXPECT_EQ(check.exit_code, 0) << check.err;

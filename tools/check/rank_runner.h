@@ -17,7 +17,7 @@
 #include "runtime/net/virtual_net.h"
 #include "runtime/net/world.h"
 
-namespace eddy::testing {
+namespace eddy::check {
 
 class RankRunner {
  public:
@@ -65,4 +65,4 @@ class RankRunner {
 // Equal type, shape and bytes.
 bool is_same(const Tensor& a, const Tensor& b);
 
-}  // namespace eddy::testing
+}  // namespace eddy::check

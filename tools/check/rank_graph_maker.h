@@ -8,9 +8,9 @@
 
 #include "graph/ir/builder.h"
 #include "ops/schema/eddy/rank_rules.h"
-#include "tests/runtime/net/rank_program.h"
+#include "tools/check/rank_program.h"
 
-namespace eddy::testing {
+namespace eddy::check {
 
 class RankGraphMaker {
  public:
@@ -139,4 +139,4 @@ inline void add_agreements(const RankBlock& block, std::map<std::string, RankWor
   }
 }
 
-}  // namespace eddy::testing
+}  // namespace eddy::check

@@ -1,4 +1,4 @@
-#include "tests/runtime/net/rank_runner.h"
+#include "tools/check/rank_runner.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "runtime/net/rank_session.h"
 
-namespace eddy::testing {
+namespace eddy::check {
 
 RankRunner::RankRunner(const Options& options)
     : options_(options),
@@ -85,4 +85,4 @@ bool is_same(const Tensor& a, const Tensor& b) {
           std::memcmp(a.view().data, b.view().data, a.view().size_bytes()) == 0);
 }
 
-}  // namespace eddy::testing
+}  // namespace eddy::check

@@ -15,7 +15,7 @@
 
 #include "graph/base/random.h"
 
-namespace eddy::testing {
+namespace eddy::check {
 
 using RankVar = size_t;
 using RankValue = std::array<int64_t, 2>;
@@ -293,4 +293,4 @@ class RankOracle {
   uint64_t num_collectives_ = 0;
 };
 
-}  // namespace eddy::testing
+}  // namespace eddy::check
