@@ -9,8 +9,8 @@
 #include "ops/cpu/fourier/fourier.h"
 #include "ops/cpu/shape_cache.h"
 #include "ops/cpu/tiles.h"
-#include "ops/reference/axes.h"
-#include "ops/schema/index_rules.h"
+#include "ops/reference/parts/axes.h"
+#include "ops/schema/rules/index_rules.h"
 
 namespace eddy {
 namespace {

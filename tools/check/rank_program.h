@@ -39,7 +39,7 @@ struct RankStep {
   std::vector<RankVar> initial = {};   // of loops
   std::vector<RankVar> carried = {};   // in `before`
   std::vector<RankVar> received = {};  // in `after`
-  std::vector<RankBlock> blocks = {};  // before, after; or branches
+  std::vector<RankBlock> blocks;       // before, after; or branches
   std::vector<RankVar> made = {};
 };
 struct RankBlock {
@@ -74,7 +74,9 @@ class RankProgramMaker {
   RankVar pick(const std::vector<RankVar>& vars) { return vars[random_.below(vars.size())]; }
 
   RankStep reduce(const std::vector<RankVar>& visible, bool is_of_all) {
-    RankStep step{.what = RankStep::Do::kReduce, .a = pick(visible)};
+    RankStep step;
+    step.what = RankStep::Do::kReduce;
+    step.a = pick(visible);
     step.name = "sum" + std::to_string(num_names_++);
     step.channel = static_cast<int64_t>(random_.below(3));
     step.reduction = static_cast<int>(random_.below(3));
@@ -104,7 +106,9 @@ class RankProgramMaker {
     if (draw < 4 && depth < 4) return loop(visible, may_talk && random_.below(4) > 0, depth);
     if (draw < 7 && depth < 4) return choice(visible, may_talk && random_.below(4) > 0, depth);
     if (draw < 12 && may_talk) return reduce(visible, false);
-    RankStep step{.a = pick(visible), .b = pick(visible)};
+    RankStep step;
+    step.a = pick(visible);
+    step.b = pick(visible);
     if (draw < 14 && may_talk) {
       step.what = RankStep::Do::kBroadcast;
       step.name = "cast" + std::to_string(num_names_++);
@@ -127,7 +131,9 @@ class RankProgramMaker {
   }
 
   RankStep loop(const std::vector<RankVar>& visible, bool meets, int depth) {
-    RankStep step{.what = RankStep::Do::kLoop, .name = "loop" + std::to_string(num_names_++)};
+    RankStep step;
+    step.what = RankStep::Do::kLoop;
+    step.name = "loop" + std::to_string(num_names_++);
     decide(step, meets);
     step.limit = 1 + static_cast<int64_t>(random_.below(3));
     step.limit_varies = random_.below(3) == 0;
@@ -153,7 +159,9 @@ class RankProgramMaker {
   }
 
   RankStep choice(const std::vector<RankVar>& visible, bool meets, int depth) {
-    RankStep step{.what = RankStep::Do::kCase, .name = "case" + std::to_string(num_names_++)};
+    RankStep step;
+    step.what = RankStep::Do::kCase;
+    step.name = "case" + std::to_string(num_names_++);
     step.a = pick(visible);
     decide(step, meets);
     for (int i = 0; i < 2; ++i) {
