@@ -33,28 +33,28 @@ DriverQuestion question(const std::string& name) {
 // The device of the fake: a spin ends at once, as if its word had come.
 struct FakeProbe {
   const FakeKernelCall& call;
-  bool sets_last = true;
   uint64_t now_ns() const { return 0; }
   void fence() const {}
-  void set(uint64_t handle, uint32_t value) const {
-    if (sets_last || value != 0) call.set_conditional(handle, value);
-  }
+  void set(uint64_t handle, uint32_t value) const { call.set_conditional(handle, value); }
   void trap() const {}
 };
 
 class DriverTest : public ::testing::Test {
  protected:
-  // The answer of a fresh fake driver; what it notes is in violations_.
-  Json ask(const std::string& name, bool sets_last = true, bool spin_sees = true) {
+  // The answer of a fresh fake driver; what it notes is in violations_. Where it breaks rules, a
+  // handle keeps its first value for nine rounds, and a spin does not see its word.
+  Json ask(const std::string& name, bool breaks_rules = false) {
     FakeCuda fake({.seed = 5, .takes_any_image = true});
     Random random{5};
     define_host_kernels(fake, random);
     fake.define_kernel("eddy_probe", sizeof(cuda::ProbeParams), [=](const FakeKernelCall& call) {
       cuda::ProbeParams params = call.params_as<cuda::ProbeParams>();
       if (params.op == cuda::ProbeOp::kSpin) {
-        *params.result = spin_sees ? 1 : 0;
+        *params.result = breaks_rules ? 0 : 1;
+      } else if (params.op == cuda::ProbeOp::kDecide && breaks_rules) {
+        call.set_conditional(params.handle, ++*params.counter < 9 ? 1 : 0);
       } else {
-        cuda::probe(params, FakeProbe{call, sets_last});
+        cuda::probe(params, FakeProbe{call});
       }
     });
     Json row;
@@ -109,10 +109,10 @@ TEST_F(DriverTest, EdgesAreCountedByTheirPorts) {
 }
 
 TEST_F(DriverTest, ABrokenRuleFailsItsRow) {
-  // A handle that keeps the first of two values never ends its loop: the wait does.
-  const Json twice = ask("decided_twice", false);
-  EXPECT_EQ(twice["status"], "failed") << twice;
-  const Json word = ask("device_word", true, false);
+  const Json twice = ask("decided_twice", true);
+  EXPECT_EQ(twice["status"], "failed");
+  EXPECT_THAT(twice["reason"].get<std::string>(), HasSubstr("9 rounds of 5"));
+  const Json word = ask("device_word", true);
   EXPECT_EQ(word["status"], "failed");
   EXPECT_THAT(word["reason"].get<std::string>(), HasSubstr("does not see"));
 }
