@@ -1,6 +1,7 @@
 // Figures of rivals that were measured before, one a line: X(line of the table, rival, least, most,
-// where): µs of a round or ms of a run, fp32 with TF32, medians. `where` is the machine and the day:
-// "H200 2026-11" is one H200 in a VM, driver 580.159, CUDA 13.0, JAX 0.11.2, PyTorch of that month.
+// where): µs of a round or ms of a run, fp32 with TF32, medians. `where` is the machine and the
+// day: "H200 2026-11" is one H200 in a VM, driver 580.159, CUDA 13.0, JAX 0.11.2, PyTorch of that
+// month.
 //
 // ingest.py writes the lines anew of what comes back from a GPU, by line and rival; so each stands
 // on a line of its own, whatever its length.
