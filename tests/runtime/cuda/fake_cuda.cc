@@ -162,7 +162,12 @@ void FakeCuda::run(Stream& stream, Op op) {
       run_graph(stream, op.graph);
       break;
     case OpKind::kWriteWord:
-      if (memory.contains(op.to) && !check_access(stream, "a written word", op.to, 4)) break;
+      if (memory.contains(op.to)) {
+        if (!check_access(stream, "a written word", op.to, sizeof(op.value))) break;
+        const FakeMemory::Open open(memory);
+        *reinterpret_cast<uint32_t*>(op.to) = op.value;
+        break;
+      }
       std::atomic_ref<uint32_t>(*reinterpret_cast<uint32_t*>(op.to))
           .store(op.value, std::memory_order_release);
       break;
