@@ -25,7 +25,7 @@ inline std::string summing_model() {
 // The first of these, of an input of this name.
 inline std::string renamed_summing_model(std::string_view input) {
   return model(graph({
-      .nodes = {talk("AllReduce", {input}, {"y"}, "total")},
+      .nodes = {talk("AllReduce", {std::string(input)}, {"y"}, "total")},
       .inputs = {info(input, floats({2}))},
       .outputs = {info("y", floats({2}))},
   }));
