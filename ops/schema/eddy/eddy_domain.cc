@@ -1,6 +1,6 @@
 // add_eddy_schemas: the operators of domain "eddy", which express in an ONNX file what ONNX cannot.
 //
-//   HostPredicate   calls a host function of the session by name. Inputs: any values.
+//   HostPredicate   calls a host function of the session by name. Inputs: any tensors.
 //                   Attributes: `name` (required, the function's name) and `type` (the type of
 //                   the one output; a bool scalar when absent, so that it can drive a loop).
 //   DequantizeMatMul   A times (B - zero_point) * scale, in float, as ONNX's DequantizeLinear and

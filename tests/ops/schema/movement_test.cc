@@ -198,13 +198,16 @@ TEST(MovementSchemaTest, AHostPredicateIsOneBoolUnlessItSaysOtherwise) {
   call.opset = 1;
   call.attributes = {{"name", std::string("converged")}};
   for (const std::vector<ValueType>& inputs :
-       {std::vector<ValueType>{}, std::vector<ValueType>{f({2}), ValueType::sequence_of(f({}))}}) {
+       {std::vector<ValueType>{}, std::vector<ValueType>{f({2}), i64({})}}) {
     const auto types = infer_op_types(call, inputs);
     ASSERT_TRUE(types.is_ok()) << types.status().to_string();
     EXPECT_EQ(to_string((*types)[0]), "bool[]");
   }
   call.attributes.set("type", i64({}));
   EXPECT_EQ(to_string((*infer_op_types(call, {f({2})}))[0]), "int64[]");
+  // It is given views of tensors.
+  EXPECT_THAT(infer_op_types(call, {ValueType::sequence_of(f({}))}).status().to_string(),
+              HasSubstr("must be a tensor"));
   call.attributes = {};
   EXPECT_THAT(infer_op_types(call, {f({2})}).status().to_string(), HasSubstr("'name'"));
 }
