@@ -188,7 +188,7 @@ struct KernelInit {
   PackedMemory pack_bytes(const void* constant, std::string_view layout, size_t size_bytes,
                           const std::function<void(std::byte* to)>& fill,
                           const std::function<bool(const std::byte* bytes)>& is_usable = {}) const {
-    const PackedConstants none;
+    const PackedConstants none{};
     const PackedConstants& packed = packed_or_null == nullptr ? none : *packed_or_null;
     return packed.memory(constant, layout, size_bytes, fill, is_usable);
   }

@@ -68,7 +68,7 @@ class PackedConstants {
  private:
   using Key = std::tuple<const void*, std::type_index, std::string>;
   std::map<Key, std::shared_ptr<const void>> packings_;
-  const PackingStore store_;
+  PackingStore store_ = {};
 };
 
 }  // namespace eddy
