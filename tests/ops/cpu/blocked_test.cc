@@ -339,7 +339,7 @@ TEST_F(RefusedTest, ConvolutionsOfImagesAndWeightsThatDoNotFit) {
 TEST_F(RefusedTest, BiasesAddendsAndBoundsThatAreTooFewAndNoActivation) {
   const Attributes four{{"block", int64_t{4}}};
   const TestTensor x = tensor({1, 2, 5, 5, 4}), w = tensor({7, 8, 1, 1});
-  EXPECT_THAT(message(conv(four, {x, w, tensor({3})})), HasSubstr("each of the 7 filters"));
+  EXPECT_THAT(message(conv(four, {x, w, tensor({3})})), HasSubstr("B of shape [3] must be [7]"));
   EXPECT_THAT(message(conv(four, {x, w, TestValue::omitted(), tensor({1, 2, 5, 4, 4})})),
               HasSubstr("the addend must have the shape of the result"));
   EXPECT_THAT(message(conv(four, {x, w, TestValue::omitted(), tensor({4})})),
