@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -50,7 +51,9 @@ Interrupts::Attachment::~Attachment() {
 }
 
 void Interrupts::watch() {
+  using Clock = std::chrono::steady_clock;
   const sigset_t signals = watched_signals();
+  Clock::time_point echo_ends{};
   while (!is_ending_.load()) {
     // A run that starts just after a cancel would miss it, so cancelling is repeated.
     const timespec timeout = {0, 50'000'000};
@@ -61,7 +64,11 @@ void Interrupts::watch() {
       continue;
     }
     if (signal == SIGQUIT) describe();
-    if (signal == SIGINT || signal == SIGTERM) interrupt();
+    // Where a rank has been ended, mpirun tells the others so, too.
+    const bool is_echo = signal == SIGTERM && is_interrupted() && Clock::now() < echo_ends;
+    if (is_echo || (signal != SIGINT && signal != SIGTERM)) continue;
+    interrupt();
+    echo_ends = Clock::now() + std::chrono::seconds(2);
   }
 }
 
