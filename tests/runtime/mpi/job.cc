@@ -208,7 +208,7 @@ Job run_job(const JobRequest& request) {
   }
   job.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   job.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (!reap_all(std::chrono::seconds(job.is_late ? 0 : 4))) job.num_left = kill_all();
+  if (!reap_all(job.is_late ? std::chrono::seconds(0) : request.grace)) job.num_left = kill_all();
   for (const std::string& name : shared_files()) {
     if (!files_before.contains(name)) job.files_left.push_back(name);
   }

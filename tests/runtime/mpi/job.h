@@ -11,7 +11,7 @@ namespace eddy::test {
 struct Job {
   int exit_code = -1;  // mpirun's; 128 and its number where a signal ended it
   bool is_late = false;
-  int num_left = 0;  // processes that outlived mpirun by four seconds; killed by now
+  int num_left = 0;  // processes that outlived the first one by `grace`; killed by now
   std::vector<std::string> files_left;  // of Open MPI in memory, new ones
   std::string out;
   std::string err;
@@ -30,6 +30,7 @@ struct JobRequest {
   std::chrono::milliseconds signal_after{1500};
   std::string signal_when = {};  // and what it has printed by then
   std::chrono::seconds limit{30};
+  std::chrono::seconds grace{2};
 };
 
 Job run_job(const JobRequest& request);

@@ -44,6 +44,16 @@ TEST_P(Endless, TerminatedIsTheSameAsInterrupted) {
   EXPECT_EQ(run_eddy(endless({"--loops", GetParam()}), {{SIGTERM, 1000}}).exit_code, 5);
 }
 
+// mpirun sends one to ranks that are ending already.
+TEST_P(Endless, TerminatedRightBehindAnInterruptionStillDrains) {
+  for (const int first : {SIGINT, SIGTERM}) {
+    const Finished run = run_eddy(endless({"--loops", GetParam()}), {{first, 1000}, {SIGTERM, 1}});
+    EXPECT_EQ(run.exit_code, 5);
+    EXPECT_EQ(run.err.find("interrupted twice"), std::string::npos) << run.err;
+    EXPECT_TRUE(is_one_line(run.err)) << run.err;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Loops, Endless, testing::Values("device", "host"));
 
 }  // namespace

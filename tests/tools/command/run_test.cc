@@ -185,6 +185,31 @@ TEST(Run, ADataSetThatDiffersExits1AndNamesThePlace) {
   EXPECT_EQ(run_eddy({"run", model, "--inputs", folder, "--rtol", "0.2"}).exit_code, 0);
 }
 
+TEST(Run, ASavedPlanStandsForItsModel) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const std::string saved = path + ".plan";
+  const Finished plan = run_eddy({"plan", path, "--save", saved});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const auto run_file = [](const std::string& file) {
+    return run_eddy(count_to(file, "9", {"--json"}));
+  };
+  const Finished model_run = run_file(path), plan_run = run_file(saved);
+  ASSERT_EQ(model_run.exit_code, 0) << model_run.err;
+  ASSERT_EQ(plan_run.exit_code, 0) << plan_run.err;
+  EXPECT_EQ(plan_run.json()["outputs"], model_run.json()["outputs"]);
+  EXPECT_FALSE(plan_run.json()["outputs"].empty());
+  EXPECT_EQ(plan_run.json()["fingerprint"], model_run.json()["fingerprint"]);
+
+  std::filesystem::resize_file(saved, std::filesystem::file_size(saved) / 2);
+  const Finished cut = run_file(saved);
+  EXPECT_EQ(cut.exit_code, 3);
+  EXPECT_TRUE(is_one_line(cut.err)) << cut.err;
+  EXPECT_NE(cut.err.find("cut off"), std::string::npos) << cut.err;
+  const Finished nowhere = run_eddy({"plan", path, "--save", path + "/there/x.plan"});
+  EXPECT_EQ(nowhere.exit_code, 3);
+  EXPECT_NE(nowhere.err.find("cannot write"), std::string::npos) << nowhere.err;
+}
+
 TEST(Run, ATraceThatHasNotRoomForAllEventsSaysSo) {
   const std::string model = write_test_file("count.onnx", counting_model());
   const std::string trace = fresh_folder("trace") + "/t.json";
