@@ -53,7 +53,8 @@ template <int kBits, typename S, int kRows>
     const typename S::Words words = S::load_bytes(in);
     const int count = rows < kEach ? static_cast<int>(rows) : kEach;
     EDDY_UNPACK_UNROLL for (int part = 0; part < kEach; ++part) {
-      if (part >= count) break;
+      // No exit: clang unrolls loops of one end.
+      if (part >= count) continue;
       const typename S::Floats weight = S::floats_of((words >> (part * kBits)) & kMask) - zero;
       EDDY_UNPACK_UNROLL for (int m = 0; m < kRows; ++m) {
         sums[m][part % kSums] += a[m * p.a_row + part] * weight;
