@@ -50,6 +50,16 @@ struct Runs {
   int64_t at(int64_t i) const { return first + i / run * stride + i % run; }
 };
 
+// Bytes that another rank has sent: any but 0 is true.
+template <typename T>
+T element_at(const TensorView& input, int64_t i) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return static_cast<const uint8_t*>(input.data)[i] != 0;
+  } else {
+    return input.as<T>()[i];
+  }
+}
+
 template <typename T>
 void reduce(RankReduction reduction, std::span<const TensorView> inputs, const Runs& runs,
             const TensorView& output) {
@@ -57,9 +67,9 @@ void reduce(RankReduction reduction, std::span<const TensorView> inputs, const R
   const int64_t count = output.count();
   for (int64_t i = 0; i < count; ++i) {
     const int64_t from = runs.at(i);
-    C sum = static_cast<C>(inputs[0].as<T>()[from]);
+    C sum = static_cast<C>(element_at<T>(inputs[0], from));
     for (const TensorView& input : inputs.subspan(1)) {
-      sum = combine<C>(reduction, sum, static_cast<C>(input.as<T>()[from]));
+      sum = combine<C>(reduction, sum, static_cast<C>(element_at<T>(input, from)));
     }
     if (reduction == RankReduction::kAverage) sum = sum / static_cast<C>(inputs.size());
     if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, float>) {
