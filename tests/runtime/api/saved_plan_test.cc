@@ -158,7 +158,7 @@ TEST_F(SavedPlanTest, IsRefusedWhereVersionCompilerOrKernelsDiffer) {
       {&PlanFile::kernels, "kernels"}};
   for (const auto& [fact, name] : facts) {
     save();
-    edit([&](PlanFile& plan) { plan.*fact = "of yesterday"; });
+    edit([fact = fact](PlanFile& plan) { plan.*fact = "of yesterday"; });
     const std::string why = refusal();
     EXPECT_NE(why.find("unsupported"), std::string::npos) << why;
     EXPECT_NE(why.find(name + " 'of yesterday'"), std::string::npos) << why;
