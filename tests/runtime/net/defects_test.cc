@@ -8,6 +8,7 @@
 #include <iostream>
 #include <map>
 
+#include "graph/base/sanitizers.h"
 #include "tools/check/rank_runner.h"
 
 namespace eddy {
@@ -368,6 +369,8 @@ TEST_F(DefectsTest, WithoutADefectNothingIsFound) {
 
 TEST_F(DefectsTest, EachDefectIsFound) {
   for (int d = 1; d <= kNumDefects; ++d) {
+    // The net writes into memory that the run has given back: AddressSanitizer ends the process.
+    if (EDDY_HAS_ASAN && static_cast<Defect>(d) == Defect::kEarlyCompletion) continue;
     std::string found;
     uint64_t seed = 0;
     while (found.empty() && seed < 10) found = find(static_cast<Defect>(d), seed++);
