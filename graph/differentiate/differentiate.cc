@@ -164,8 +164,24 @@ Result<Value> make_seed(const Graph& graph, ValueId loss, const DifferentiateOpt
   return builder.input(options.seed, forward.type_of(loss));
 }
 
+// An input that says how long segments are is one whole number.
+Status check_length(const Graph& graph, const SavePolicy& policy) {
+  for (const ValueId id : graph.inputs()) {
+    const ValueInfo& info = graph.value(id);
+    if (policy.every_input.empty() || info.name != policy.every_input) continue;
+    if (is_compatible(info.type, tensor_type(ElementType::kInt64, {}))) return Status::ok();
+    return invalid_argument("to save " + to_string(policy) + ", input '" + info.name +
+                            "' must be int64[], not " + to_string(info.type));
+  }
+  return Status::ok();
+}
+
 // Each path is a loop's.
 Status check_policies(const Graph& graph, const SavePolicies& policies) {
+  EDDY_RETURN_IF_ERROR(check_length(graph, policies.others));
+  for (const auto& [path, policy] : policies.loops) {
+    EDDY_RETURN_IF_ERROR(check_length(graph, policy));
+  }
   if (policies.loops.empty()) return Status::ok();
   std::set<std::string> paths;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {

@@ -38,6 +38,7 @@ void ForwardCopy::run() {
   for (const ValueId id : source_.inputs()) {
     define(id, builder_.input(source_.value(id).name, type_of(id)));
   }
+  add_lengths();
   for (const ValueId id : parameters_) {
     inputs_[id] = builder_.input(source_.value(id).name, source_.value(id).type);
   }
@@ -51,6 +52,19 @@ void ForwardCopy::run() {
   nodes(Graph::kRoot);
   for (size_t i = 0; i < source_.outputs().size(); ++i) {
     builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
+  }
+}
+
+// What policies name; an input of the source, or one more.
+void ForwardCopy::add_lengths() {
+  for (uint32_t n = 0; n < source_.num_nodes(); ++n) {
+    const std::string& name = kept_.policy(NodeId(n)).every_input;
+    if (name.empty() || lengths_.contains(name)) continue;
+    for (const ValueId id : source_.inputs()) {
+      if (source_.value(id).name == name) lengths_[name] = value(id);
+    }
+    if (lengths_.contains(name)) continue;
+    lengths_[name] = builder_.input(name, tensor_type(ElementType::kInt64, {}));
   }
 }
 

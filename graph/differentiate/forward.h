@@ -84,11 +84,14 @@ class ForwardCopy : public GraphCopier {
   std::vector<Value> begin_segment(NodeId id, const Extras& extras, Value iteration,
                                    ValueSpan counters, ValueSpan states);
   void nodes_unrecorded(RegionId region);
+  void add_lengths();
+  Value segment_length(const SavePolicy& policy);
 
   const Activity& activity_;
   const KeptValues& kept_;
   const std::vector<ValueId>& parameters_;
-  std::unordered_map<ValueId, Value> inputs_;  // or constants, by the source's named ones
+  std::unordered_map<ValueId, Value> inputs_;          // or constants, by the source's named ones
+  std::map<std::string, Value, std::less<>> lengths_;  // of segments, by their inputs
   std::map<Kept, Value> handed_on_;
   Tapes tapes_;
   bool records_ = true;       // else loops and branches are copied as they are

@@ -93,6 +93,12 @@ void ForwardCopy::push_states(NodeId id, ValueSpan states) {
   for (size_t i = 0; i < items.size(); ++i) push(kept_.element(items[i]), states[i]);
 }
 
+// Of loops that save every K-th state.
+Value ForwardCopy::segment_length(const SavePolicy& policy) {
+  if (policy.every_input.empty()) return builder_.scalar(policy.every);
+  return builder_.op("Max", {lengths_.at(policy.every_input), builder_.scalar(int64_t{1})});
+}
+
 // Pushes the state, and where it is of, if a segment begins with this iteration. Returns counters.
 std::vector<Value> ForwardCopy::begin_segment(NodeId id, const Extras& extras, Value iteration,
                                               ValueSpan counters, ValueSpan states) {
@@ -109,7 +115,7 @@ std::vector<Value> ForwardCopy::begin_segment(NodeId id, const Extras& extras, V
     push(ElementType::kInt64, iteration);
     std::vector<Value> results = in_order(tapes_, extras.tapes);
     const bool grows = policy.kind == SavePolicy::Kind::kGrow;
-    const Value length = grows ? counters[1] : builder_.scalar(policy.every);
+    const Value length = grows ? counters[1] : segment_length(policy);
     results.push_back(builder_.op("Add", {counters[0], length}));
     if (grows) results.push_back(builder_.op("Add", {length, builder_.scalar(int64_t{1})}));
     return results;

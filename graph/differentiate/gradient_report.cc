@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace eddy {
 namespace {
@@ -31,6 +32,10 @@ std::string without_iterations(const std::string& path) {
     if (c == ']') is_inside = false;
   }
   return plain;
+}
+
+bool is_in_loop(const std::string& path, const std::string& loop) {
+  return path == loop || path.starts_with(loop + "/");
 }
 
 class Reporter {
@@ -110,6 +115,25 @@ class Reporter {
     return "its shape may change, or that of what is kept beside it";
   }
 
+  // A name, or its producer's, of what becomes the parameter or what it becomes.
+  std::string parameter_name(const ValueInfo& info) const {
+    if (info.index == 0) return "iteration";
+    const LoopView loop(graph_, graph_.region(info.region).owner);
+    const size_t k = info.index - 1;
+    const bool is_carried = info.region == loop.before_id();
+    const std::vector<ValueId> others =
+        is_carried ? std::vector<ValueId>{loop.initial()[k], loop.next()[k]}
+                   : std::vector<ValueId>{loop.forwarded()[k], loop.outputs()[k]};
+    for (const ValueId id : others) {
+      if (!graph_.value(id).name.empty()) return graph_.value(id).name;
+    }
+    for (const ValueId id : others) {
+      if (graph_.value(id).origin != ValueOrigin::kNodeOutput) continue;
+      return graph_.node(graph_.value(id).producer).name;
+    }
+    return (is_carried ? "carried value " : "forwarded value ") + std::to_string(k);
+  }
+
   void add(RegionId region, const Kept& item, KeptClass kind, std::string why) {
     KeptReport line{
         .path = graph_.path(graph_.region(region).owner) + "/" + graph_.region(region).name,
@@ -126,7 +150,7 @@ class Reporter {
       const TensorType& type = info.type.tensor;
       line.value = !info.name.empty() || info.producer.is_none() ? info.name
                                                                  : graph_.node(info.producer).name;
-      if (line.value.empty()) line.value = "parameter " + std::to_string(info.index);
+      if (line.value.empty()) line.value = parameter_name(info);
       line.type = to_string(info.type);
       line.how = item.what == Kept::What::kValue ? "value" : "shape";
       line.bytes = bytes_of(type);
@@ -192,7 +216,7 @@ Status with_saving_advice(Status status, const GradientReport& report) {
   const std::string path = without_iterations(status.path());
   const LoopSaving* outermost = nullptr;  // around the node: what it keeps is the most
   for (const LoopSaving& loop : report.loops) {
-    const bool is_around = path == loop.path || path.starts_with(loop.path + "/");
+    const bool is_around = is_in_loop(path, loop.path);
     if (!is_around || loop.policy != "all" || !loop.why.empty()) continue;
     if (outermost == nullptr || loop.path.size() < outermost->path.size()) outermost = &loop;
   }
@@ -202,6 +226,24 @@ Status with_saving_advice(Status status, const GradientReport& report) {
                                 : "tensors of unknown size";
   status.append_message("the way back keeps " + bytes + " of each iteration of '" +
                         outermost->path + "': keep less with --save grow");
+  return status;
+}
+
+Status with_saving_advice(Status status, const Graph& gradient) {
+  if (status.code() != StatusCode::kResourceExhausted) return status;
+  const std::string path = without_iterations(status.path());
+  std::set<std::string> loops;
+  for (uint32_t n = 0; n < gradient.num_nodes(); ++n) {
+    const Node& node = gradient.node(NodeId(n));
+    if (node.kind == NodeKind::kWhile) loops.insert(gradient.path(NodeId(n)));
+  }
+  for (const std::string& loop : loops) {  // one around another stands before it
+    // Loops that keep less run back in segments, or make their last iteration again.
+    if (!is_in_loop(path, loop) || !loops.contains(loop + "/grad")) continue;
+    status.append_message("the way back keeps something of each iteration of '" + loop +
+                          "': make the gradient with --save grow, which keeps less");
+    return status;
+  }
   return status;
 }
 

@@ -31,7 +31,7 @@ const char* to_string(KeptClass kind);
 
 struct KeptReport {
   std::string path;   // of the region
-  std::string value;  // its name, or its producer's
+  std::string value;  // its name, or its producer's, or a loop's value of another place
   std::string type;   // "float[16]"; of an iteration
   const char* how;    // "value", "shape", "trips", "iteration"
   KeptClass kind;
@@ -68,5 +68,7 @@ GradientReport make_gradient_report(const Graph& graph, const KeptValues& kept,
 // Adds to a run's failure for want of memory what the loop around the failing node keeps, and how
 // it keeps less. Other failures stay as they are.
 Status with_saving_advice(Status status, const GradientReport& report);
+// The same for a graph that has a gradient in it, whoever made it: by its loops that run back.
+Status with_saving_advice(Status status, const Graph& gradient);
 
 }  // namespace eddy

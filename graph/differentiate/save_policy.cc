@@ -16,24 +16,38 @@ std::string to_string(const SavePolicy& policy) {
     case SavePolicy::Kind::kCarried:
       return "carried";
     case SavePolicy::Kind::kEvery:
-      return "every:" + std::to_string(policy.every);
+      return "every:" +
+             (policy.every_input.empty() ? std::to_string(policy.every) : policy.every_input);
     case SavePolicy::Kind::kGrow:
       break;
   }
   return "grow";
 }
 
+namespace {
+SavePolicy of_kind(SavePolicy::Kind kind) {
+  SavePolicy policy;
+  policy.kind = kind;
+  return policy;
+}
+}  // namespace
+
 Result<SavePolicy> parse_save_policy(std::string_view text) {
   constexpr std::string_view kEvery = "every:";
-  if (text == "all") return SavePolicy{SavePolicy::Kind::kAll};
-  if (text == "carried") return SavePolicy{SavePolicy::Kind::kCarried};
-  if (text == "grow") return SavePolicy{SavePolicy::Kind::kGrow};
-  SavePolicy policy{SavePolicy::Kind::kEvery};
+  if (text == "all") return of_kind(SavePolicy::Kind::kAll);
+  if (text == "carried") return of_kind(SavePolicy::Kind::kCarried);
+  if (text == "grow") return of_kind(SavePolicy::Kind::kGrow);
+  SavePolicy policy = of_kind(SavePolicy::Kind::kEvery);
   const char* const end = text.data() + text.size();
   if (text.starts_with(kEvery)) {
+    const char first = text.size() > kEvery.size() ? text[kEvery.size()] : '0';
+    if (first == '_' || (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z')) {
+      policy.every_input = text.substr(kEvery.size());
+      return policy;
+    }
     const auto [last, error] = std::from_chars(text.data() + kEvery.size(), end, policy.every);
     if (error == std::errc() && last == end && policy.every >= 1) return policy;
-    return invalid_argument("every:K takes a whole K of at least 1, not '" +
+    return invalid_argument("every:K takes a whole K of at least 1, or an input's name, not '" +
                             std::string(text.substr(kEvery.size())) + "'");
   }
   return invalid_argument("a loop saves all, carried, every:K or grow, not '" + std::string(text) +

@@ -3,8 +3,9 @@
 //   all       what reversed nodes read, of every iteration
 //   carried   the carried values of every iteration; each iteration is computed again from them
 //   every:K   the carried values of every K-th; K iterations are computed again, and kept, at a
-//   time grow      as every:K, but segment i is i iterations long: for n trips, which nobody needs
-//   to
+//             time. K is a number, or the name of an input of the graph (int64[], added where there
+//             is none), so that a run chooses it; less than 1 counts as 1
+//   grow      as every:K, but segment i is i iterations long: for n trips, which nobody needs to
 //             know, about sqrt(2 n) states and as many iterations at a time
 //
 // All but `all` run a loop's iterations once more. Results have the same bits whatever is chosen.
@@ -22,7 +23,8 @@ namespace eddy {
 struct SavePolicy {
   enum class Kind : uint8_t { kAll, kCarried, kEvery, kGrow };
   Kind kind = Kind::kAll;
-  int64_t every = 0;  // kEvery: at least 1
+  int64_t every = 0;             // kEvery: at least 1, or
+  std::string every_input = {};  // the name of the input that says
 
   // Segments of several iterations are computed again at a time.
   bool has_segments() const { return kind == Kind::kEvery || kind == Kind::kGrow; }
@@ -38,7 +40,7 @@ struct SavePolicies {
 };
 
 std::string to_string(const SavePolicy& policy);
-// "all", "carried", "every:100", "grow". kInvalidArgument for others.
+// "all", "carried", "every:100", "every:k", "grow". kInvalidArgument for others.
 Result<SavePolicy> parse_save_policy(std::string_view text);
 // "POLICY" or "PATH=POLICY". kInvalidArgument also for a path that is there already.
 Status add_save_policy(std::string_view text, SavePolicies& policies);

@@ -133,17 +133,21 @@ Result<Graph> recurrent() {
   return b.finish();
 }
 
+NamedValues recurrent_inputs(int64_t trips) {
+  Random random(5);
+  NamedValues inputs = {{"trips", TestTensor::scalar(trips)}};
+  inputs["h"] = TestTensor::random(ElementType::kDouble, {4}, random);
+  inputs["w"] = TestTensor::random(ElementType::kDouble, {4, 4}, random, -0.5, 0.5);
+  inputs["x"] = TestTensor::random(ElementType::kDouble, {4}, random);
+  return inputs;
+}
+
 TEST(PoliciesTest, NumbersOfTripsHaveTheSameBits) {
   const auto graph = recurrent();
   ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
   for (const int64_t trips : {0, 1, 2, 3, 10, 1000}) {
     SCOPED_TRACE(std::to_string(trips) + " trips");
-    Random random(5);
-    const NamedValues inputs = {
-        {"h", TestTensor::random(ElementType::kDouble, {4}, random)},
-        {"w", TestTensor::random(ElementType::kDouble, {4, 4}, random, -0.5, 0.5)},
-        {"x", TestTensor::random(ElementType::kDouble, {4}, random)},
-        {"trips", TestTensor::scalar(trips)}};
+    const NamedValues inputs = recurrent_inputs(trips);
     NamedValues expected;
     for (const std::string_view text : kPolicies) {
       SCOPED_TRACE(text);
@@ -240,6 +244,34 @@ TEST(PoliciesTest, WhatDrawsNumbersIsKept) {
   EXPECT_NE(loop.why.find("RandomNormalLike"), std::string::npos) << loop.why;
 }
 
+// K is an input that is there or added: every value of it, also such as are no lengths.
+TEST(PoliciesTest, TheRunMayChooseTheLengthOfSegments) {
+  const auto graph = recurrent();
+  ASSERT_TRUE(graph.is_ok());
+  const auto all = gradient_of(*graph, {});
+  const auto chosen = gradient_of(*graph, {.others = policy("every:length")});
+  ASSERT_TRUE(all.is_ok() && chosen.is_ok()) << chosen.status().to_string();
+  EXPECT_EQ(chosen->report.loops.at(0).policy, "every:length");
+  for (const int64_t trips : {int64_t{0}, int64_t{1}, int64_t{5}, int64_t{10}}) {
+    NamedValues inputs = recurrent_inputs(trips);
+    const auto expected = run_graph(all->graph, inputs);
+    ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+    for (const int64_t length : {int64_t{1}, int64_t{3}, int64_t{100}, int64_t{0}, int64_t{-7}}) {
+      SCOPED_TRACE(std::to_string(length) + " of " + std::to_string(trips));
+      inputs["length"] = TestTensor::scalar(length);
+      const auto run = run_graph(chosen->graph, inputs);
+      ASSERT_TRUE(run.is_ok()) << run.status().to_string();
+      expect_same_bits(run->outputs, expected->outputs);
+    }
+  }
+  const auto wrong = gradient_of(*graph, {.others = policy("every:h")});
+  ASSERT_FALSE(wrong.is_ok());
+  EXPECT_EQ(wrong.status().message().substr(0, 52),
+            "to save every:h, input 'h' must be int64[], not doub");
+  const auto there = gradient_of(*graph, {.loops = {{"recur", policy("every:trips")}}});
+  EXPECT_TRUE(there.is_ok()) << there.status().to_string();
+}
+
 TEST(PoliciesTest, TextsThatAreNoPolicyAreRefused) {
   const auto refused = [](std::string_view text, const std::string& words) {
     SavePolicies policies;
@@ -252,7 +284,7 @@ TEST(PoliciesTest, TextsThatAreNoPolicyAreRefused) {
   }
   for (const char* text :
        {"every:", "every:0", "every:-1", "every:2x", "every:1.5", "every:99999999999999999999"}) {
-    refused(text, "every:K takes a whole K of at least 1, not '");
+    refused(text, "every:K takes a whole K of at least 1, or an input's name, not '");
   }
   refused("=all", "names no loop before its '='");
   SavePolicies policies;
