@@ -49,7 +49,7 @@ Value zero_adjoint(GraphBuilder& builder, const ValueType& type, Value shape, Op
 }
 
 Value for_each_element(GraphBuilder& builder, Value sequence, Value start, std::string name,
-                       const ElementFunction& make) {
+                       const MakeElement& make) {
   if (!builder.status().is_ok()) return {};
   WhileOptions options;
   options.name = std::move(name);

@@ -30,8 +30,8 @@ Value make_zeros(GraphBuilder& builder, ElementType element, Value shape, OpOpti
 
 // A loop over the elements of a sequence whose results, element by element, are appended to
 // `start`.
-using ElementFunction = std::function<Value(Value place)>;
+using MakeElement = std::function<Value(Value place)>;
 Value for_each_element(GraphBuilder& builder, Value sequence, Value start, std::string name,
-                       const ElementFunction& make);
+                       const MakeElement& make);
 
 }  // namespace eddy

@@ -7,6 +7,7 @@
 
 #include "graph/differentiate/activity.h"
 #include "graph/differentiate/expand_active.h"
+#include "graph/differentiate/expand_gradients.h"
 #include "graph/differentiate/forward.h"
 #include "graph/differentiate/kept_values.h"
 #include "graph/differentiate/reverse.h"
@@ -229,6 +230,7 @@ Result<std::vector<std::string>> initializers_behind(const Graph& graph, const G
 
 Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const GradientTable& rules,
                                     const DifferentiateOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(graph, expand_gradients(std::move(graph), ops, rules));
   EDDY_ASSIGN_OR_RETURN(const ValueId loss, find_loss(graph, options.loss));
   EDDY_RETURN_IF_ERROR(check_loss(graph, loss, options));
   ActivityRequest request{loss, {}, {}};

@@ -156,7 +156,7 @@ class GradientContext {
     return builder_.while_loop(options, before, after);
   }
   // The same over a sequence's elements (adjoint.h).
-  Value for_each_element(Value sequence, Value start, const ElementFunction& make) {
+  Value for_each_element(Value sequence, Value start, const MakeElement& make) {
     return eddy::for_each_element(builder_, sequence, start, node_.name + "/grad/elements", make);
   }
   Value cast(Value value, ElementType element);

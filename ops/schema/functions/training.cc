@@ -6,6 +6,8 @@
 //   Adam       R, T, x..., gradients..., means..., squares... -> x..., means..., squares...
 //   Momentum   R, T, x..., gradients..., momenta...           -> x..., momenta...
 //
+// Gradient has no function: graph/differentiate/expand_gradients replaces it, by the whole graph.
+//
 // Per tensor they are elementwise chains. What depends on R and T alone is built once a node.
 #include <climits>
 #include <string>
@@ -194,6 +196,18 @@ void expand_momentum(Expansion& e) {
   }
 }
 
+// A gradient has the type of what it is taken for.
+Status infer_gradient(InferContext& context) {
+  const size_t num_xs = context.attributes().get_strings("xs").size();
+  if (num_xs == 0 || num_xs > context.num_inputs() || context.num_outputs() > num_xs) {
+    return invalid_argument("xs names " + std::to_string(num_xs) + " tensors for " +
+                            std::to_string(context.num_inputs()) + " inputs and " +
+                            std::to_string(context.num_outputs()) + " outputs");
+  }
+  for (size_t i = 0; i < context.num_outputs(); ++i) context.set_output(i, context.input(i));
+  return Status::ok();
+}
+
 OpDef update(const char* name, std::vector<FormalAttribute> attributes, InferFunction infer,
              ExpandFunction expand) {
   return {.name = name,
@@ -219,6 +233,13 @@ Status add_training_functions(OpTable& table) {
               {attribute("alpha", kFloat), attribute("beta", kFloat), attribute("epsilon", kFloat),
                attribute("norm_coefficient", kFloat), attribute("norm_coefficient_post", kFloat)},
               infer_with_two_states, expand_adam),
+       {.name = "Gradient",
+        .domain = kTrainingDomain,
+        .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+        .max_outputs = INT_MAX,
+        .attributes = {attribute("xs", kStrings, true), attribute("y", kString, true),
+                       attribute("zs", kStrings)},
+        .infer = infer_gradient},
        update("Momentum",
               {attribute("alpha", kFloat, true), attribute("beta", kFloat, true),
                attribute("mode", kString, true), attribute("norm_coefficient", kFloat, true)},
