@@ -6,6 +6,8 @@
 #include <unordered_map>
 
 #include "graph/compile/copy_graph.h"
+#include "graph/differentiate/expand_gradients.h"
+#include "ops/gradient/keyed_random.h"
 
 namespace eddy {
 namespace {
@@ -87,7 +89,9 @@ class StepBuilder : public GraphCopier {
       define(id, builder_.input(source_.value(id).name, input_type(source_.value(id))));
     }
     rate_ = builder_.input(step_.rate, tensor_type(ElementType::kFloat, {}));
-    if (!step_.step.empty()) {
+    if (inputs_.contains(step_.step)) {
+      count_ = value(inputs_.at(step_.step));
+    } else if (!step_.step.empty()) {
       count_ = builder_.input(step_.step, tensor_type(ElementType::kInt64, {}));
     }
     nodes(Graph::kRoot);
@@ -220,6 +224,7 @@ std::optional<Optimizer> optimizer_by_name(std::string_view name) {
 Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const GradientTable& rules,
                                         const TrainingOptions& options) {
   EDDY_RETURN_IF_ERROR(check_options(options));
+  EDDY_ASSIGN_OR_RETURN(graph, expand_gradients(std::move(graph), ops, rules));
   EDDY_ASSIGN_OR_RETURN(std::vector<TrainingBinding> known, parameters_of(graph));
   DifferentiateOptions request{.loss = options.loss, .wrt = options.wrt, .stop = options.stop};
   request.initializers_become_inputs = true;
@@ -238,6 +243,12 @@ Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const G
     bindings.push_back(std::move(*at));
     known.erase(at);
   }
+  const std::string step_name = free_name(graph, "step");
+  const bool has_step = options.optimizer == Optimizer::kAdam || draws_by_key(graph);
+  if (draws_by_key(graph)) {
+    EDDY_ASSIGN_OR_RETURN(graph, key_random_numbers(std::move(graph), ops,
+                                                    {.seed = options.seed, .step = step_name}));
+  }
   EDDY_ASSIGN_OR_RETURN(GradientGraph gradient,
                         differentiate(std::move(graph), ops, rules, request));
   TrainingStep step{gradient.graph.copy(),
@@ -245,8 +256,7 @@ Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const G
                     std::move(gradient.report),
                     options.loss,
                     free_name(gradient.graph, "rate"),
-                    ""};
-  if (options.optimizer == Optimizer::kAdam) step.step = free_name(gradient.graph, "step");
+                    has_step ? step_name : ""};
   GraphBuilder builder(ops, gradient.graph.name());
   StepBuilder(gradient.graph, builder, options, step).run();
   builder.adopt_blobs_of(std::move(gradient.graph));

@@ -4,8 +4,9 @@
 //
 // The parameters are initializers of the model; they become inputs, and the result says which
 // output is to be which input of the next step, and with what it starts. `rate` is a float; `step`
-// counts from 1 (Adam alone has it). With g the gradient, scaled down where the norm of all
-// gradients together exceeds clip_norm:
+// counts from 1 (Adam has it, and a model that draws random numbers, which are then a function of
+// the seed, the step, the iterations of loops around and the node: keyed_random.h). With g the
+// gradient, scaled down where the norm of all gradients together exceeds clip_norm:
 //
 //   sgd        w' = w - rate g
 //   momentum   v' = momentum v + g;  w' = w - rate v'
@@ -46,6 +47,7 @@ struct TrainingOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double clip_norm = 0;    // 0: gradients stay as they are
+  uint64_t seed = 1;       // of what the model draws
   SavePolicies save = {};  // what loops keep for their way back
 };
 
@@ -62,7 +64,7 @@ struct TrainingStep {
   GradientReport report;
   std::string loss;
   std::string rate;  // input
-  std::string step;  // input; empty: the optimizer has none
+  std::string step;  // input; empty: nothing depends on it
 };
 
 Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const GradientTable& rules,

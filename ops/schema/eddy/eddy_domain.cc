@@ -139,6 +139,43 @@ double fused_flops(const InferContext& context, std::span<const ValueType> outpu
   return num_steps * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
+// A key and numbers, each of one element.
+Status infer_fold_key(InferContext& context) {
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    EDDY_RETURN_IF_ERROR(expect_one_element(context, i, i == 0 ? "key" : "number"));
+  }
+  context.set_output(0, TensorType(ElementType::kInt64, Dims()));
+  return Status::ok();
+}
+
+// Of the shape of `like`, or of the attribute.
+Status infer_keyed_uniform(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_one_element(context, 0, "key"));
+  const auto type = static_cast<ElementType>(
+      context.attributes().get_int("dtype", static_cast<int64_t>(ElementType::kFloat)));
+  if (type != ElementType::kFloat && type != ElementType::kDouble) {
+    return invalid_argument("attribute 'dtype' of KeyedUniform must be float (1) or double (11)");
+  }
+  const bool has_shape = context.attributes().has("shape");
+  if (has_shape == context.has_input(1)) {
+    return invalid_argument("KeyedUniform takes its shape from input 'like' or attribute 'shape'");
+  }
+  if (!has_shape) {
+    EDDY_ASSIGN_OR_RETURN(const TensorType* like, tensor_input(context, 1));
+    TensorType y = *like;
+    y.element = type;
+    context.set_output(0, y);
+    return Status::ok();
+  }
+  Dims dims;
+  for (const int64_t size : context.attributes().get_ints("shape")) {
+    if (size < 0)
+      return invalid_argument("the shape has the negative size " + std::to_string(size));
+    EDDY_RETURN_IF_ERROR(push_dim(dims, size));
+  }
+  return set_checked_output(context, 0, type, dims);
+}
+
 OpDef same_tensor(const char* name, bool is_view) {
   return {.name = name,
           .domain = "eddy",
@@ -176,6 +213,18 @@ Status add_eddy_schemas(OpTable& table) {
                .infer = infer_fused,
                .in_place_inputs = ~uint64_t{0},
                .flops = fused_flops},
+              {.name = "FoldKey",
+               .domain = "eddy",
+               .inputs = {in("key", {ElementType::kInt64}),
+                          in("numbers", {ElementType::kInt64}, InputFlag::kVariadic)},
+               .infer = infer_fold_key},
+              {.name = "KeyedUniform",
+               .domain = "eddy",
+               .inputs = {in("key", {ElementType::kInt64}),
+                          in("like", kAllTypes, InputFlag::kShapeOnly | InputFlag::kOptional)},
+               .attributes = {attribute("dtype", AttributeKind::kInt),
+                              attribute("shape", AttributeKind::kInts)},
+               .infer = infer_keyed_uniform},
               same_tensor("ToDevice", false),
               same_tensor("ToHost", false),
               same_tensor("Await", true)});

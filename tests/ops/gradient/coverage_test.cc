@@ -44,6 +44,8 @@ const std::vector<Refused>& refused_operators() {
        {"eddy.Await", "eddy.BlockChannels", "eddy.BlockedConv", "eddy.BlockedPool", "eddy.ConvRelu", "eddy.Fused",
         "eddy.HostPredicate", "eddy.PermutedMatMul", "eddy.Recv", "eddy.Send", "eddy.ToDevice", "eddy.ToHost",
         "eddy.UnblockChannels"}},
+      {"replaced before differentiation", {"ai.onnx.preview.training.Gradient"}},
+      {"drawn by key: whole numbers go in", {"eddy.KeyedUniform"}},
       {"ranks do not train yet",
        {"eddy.AllGather", "eddy.AllReduce", "eddy.AllToAll", "eddy.Barrier", "eddy.Broadcast",
         "eddy.ReduceScatter"}},
