@@ -11,6 +11,7 @@
 #include "graph/io/export.h"
 #include "graph/io/import.h"
 #include "graph/ir/builder.h"
+#include "ops/gradient/keyed_random.h"
 #include "runtime/training/rebuilt_model.h"
 
 namespace eddy {
@@ -50,12 +51,67 @@ Result<Constant> find_constant(const Graph& graph, const std::string& path, std:
                           to_string(type));
 }
 
+// The initializer of that name, if it holds bytes.
+TensorView bytes_or_none(const Graph& graph, std::string_view name) {
+  static constexpr int64_t kNone = 0;
+  for (uint32_t v = 0; v < graph.num_values(); ++v) {
+    const ValueInfo& info = graph.value(ValueId(v));
+    if (info.origin != ValueOrigin::kConstant || info.name != name) continue;
+    const Constant& constant = graph.constant(info.constant);
+    if (constant.element == ElementType::kUint8) return constant.view();
+  }
+  return {nullptr, &kNone, 1, ElementType::kUint8};
+}
+
 constexpr char kStepsName[] = "training.steps";
 
+constexpr char kConditionsName[] = "training.conditions";
+
+// A line for each: name, tab, value.
+std::string text_of(const Trainer::Conditions& conditions) {
+  std::string text;
+  for (const auto& [name, value] : conditions) text += name + "\t" + value + "\n";
+  return text;
+}
+
+// Of a file's bytes, whatever they are.
+Trainer::Conditions conditions_in(std::string_view text) {
+  Trainer::Conditions conditions;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const size_t tab = std::min(line.size(), line.find('\t'));
+    conditions.emplace_back(line.substr(0, tab), line.substr(std::min(line.size(), tab + 1)));
+  }
+  return conditions;
+}
+
+// The first condition that differs, or is there on one side alone.
+Status compare_conditions(const std::string& path, const Trainer::Conditions& kept,
+                          const Trainer::Conditions& now) {
+  const auto value_of = [](const Trainer::Conditions& all, const std::string& name) {
+    const auto at = std::ranges::find(all, name, &Trainer::Conditions::value_type::first);
+    return at == all.end() ? std::string("none") : at->second;
+  };
+  for (const Trainer::Conditions* const all : {&kept, &now}) {
+    for (const auto& [name, value] : *all) {
+      const std::string was = value_of(kept, name), is = value_of(now, name);
+      if (was == is) continue;
+      return invalid_argument(path + ": its training had another " + name + ": " + was +
+                              ", and now " + is);
+    }
+  }
+  return Status::ok();
+}
+
+std::string optimizer_name(Optimizer optimizer) {
+  const char* const names[] = {"sgd", "momentum", "nesterov", "adam", "adagrad"};
+  return names[static_cast<size_t>(optimizer)];
+}
+
 // In a file of states, as its own name: which optimizer they are of.
-std::string optimizer_mark(Optimizer optimizer) {
-  const std::string names[] = {"sgd", "momentum", "nesterov", "adam", "adagrad"};
-  return "training.optimizer." + names[static_cast<size_t>(optimizer)];
+std::string optimizer_mark(const std::string& optimizer) {
+  return "training.optimizer." + optimizer;
 }
 
 }  // namespace
@@ -76,7 +132,8 @@ struct Trainer::State {
   Graph model;
   std::vector<Kept> kept;
   std::string rate_name, step_name;
-  Optimizer optimizer = Optimizer::kSgd;
+  std::string optimizer = "of the model";
+  uint64_t seed = 0;  // of what the model draws; 0: nothing
   GradientReport report;
   float rate = 0;
   int64_t count = 1;  // of the step to come
@@ -94,6 +151,10 @@ struct Trainer::State {
   Result<double> finish(const Status& run, const NamedTensors& given);
   Status explain(double loss, const NamedTensors& given) const;
   ParameterViews parameters() const;
+  Conditions with_own(Conditions conditions) const {
+    if (seed != 0) conditions.emplace_back("seed of random numbers", std::to_string(seed));
+    return conditions;
+  }
   // Of a file's initializers: all or none.
   Status take_from(const Graph& graph, const std::string& path, bool with_states);
   void add_under_way(int change) {
@@ -113,7 +174,7 @@ Status Trainer::State::make_call() {
     return call->bind_input(index_of(session->inputs(), name),
                             TensorView{data, nullptr, 0, element});
   };
-  EDDY_RETURN_IF_ERROR(scalar(rate_name, &rate, ElementType::kFloat));
+  if (!rate_name.empty()) EDDY_RETURN_IF_ERROR(scalar(rate_name, &rate, ElementType::kFloat));
   if (step_name.empty()) return Status::ok();
   return scalar(step_name, &count, ElementType::kInt64);
 }
@@ -220,10 +281,22 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph m
                                                  const GradientTable& rules,
                                                  const TrainingOptions& options,
                                                  const SessionOptions& session_options) {
-  auto state = std::make_unique<State>(library, model.copy());
+  const bool draws = draws_by_key(model);
+  Graph original = model.copy();
   EDDY_ASSIGN_OR_RETURN(TrainingStep step,
                         make_training_step(std::move(model), library.ops(), rules, options));
-  state->optimizer = options.optimizer;
+  EDDY_ASSIGN_OR_RETURN(auto trainer,
+                        create(library, std::move(original), std::move(step), session_options));
+  trainer->state_->optimizer = optimizer_name(options.optimizer);
+  trainer->state_->seed = draws ? options.seed : 0;
+  return trainer;
+}
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph model,
+                                                 TrainingStep step,
+                                                 const SessionOptions& session_options) {
+  auto state = std::make_unique<State>(library, std::move(model));
+  const std::string loss = step.loss;
   state->rate_name = step.rate;
   state->step_name = step.step;
   state->report = std::move(step.report);
@@ -235,13 +308,13 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph m
   }
   EDDY_ASSIGN_OR_RETURN(state->session,
                         Session::create(library, std::move(step.graph), session_options));
-  state->loss_output = index_of(state->session->outputs(), options.loss);
+  state->loss_output = index_of(state->session->outputs(), loss);
   if (state->loss_output == state->session->outputs().size()) {
-    return invalid_argument("the loss '" + options.loss + "' must be an output of the model");
+    return invalid_argument("the loss '" + loss + "' must be an output of the model");
   }
   const ElementType element = state->session->outputs()[state->loss_output].type.tensor.element;
   if (element != ElementType::kFloat && element != ElementType::kDouble) {
-    return unsupported("the loss '" + options.loss + "' must be float or double; cast it");
+    return unsupported("the loss '" + loss + "' must be float or double; cast it");
   }
   EDDY_RETURN_IF_ERROR(state->make_call());
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
@@ -323,7 +396,7 @@ Status Trainer::load(const std::string& path) {
   return Status::ok();
 }
 
-Status Trainer::save_state(const std::string& path) const {
+Status Trainer::save_state(const std::string& path, const Conditions& conditions) const {
   GraphBuilder builder(state_->library->ops(), "training state");
   const auto add = [&](const std::string& name, const TensorView& view) {
     builder.output(name + ".saved", builder.constant(view, name));
@@ -335,11 +408,14 @@ Status Trainer::save_state(const std::string& path) const {
   add(kStepsName, {&steps, nullptr, 0, ElementType::kInt64});
   bool is_it = true;
   add(optimizer_mark(state_->optimizer), {&is_it, nullptr, 0, ElementType::kBool});
+  std::string text = text_of(state_->with_own(conditions));
+  const int64_t size = static_cast<int64_t>(text.size());
+  add(kConditionsName, {text.data(), &size, 1, ElementType::kUint8});
   EDDY_ASSIGN_OR_RETURN(const Graph graph, builder.finish());
   return export_onnx(graph, path);
 }
 
-Status Trainer::load_state(const std::string& path) {
+Status Trainer::load_state(const std::string& path, const Conditions& conditions, bool any) {
   EDDY_ASSIGN_OR_RETURN(const Graph graph, import_onnx(path, state_->library->ops(), {}));
   const auto steps = find_constant(graph, path, kStepsName, {ElementType::kInt64, Dims{}});
   if (!steps.is_ok()) {
@@ -347,11 +423,16 @@ Status Trainer::load_state(const std::string& path) {
   }
   const std::string mark = optimizer_mark(state_->optimizer);
   if (!find_constant(graph, path, mark, {ElementType::kBool, Dims{}}).is_ok()) {
-    return invalid_argument(path + ": its state is of another optimizer than " +
-                            mark.substr(mark.rfind('.') + 1));
+    return invalid_argument(path + ": its state is of another optimizer than " + state_->optimizer);
   }
   const int64_t count = *steps->view().as<int64_t>();
   if (count < 0) return invalid_argument(path + ": it counts " + std::to_string(count) + " steps");
+  if (!any) {
+    const TensorView text = bytes_or_none(graph, kConditionsName);
+    const std::string_view kept(static_cast<const char*>(text.data), text.size_bytes());
+    EDDY_RETURN_IF_ERROR(
+        compare_conditions(path, conditions_in(kept), state_->with_own(conditions)));
+  }
   EDDY_RETURN_IF_ERROR(state_->take_from(graph, path, /*with_states=*/true));
   state_->count = count + 1;
   return Status::ok();

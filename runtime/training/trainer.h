@@ -20,6 +20,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
@@ -36,6 +38,11 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> create(const Library& library, Graph model,
                                                  const GradientTable& rules,
                                                  const TrainingOptions& options,
+                                                 const SessionOptions& session_options);
+  // A training that was made otherwise (model_training.h): `step` goes with `model`, whose
+  // initializers are its parameters. Where it has no rate, step()'s is not looked at.
+  static Result<std::unique_ptr<Trainer>> create(const Library& library, Graph model,
+                                                 TrainingStep step,
                                                  const SessionOptions& session_options);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -70,8 +77,13 @@ class Trainer {
   // What a later trainer of the same model and options needs to go on as this one would: the
   // parameters, the optimizer's states and the count of steps, as initializers of an ONNX file. A
   // failure to load changes nothing.
-  Status save_state(const std::string& path) const;
-  Status load_state(const std::string& path);
+  //
+  // Conditions are what else its steps depend on (the data, their order, ...), as names and values
+  // without line breaks. They are kept, and the trainer's own with them (the seed of what the model
+  // draws); a state of others is refused by the name of the first that differs, unless `any`.
+  using Conditions = std::vector<std::pair<std::string, std::string>>;
+  Status save_state(const std::string& path, const Conditions& conditions = {}) const;
+  Status load_state(const std::string& path, const Conditions& conditions = {}, bool any = false);
 
  private:
   struct State;

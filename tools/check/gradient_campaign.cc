@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "graph/base/check.h"
 #include "graph/base/random.h"
@@ -46,8 +47,10 @@ NamedTensors tensors_of(const DualInputs& inputs) {
   return tensors;
 }
 
-// A session on the CPU, or one on a virtual device.
-struct Run {
+}  // namespace
+
+// Of a session on the CPU, or one on a virtual device.
+struct GradientRun {
   NamedTensors outputs;
   std::vector<LoopReport> loops;
   std::string way;
@@ -61,8 +64,10 @@ struct Run {
   }
 };
 
-Result<Run> run_in_some_way(const Library& library, const CheckThreads& threads, Graph graph,
-                            const NamedTensors& inputs, uint64_t seed) {
+namespace {
+
+Result<GradientRun> run_in_some_way(const Library& library, const CheckThreads& threads,
+                                    Graph graph, const NamedTensors& inputs, uint64_t seed) {
   SessionWay way = SessionWay::draw(seed, SessionUse::kInTurn);
   std::string text = way.text();
   if (seed % 3 == 0) {
@@ -83,7 +88,7 @@ Result<Run> run_in_some_way(const Library& library, const CheckThreads& threads,
   }
   EDDY_ASSIGN_OR_RETURN(auto session, Session::create(library, std::move(graph), way.options));
   EDDY_ASSIGN_OR_RETURN(NamedTensors outputs, session->run(inputs));
-  Run run{std::move(outputs), session->loop_reports(), std::move(text)};
+  GradientRun run{std::move(outputs), session->loop_reports(), std::move(text)};
   session->close();
   return run;
 }
@@ -92,7 +97,28 @@ bool is_flat(const Status& status) {
   return status.message().find("depends on no input") != std::string::npos;
 }
 
-std::string compare_trips(const DualRun& expected, const Run& run) {
+// One for each loop, of any kind.
+SavePolicies draw_policies(const Graph& program, uint64_t seed) {
+  Random random(seed + 0x5a7e);
+  SavePolicies policies;
+  for (uint32_t n = 0; n < program.num_nodes(); ++n) {
+    if (program.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+    SavePolicy& policy = policies.loops[program.path(NodeId(n))];
+    policy.kind = static_cast<SavePolicy::Kind>(random.below(4));
+    policy.every = static_cast<int64_t>(1 + random.below(4));
+  }
+  return policies;
+}
+
+std::string text_of(const SavePolicies& policies) {
+  std::string text;
+  for (const auto& [path, policy] : policies.loops) {
+    text += (text.empty() ? "" : ", ") + path + " saves " + to_string(policy);
+  }
+  return text;
+}
+
+std::string compare_trips(const DualRun& expected, const GradientRun& run) {
   for (const LoopReport& loop : run.loops) {
     const auto at = expected.trips.find(loop.path);
     if (at == expected.trips.end() || at->second < 0 || at->second == loop.iterations) continue;
@@ -169,11 +195,41 @@ std::string GradientCampaign::compare_first(const Graph& program, uint64_t seed)
                          i < found.size() ? found[i] : NAN, dual->loss.a, run->way);
     }
   }
-  if (options_.twice_every == 0 || seed % options_.twice_every != 0) return {};
+  if (options_.plant) return {};
+  const SavePolicies policies = draw_policies(program, seed);
+  auto less =
+      differentiate(program.copy(), library_.ops(), rules_, {.loss = "loss", .save = policies});
+  if (!less.is_ok())
+    return "no gradient where " + text_of(policies) + ": " + less.status().to_string();
+  const Graph& twice = seed % 2 == 0 ? whole : less->graph;
+  const Graph differentiated = twice.copy();
+  for (const LoopSaving& loop : less->report.loops)
+    report_.num_loops_made_again += loop.policy != "all";
+  std::string text = compare_policies(std::move(less->graph), *run, tensors_of(inputs), seed);
+  if (!text.empty()) return text + ", where " + text_of(policies);
+  if (options_.twice_every == 0 || seed / 2 % options_.twice_every != 0) return {};
   for (const GradientOutput& of : gradient->report.gradients) {
     if (of.parameter == "v") continue;  // not one element
-    std::string text = compare_second(whole, program, of.parameter, seed);
-    if (!text.empty()) return text;
+    text = compare_second(differentiated, program, of.parameter, seed);
+    if (!text.empty())
+      return text + ", where " + (seed % 2 == 0 ? "all is saved" : text_of(policies));
+  }
+  return {};
+}
+
+// The same bits as where all is kept, in another way of running.
+std::string GradientCampaign::compare_policies(Graph gradient, const GradientRun& all,
+                                               const NamedTensors& inputs, uint64_t seed) {
+  const auto run = run_in_some_way(library_, threads_, std::move(gradient), inputs, seed + 2);
+  if (!run.is_ok()) return "the run failed: " + run.status().to_string();
+  for (const auto& [name, tensor] : all.outputs) {
+    const std::span<const double> expected = tensor.values<double>(), found = run->of(name);
+    ++report_.num_compared_by_bits;
+    const bool is_same = expected.size() == found.size() &&
+                         std::memcmp(expected.data(), found.data(), expected.size_bytes()) == 0;
+    if (is_same) continue;
+    return fmt::format("{} has other bits ({}) than where all is saved ({})", name, run->way,
+                       all.way);
   }
   return {};
 }

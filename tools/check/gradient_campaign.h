@@ -3,7 +3,9 @@
 // host, on the virtual device in orders of completion of each policy.
 //
 // Each derivative must agree to 1e-9 relative, each loop that runs forward must have the trips that
-// it has there; of every tenth program second derivatives are compared, too. The loss itself is a
+// it has there. The same gradient with a drawn policy for each loop (graph/differentiate/
+// save_policy.h), run in another way, must have the same bits. Of every tenth program second
+// derivatives are compared, too, half of them through tapes of such policies. The loss itself is a
 // contestant: it may not change by being differentiated.
 //
 // Errors: what differs is a mismatch; so is a gradient that can't be made, but for programs whose
@@ -41,10 +43,14 @@ struct GradientCampaignReport {
   uint64_t num_flat = 0;         // whose loss depends on no input
   uint64_t num_derivatives = 0;  // compared
   uint64_t num_second_derivatives = 0;
-  uint64_t num_iterations = 0;  // forward
+  uint64_t num_loops_made_again = 0;  // under a policy that keeps less
+  uint64_t num_compared_by_bits = 0;  // outputs, under such policies
+  uint64_t num_iterations = 0;        // forward
   uint64_t num_loops_without_trip = 0;
   std::vector<GradientMismatch> mismatches;
 };
+
+struct GradientRun;
 
 class GradientCampaign {
  public:
@@ -57,6 +63,8 @@ class GradientCampaign {
  private:
   // Empty, or what differs.
   std::string difference(uint64_t seed, size_t& num_nodes);
+  std::string compare_policies(Graph gradient, const GradientRun& all, const NamedTensors& inputs,
+                               uint64_t seed);
   std::string compare_first(const Graph& program, uint64_t seed);
   std::string compare_second(const Graph& gradient, const Graph& program,
                              const std::string& parameter, uint64_t seed);

@@ -214,6 +214,8 @@ class GradientCampaigns : public CheckCampaigns {
               {"derivatives", report.num_derivatives},
               {"second_derivatives", report.num_second_derivatives},
               {"iterations", report.num_iterations},
+              {"loops_made_again", report.num_loops_made_again},
+              {"outputs_compared_by_bits", report.num_compared_by_bits},
               {"loops_without_trip", report.num_loops_without_trip},
               {"violations", report.mismatches.size()},
               {"took_ns", took_ns_}}}};

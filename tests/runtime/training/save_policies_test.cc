@@ -1,7 +1,9 @@
 // Claim: gradients have the same bits whatever loops keep, on one stream or several, driven by the
 // device or the host, with one thread or more; `grow` takes memory for the root of the number of
 // trips; and a tape over the limit ends in a line that says which loop, where, how much of each
-// iteration, and how it keeps less.
+// iteration, and how it keeps less. Iterations that draw random numbers are made again with the
+// same ones, so all this holds of them, too, and a training that is resumed draws what it would
+// have drawn.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -120,6 +122,70 @@ TEST_F(SavePoliciesTest, RandomNestsHaveTheSameBitsInAllWays) {
   EXPECT_GE(compared, 200);
 }
 
+// h <- dropout(tanh(h w)) + noise, with numbers that each iteration of each step draws anew.
+TEST_F(SavePoliciesTest, IterationsThatDrawRandomNumbersAreMadeAgainWithThem) {
+  GraphBuilder b(library_.ops());
+  const Value h = b.input("h", tensor_type(ElementType::kFloat, {2, 8}));
+  const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
+  std::vector<float> numbers(64);
+  Random random(3);
+  for (float& number : numbers) number = static_cast<float>(random.uniform() - 0.5);
+  const Value w = b.tensor<float>({8, 8}, std::span<const float>(numbers));
+  b.set_name(w, "w");
+  const auto made = b.while_loop(
+      {.name = "recur", .initial = {h}},
+      [&](Value i, ValueSpan c) {
+        const Value noise = b.op("RandomNormalLike", {c[0]}, {{"scale", 0.25f}});
+        return WhileTest{b.op("Less", {i, trips}), {b.op("Add", {c[0], noise})}};
+      },
+      [&](Value, ValueSpan f) {
+        const Value next = b.op("Tanh", {b.op("MatMul", {f[0], w})});
+        return std::vector<Value>{b.op("Dropout", {next, b.scalar(0.25f), b.scalar(true)})};
+      });
+  b.output("loss", b.op("ReduceSumSquare", {made[0]}, {{"keepdims", int64_t{0}}}));
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  const std::vector<float> start(16, 0.5f);
+  const int64_t dims[] = {2, 8};
+  const NamedTensors given = {
+      {"h", Tensor::copy_of({const_cast<float*>(start.data()), dims, 2, ElementType::kFloat})},
+      {"trips", Tensor::scalar(int64_t{7})}};
+  const std::string path = ::testing::TempDir() + "/drawn.state.onnx";
+  std::vector<double> expected, weights;
+  for (const std::string_view policy : kPolicies) {
+    for (const int threads : {1, 3}) {
+      SCOPED_TRACE(std::string(policy) + ", threads " + std::to_string(threads));
+      TrainingOptions options{.loss = "loss", .seed = 11};
+      options.save.others = *parse_save_policy(policy);
+      const auto make = [&] {
+        auto trainer =
+            Trainer::create(library_, graph->copy(), rules_, options, {.num_threads = threads});
+        EXPECT_TRUE(trainer.is_ok()) << trainer.status().to_string();
+        return std::move(*trainer);
+      };
+      auto trainer = make();
+      EXPECT_EQ(trainer->report().loops.at(0).policy, policy);
+      std::vector<double> losses;
+      for (int i = 0; i < 6; ++i) {
+        if (i == 3) {  // another process would go on
+          ASSERT_TRUE(trainer->save_state(path).is_ok());
+          trainer = make();
+          ASSERT_TRUE(trainer->load_state(path).is_ok());
+        }
+        const auto loss = trainer->step(given, 0.125f);
+        ASSERT_TRUE(loss.is_ok()) << loss.status().to_string();
+        losses.push_back(*loss);
+      }
+      if (expected.empty()) expected = losses;
+      EXPECT_EQ(losses, expected);
+      const auto last = trainer->parameter("w").as<float>();
+      losses.assign(last, last + 64);
+      if (weights.empty()) weights = losses;
+      EXPECT_EQ(losses, weights);
+    }
+  }
+}
+
 TEST_F(SavePoliciesTest, GrowTakesMemoryForTheRootOfTheTrips) {
   const Graph graph = recurrent(false);
   constexpr int64_t kTrips = 20'000;  // 200 states, and 200 iterations of 128 bytes at a time
@@ -166,6 +232,17 @@ TEST_F(SavePoliciesTest, ATapeOverTheLimitSaysWhatItKeepsAndHowItKeepsLess) {
       << status.to_string();
   const auto grown = step("grow");
   EXPECT_TRUE(grown.is_ok()) << grown.status().to_string();
+
+  // Of a gradient that comes from a file, its graph says it.
+  auto plain = session(recurrent(false), "all", {.num_threads = 1, .memory_limit_bytes = 1 << 20});
+  ASSERT_TRUE(plain.is_ok()) << plain.status().to_string();
+  const Status bare = (*plain)->run(inputs(20'000)).status();
+  EXPECT_NE(with_saving_advice(bare, (*plain)->graph())
+                .message()
+                .find("; the way back keeps something of each iteration of 'recur': make the "
+                      "gradient with --save grow, which keeps less"),
+            std::string::npos)
+      << bare.to_string();
 }
 
 }  // namespace

@@ -90,6 +90,29 @@ TEST_F(TrainerTest, ASavedStateGoesOnAsIfNothingHadHappened) {
   }
 }
 
+TEST_F(TrainerTest, AStateOfOtherConditionsIsRefusedByName) {
+  const auto first = make(Optimizer::kSgd), second = make(Optimizer::kSgd);
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  ASSERT_TRUE(first->step(x(1, 2), 0.015625f).is_ok());
+  const std::string path = ::testing::TempDir() + "/conditions.onnx";
+  ASSERT_TRUE(first->save_state(path, {{"batch", "16"}, {"data", "64 rows"}}).is_ok());
+  const auto refusal = [&](const Trainer::Conditions& conditions) {
+    const Status status = second->load_state(path, conditions);
+    EXPECT_EQ(second->num_steps(), 0);
+    return status.message();
+  };
+  const std::string had = path + ": its training had another ";
+  EXPECT_EQ(refusal({{"batch", "32"}, {"data", "64 rows"}}), had + "batch: 16, and now 32");
+  EXPECT_EQ(refusal({{"data", "64 rows"}}), had + "batch: 16, and now none");
+  EXPECT_EQ(refusal({{"batch", "16"}, {"data", "64 rows"}, {"order", "9"}}),
+            had + "order: none, and now 9");
+  EXPECT_TRUE(second->load_state(path, {{"data", "64 rows"}, {"batch", "16"}}).is_ok());
+  EXPECT_EQ(w(*second), w(*first));
+  const auto third = make(Optimizer::kSgd);
+  EXPECT_TRUE(third->load_state(path, {{"batch", "32"}}, /*any=*/true).is_ok());
+  EXPECT_EQ(w(*third), w(*first));
+}
+
 TEST_F(TrainerTest, AStateOfAnotherOptimizerIsRefusedWhole) {
   const auto plain = make(Optimizer::kSgd), with_states = make(Optimizer::kMomentum);
   ASSERT_TRUE(plain != nullptr && with_states != nullptr);

@@ -1,5 +1,6 @@
 // Claim: gradients of 2,000 random programs with every form of control flow, and second ones of a
-// tenth, are those of dual numbers, however they are driven and in whatever order things complete;
+// tenth, are those of dual numbers, however they are driven and in whatever order things complete,
+// and have the same bits whatever each of their loops keeps;
 // and the campaign notices each defect that is planted in what the pass has made.
 #include "tools/check/gradient_campaign.h"
 
@@ -34,6 +35,8 @@ TEST(GradientCampaignTest, RandomProgramsHaveTheGradientsOfDualNumbers) {
   EXPECT_GT(report.num_derivatives, 6000u);
   EXPECT_GT(report.num_second_derivatives, 400u);
   EXPECT_GT(report.num_loops_without_trip, 500u);
+  EXPECT_GT(report.num_loops_made_again, 1000u);
+  EXPECT_GT(report.num_compared_by_bits, 4000u);
 }
 
 enum class Plant {
