@@ -1,10 +1,14 @@
 #include "graph/io/import.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "graph/base/check.h"
 #include "graph/io/check_operators.h"
+#include "graph/io/import_training.h"
 #include "graph/io/importer.h"
 #include "graph/io/parse_model.h"
 #include "graph/io/text.h"
@@ -66,12 +70,15 @@ class Reading {
         external_(std::move(folder), options.limits, budget_),
         options_(options) {}
 
-  Status open(std::unique_ptr<FileBytes> bytes, const OpTable& ops) {
+  // `edit` changes what was parsed, before anything is made of it.
+  using Edit = std::function<Status(OnnxModel&)>;
+  Status open(std::unique_ptr<FileBytes> bytes, const OpTable& ops, const Edit& edit = {}) {
     bytes_ = std::move(bytes);
     budget_.add_file(bytes_->bytes().size());
     EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits, budget_));
     EDDY_RETURN_IF_ERROR(check_all_imports(model_, options_.limits));
     EDDY_RETURN_IF_ERROR(check_opset(model_, options_));
+    if (edit) EDDY_RETURN_IF_ERROR(edit(model_));
     EDDY_RETURN_IF_ERROR(functions_.add_all(model_.functions));
     return check_operators(model_, functions_, ops);
   }
@@ -101,9 +108,9 @@ class Reading {
 };
 
 Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder, const OpTable& ops,
-                           const ImportOptions& options) {
+                           const ImportOptions& options, const Reading::Edit& edit = {}) {
   Reading reading(std::move(folder), options);
-  EDDY_RETURN_IF_ERROR(reading.open(std::move(bytes), ops));
+  EDDY_RETURN_IF_ERROR(reading.open(std::move(bytes), ops, edit));
   const std::string_view name = reading.model().graph.name;
   GraphBuilder builder(ops, name.empty() ? "graph" : std::string(name));
   for (const OnnxOpset& opset : reading.model().opsets) {
@@ -120,7 +127,136 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// ---- Training ----
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+Status check_training(const OnnxModel& model) {
+  if (model.training.empty()) {
+    return not_found("the model has no training_info; name a loss and an optimizer");
+  }
+  if (model.training.size() == 1) return Status::ok();
+  return unsupported("the model has " + std::to_string(model.training.size()) +
+                     " training_infos; one is supported");
+}
+
+// The algorithm behind the model's own nodes.
+Status combine(OnnxModel& model) {
+  EDDY_RETURN_IF_ERROR(check_training(model));
+  OnnxGraph& algorithm = model.training[0].algorithm;
+  append(model.graph.nodes, algorithm.nodes);
+  append(model.graph.initializers, algorithm.initializers);
+  append(model.graph.sparse_initializers, algorithm.sparse_initializers);
+  append(model.graph.inputs, algorithm.inputs);
+  append(model.graph.outputs, algorithm.outputs);
+  return Status::ok();
+}
+
+// Initializers that are updated become inputs.
+Status combine_with_inputs(OnnxModel& model) {
+  EDDY_RETURN_IF_ERROR(combine(model));
+  for (const OnnxEntry& binding : model.training[0].update_binding) {
+    auto& initializers = model.graph.initializers;
+    const auto at = std::ranges::find(initializers, binding.key, &OnnxTensor::name);
+    if (at == initializers.end()) {
+      return invalid_argument("update_binding names " + quoted(binding.key) +
+                              " twice, or no initializer of that name is dense");
+    }
+    OnnxValueInfo input{binding.key, true, {}};
+    input.type.is_tensor = true;
+    input.type.element = at->data_type;
+    input.type.has_shape = true;
+    for (const int64_t size : at->dims) {
+      input.type.dims.push_back({OnnxDim::Kind::kValue, size, {}});
+    }
+    std::erase_if(model.graph.inputs,
+                  [&](const OnnxValueInfo& each) { return each.name == binding.key; });
+    model.graph.inputs.push_back(std::move(input));
+    initializers.erase(at);
+  }
+  return Status::ok();
+}
+
+Result<ImportedUpdate> read_update(const OnnxModel& model, const OnnxEntry& binding,
+                                   const Graph& whole) {
+  ImportedUpdate update;
+  update.initializer = binding.key;
+  update.output = binding.value;
+  for (const OnnxEntry& first : model.training[0].initialization_binding) {
+    if (first.key == binding.key) update.initial_output = first.value;
+  }
+  update.is_of_model = std::ranges::find(model.graph.initializers, binding.key,
+                                         &OnnxTensor::name) != model.graph.initializers.end();
+  const Constant* found = nullptr;
+  for (uint32_t v = 0; v < whole.num_values(); ++v) {
+    const ValueInfo& info = whole.value(ValueId(v));
+    if (info.origin != ValueOrigin::kConstant || info.name != binding.key) continue;
+    found = &whole.constant(info.constant);
+  }
+  if (found == nullptr) {
+    return invalid_argument("update_binding names " + quoted(binding.key) +
+                            ", which is no initializer");
+  }
+  const auto output = std::ranges::find(whole.output_names(), binding.value);
+  if (output == whole.output_names().end()) {
+    return invalid_argument("update_binding names " + quoted(binding.value) +
+                            ", which is no output of the algorithm");
+  }
+  const auto place = static_cast<size_t>(output - whole.output_names().begin());
+  const ValueType& type = whole.value(whole.outputs()[place]).type;
+  if (!is_compatible(type, found->type())) {
+    return invalid_argument(quoted(binding.value) + " is " + to_string(type) + ", but " +
+                            quoted(binding.key) + ", which it is bound to, is " +
+                            to_string(found->type()));
+  }
+  const size_t size = found->view().size_bytes();
+  update.value = {found->element, found->dims, std::make_unique<std::byte[]>(size)};
+  if (size > 0) std::memcpy(update.value.bytes.get(), found->data, size);
+  return update;
+}
+
+Result<ImportedTraining> import_training_parts(const std::string& path, const OpTable& ops,
+                                               const ImportOptions& options) {
+  const auto import_edited = [&](const Reading::Edit& edit) -> Result<Graph> {
+    EDDY_ASSIGN_OR_RETURN(auto bytes, read_file(path, options.limits.max_file_bytes));
+    return import_whole(std::move(bytes), folder_of(path), ops, options, edit);
+  };
+  EDDY_ASSIGN_OR_RETURN(const Graph whole, import_edited(combine));
+  EDDY_ASSIGN_OR_RETURN(Graph step, import_edited(combine_with_inputs));
+  ImportedTraining training{std::move(step), {}, {}};
+  EDDY_ASSIGN_OR_RETURN(const auto bytes, read_file(path, options.limits.max_file_bytes));
+  EDDY_ASSIGN_OR_RETURN(OnnxModel model, parse_model(bytes->bytes(), options.limits));
+  for (const OnnxEntry& binding : model.training[0].update_binding) {
+    EDDY_ASSIGN_OR_RETURN(ImportedUpdate update, read_update(model, binding, whole));
+    training.updates.push_back(std::move(update));
+  }
+  if (!model.training[0].has_initialization) return training;
+  EDDY_ASSIGN_OR_RETURN(Graph initialization, import_edited([](OnnxModel& edited) {
+                          edited.graph = std::move(edited.training[0].initialization);
+                          return Status::ok();
+                        }));
+  for (const ImportedUpdate& update : training.updates) {
+    if (update.initial_output.empty()) continue;
+    if (std::ranges::count(initialization.output_names(), update.initial_output) > 0) continue;
+    return invalid_argument("initialization_binding names " + quoted(update.initial_output) +
+                            ", which is no output of the initialization");
+  }
+  training.initialization = std::move(initialization);
+  return training;
+}
+
 }  // namespace
+
+Result<ImportedTraining> import_training(const std::string& path, const OpTable& ops,
+                                         const ImportOptions& options) {
+  auto training = import_training_parts(path, ops, options);
+  if (!training.is_ok())
+    return std::move(training.take_status().prepend_message(quoted_path(path)));
+  return training;
+}
 
 Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
                           const ImportOptions& options) {

@@ -79,6 +79,14 @@ class Summarizer {
       function_name_ = shortened(function.name);
       summary_.num_nodes += add_nodes(function.nodes, function.opsets.empty() ? of_model : own, 0);
     }
+    for (const OnnxTraining& training : model_.training) {
+      TrainingSummary& summary = summary_.training.emplace_back();
+      summary.num_nodes = std::ssize(training.algorithm.nodes);
+      summary.num_initialization_nodes = std::ssize(training.initialization.nodes);
+      for (const OnnxEntry& binding : training.update_binding) {
+        summary.updates.emplace_back(binding.key, binding.value);
+      }
+    }
     for (auto& [key, operator_summary] : operators_) {
       summary_.operators.push_back(std::move(operator_summary));
     }

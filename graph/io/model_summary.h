@@ -71,6 +71,13 @@ struct TensorsSummary {
   int64_t num_refused = 0;   // tensors whose types or shapes the importer refuses; not in the sums
 };
 
+// One training_info.
+struct TrainingSummary {
+  int64_t num_nodes = 0;  // of the algorithm
+  int64_t num_initialization_nodes = 0;
+  std::vector<std::pair<std::string, std::string>> updates = {};  // initializer, output
+};
+
 struct ModelSummary {
   int64_t file_bytes = 0;  // without external data
   int64_t ir_version = 0;
@@ -84,6 +91,7 @@ struct ModelSummary {
   std::vector<ControlSummary> control = {};     // outer before inner, as in the file
   TensorsSummary initializers = {};             // of all graphs
   TensorsSummary constants = {};                // tensors of Constant nodes
+  std::vector<TrainingSummary> training = {};   // not counted in the above
 };
 
 Result<ModelSummary> summarize_model(const std::string& path, const OpTable& ops,

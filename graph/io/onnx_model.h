@@ -1,7 +1,7 @@
 // An ONNX file as plain structs: what parse_model() makes and the importer reads.
 //
 // Strings and raw bytes are views into the file's bytes and live as long as those. Only what
-// Eddy uses is kept (no doc strings, no training info). Nothing here has been interpreted yet:
+// Eddy uses is kept (no doc strings). Nothing here has been interpreted yet:
 // names may clash, types may be nonsense, references may dangle.
 #pragma once
 
@@ -149,6 +149,15 @@ struct OnnxFunction {
   std::vector<OnnxOpset> opsets;
 };
 
+// TrainingInfoProto: what changes initializers, of the graph or its own.
+struct OnnxTraining {
+  bool has_initialization = false;
+  OnnxGraph initialization;
+  OnnxGraph algorithm;  // its nodes may read what the model's graph makes
+  std::vector<OnnxEntry> initialization_binding;  // initializer, output of `initialization`
+  std::vector<OnnxEntry> update_binding;          // initializer, output of `algorithm`
+};
+
 struct OnnxModel {
   int64_t ir_version = 0;
   std::vector<OnnxOpset> opsets;
@@ -156,6 +165,7 @@ struct OnnxModel {
   OnnxGraph graph;
   std::vector<OnnxFunction> functions;
   std::vector<OnnxEntry> metadata;
+  std::vector<OnnxTraining> training;
 };
 
 // "ai.onnx" and "" are the same domain; this is the one Eddy uses.

@@ -21,6 +21,9 @@ void ProtoParser::parse(WireReader reader, OnnxModel& model) {
       case 14:
         add_message(reader, "metadata_props", model.metadata);
         break;
+      case 20:
+        add_message(reader, "training_info", model.training);
+        break;
       case 25:
         add_message(reader, "functions", model.functions);
         break;
@@ -54,6 +57,28 @@ void ProtoParser::parse(WireReader reader, OnnxGraph& graph) {
         break;
       case 15:
         add_message(reader, "sparse_initializer", graph.sparse_initializers);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void ProtoParser::parse(WireReader reader, OnnxTraining& training) {
+  while (next(reader)) {
+    switch (reader.field()) {
+      case 1:
+        training.has_initialization = true;
+        get_message(reader, "initialization", training.initialization);
+        break;
+      case 2:
+        get_message(reader, "algorithm", training.algorithm);
+        break;
+      case 3:
+        add_message(reader, "initialization_binding", training.initialization_binding);
+        break;
+      case 4:
+        add_message(reader, "update_binding", training.update_binding);
         break;
       default:
         break;

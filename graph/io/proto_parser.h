@@ -25,6 +25,7 @@ class ProtoParser {
 
   void parse(WireReader reader, OnnxModel& model);
   void parse(WireReader reader, OnnxGraph& graph);
+  void parse(WireReader reader, OnnxTraining& training);
   void parse(WireReader reader, OnnxNode& node);
   void parse(WireReader reader, OnnxFunction& function);
   void parse(WireReader reader, OnnxAttribute& attribute);

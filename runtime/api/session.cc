@@ -4,7 +4,9 @@
 #include <numeric>
 #include <system_error>
 
+#include "graph/differentiate/expand_gradients.h"
 #include "graph/io/import.h"
+#include "ops/gradient/standard_gradients.h"
 #include "runtime/api/make_session_core.h"
 #include "runtime/api/plan_file.h"
 #include "runtime/api/program_fingerprint.h"
@@ -75,6 +77,14 @@ Result<std::unique_ptr<SessionCore>> guarded_core(const SessionOptions& options,
   }
 }
 
+// Nodes Gradient become what computes them.
+Result<Graph> with_gradients(const Library& library, Graph graph) {
+  if (!has_gradient_nodes(graph)) return graph;
+  GradientTable rules;
+  EDDY_RETURN_IF_ERROR(add_standard_gradients(rules));
+  return expand_gradients(std::move(graph), library.ops(), rules);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
@@ -93,10 +103,17 @@ Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph g
 Result<std::unique_ptr<Session>> Session::create(const Library& library, Graph graph,
                                                  const Fingerprint& given,
                                                  const SessionOptions& options) {
-  EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
-                        guarded_core(options, [&](const SessionOptions& own) {
-                          return make_session_core(library, std::move(graph), given, own);
-                        }));
+  EDDY_ASSIGN_OR_RETURN(
+      std::unique_ptr<SessionCore> core,
+      guarded_core(options, [&](const SessionOptions& own) -> Result<std::unique_ptr<SessionCore>> {
+        Result<Graph> whole = with_gradients(library, std::move(graph));
+        if (!whole.is_ok()) {
+          // The other ranks wait for it.
+          if (own.ranks.world) RankSession::create(own.ranks)->refuse(whole.status());
+          return whole.take_status();
+        }
+        return make_session_core(library, std::move(*whole), given, own);
+      }));
   return std::unique_ptr<Session>(new Session(std::move(core)));
 }
 
@@ -123,6 +140,7 @@ Result<Graph> Session::graph_to_run(const Library& library, Graph graph,
   SessionOptions own = options;
   own.check = guarded("check", own.check);
   try {
+    EDDY_ASSIGN_OR_RETURN(graph, with_gradients(library, std::move(graph)));
     return make_graph_to_run(library, std::move(graph), own);
   } catch (const std::bad_alloc&) {
     return resource_exhausted("no memory to simplify the graph");

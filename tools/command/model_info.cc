@@ -132,6 +132,16 @@ Json all_control_json(const ModelSummary& model) {
           {"list", std::move(list)}};
 }
 
+Json training_json(const TrainingSummary& training) {
+  Json updates = Json::array();
+  for (const auto& [initializer, output] : training.updates) {
+    updates.push_back({{"initializer", initializer}, {"output", output}});
+  }
+  return {{"nodes", training.num_nodes},
+          {"initialization_nodes", training.num_initialization_nodes},
+          {"updates", std::move(updates)}};
+}
+
 Json model_json(const std::string& path, const ModelSummary& model, const Verdict& verdict,
                 const Library& library) {
   Json opsets = Json::array();
@@ -142,6 +152,8 @@ Json model_json(const std::string& path, const ModelSummary& model, const Verdic
   for (const OperatorSummary& op : model.operators) {
     operators.push_back(operator_json(op, library));
   }
+  Json training = Json::array();
+  for (const TrainingSummary& each : model.training) training.push_back(training_json(each));
   Json import = {{"is_ok", verdict.status.is_ok()}};
   if (!verdict.status.is_ok()) import["reason"] = verdict.status.message();
   import["warnings"] = verdict.warnings;
@@ -157,6 +169,7 @@ Json model_json(const std::string& path, const ModelSummary& model, const Verdic
           {"operators", std::move(operators)},
           {"parameters", parameters_json(model)},
           {"control_flow", all_control_json(model)},
+          {"training", std::move(training)},
           {"import", std::move(import)}};
 }
 
@@ -257,6 +270,12 @@ void say_model(const Json& info, Console& console) {
   say_tensors(parameters["initializers"], "initializer", console);
   say_tensors(parameters["constants"], "constant", console);
   say_control(info["control_flow"], console);
+  for (const Json& training : info["training"]) {
+    console.say(fmt::format("training_info: {}, {} to initialize, updates {}",
+                            counted(training["nodes"].get<uint64_t>(), "node"),
+                            training["initialization_nodes"].dump(),
+                            counted(training["updates"].size(), "initializer")));
+  }
   const Json& import = info["import"];
   for (const Json& warning : import["warnings"]) console.say("warning: " + text_of(warning));
   console.say(import["is_ok"].get<bool>() ? "Eddy imports the model"

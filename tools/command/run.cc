@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/differentiate/gradient_report.h"
 #include "graph/io/tensor_file.h"
 #include "runtime/mpi/job_board.h"
 #include "runtime/mpi/mpi_library.h"
@@ -216,7 +217,10 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const NamedT
   }
   const bool is_over_limit = status.code() == StatusCode::kResourceExhausted &&
                              status.message().find("of a limit of") != std::string::npos;
-  if (is_over_limit) status.append_message("--memory raises it");
+  if (is_over_limit) {
+    status.append_message("--memory raises it");
+    status = with_saving_advice(std::move(status), session.graph());
+  }
   const bool is_cancelled =
       status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
   if (!hint_or_empty.empty() && !is_cancelled) status.prepend_message(hint_or_empty);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@
 #include "graph/io/import.h"
 #include "graph/io/tensor_file.h"
 #include "ops/gradient/standard_gradients.h"
+#include "runtime/training/model_training.h"
 #include "runtime/training/trainer.h"
 #include "tools/command/counted.h"
+#include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/saving.h"
 #include "tools/command/subcommand.h"
@@ -30,6 +33,8 @@ struct TrainArguments {
   std::string log;
   std::string resume;             // a state to go on from
   std::string state;              // where it is written
+  bool is_own = false;            // the model's training_info says how, no optimizer
+  bool resumes_any = false;       // also one of other data, seed or batch
   std::vector<std::string> data;  // NAME=FILE
   std::string optimizer = "sgd";
   TrainingOptions options;
@@ -128,6 +133,22 @@ class Batches {
   size_t first_ = 0, next_;  // of the batch, and of the one to come
 };
 
+// What the order and the content of batches depend on, for states.
+Trainer::Conditions conditions_of(const TrainArguments& arguments,
+                                  const std::vector<Column>& columns) {
+  Trainer::Conditions conditions = {{"--batch", std::to_string(arguments.batch)},
+                                    {"--seed", std::to_string(arguments.seed)}};
+  for (const Column& column : columns) {
+    uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a (Fowler, Noll, Vo)
+    for (const std::byte byte : column.rows.bytes) {
+      hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3u;
+    }
+    conditions.emplace_back("--data " + one_line(column.name),
+                            fmt::format("{} rows with digest {:016x}", column.rows.dims[0], hash));
+  }
+  return conditions;
+}
+
 struct Trained {
   int64_t steps = 0;
   double first_loss = 0, last_loss = 0;
@@ -181,9 +202,20 @@ Outcome report(const TrainArguments& arguments, const Trained& trained, Console&
   return Outcome::of_run(cancelled("interrupted; what was trained is in " + arguments.output));
 }
 
-Outcome run_training(const TrainArguments& arguments, Graph graph, Console& console,
-                     Interrupts& interrupts, const Library& library) {
-  auto columns = read_columns(arguments.data, graph);
+// By the model's own training, or by an optimizer.
+Result<std::unique_ptr<Trainer>> make_trainer(const TrainArguments& arguments, Graph model,
+                                              std::optional<TrainingStep> own,
+                                              const Library& library) {
+  const SessionOptions options{.num_threads = arguments.threads};
+  if (own) return Trainer::create(library, std::move(model), std::move(*own), options);
+  GradientTable rules;
+  EDDY_RETURN_IF_ERROR(add_standard_gradients(rules));
+  return Trainer::create(library, std::move(model), rules, arguments.options, options);
+}
+
+Outcome run_training(const TrainArguments& arguments, Graph graph, std::optional<TrainingStep> own,
+                     Console& console, Interrupts& interrupts, const Library& library) {
+  auto columns = read_columns(arguments.data, own ? own->graph : graph);
   if (!columns.is_ok()) return columns.take_status();
   const int64_t num_rows = columns->at(0).rows.dims[0];
   if (arguments.batch > num_rows) {
@@ -191,10 +223,7 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, Console& cons
                                         arguments.batch,
                                         counted(static_cast<size_t>(num_rows), "row")));
   }
-  GradientTable rules;
-  if (Status status = add_standard_gradients(rules); !status.is_ok()) return status;
-  auto trainer = Trainer::create(library, std::move(graph), rules, arguments.options,
-                                 {.num_threads = arguments.threads});
+  auto trainer = make_trainer(arguments, std::move(graph), std::move(own), library);
   if (!trainer.is_ok()) {
     Status status = trainer.take_status();
     status.prepend_message(arguments.model);
@@ -203,8 +232,12 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, Console& cons
   if (arguments.saving.explains && !console.is_json()) {
     print_saving((*trainer)->report(), true, console);
   }
+  const Trainer::Conditions conditions = conditions_of(arguments, *columns);
   if (!arguments.resume.empty()) {
-    if (Status status = (*trainer)->load_state(arguments.resume); !status.is_ok()) return status;
+    Status status = (*trainer)->load_state(arguments.resume, conditions, arguments.resumes_any);
+    const bool differs = status.message().find("its training had another") != std::string::npos;
+    if (differs) status.append_message("--resume-changed goes on with it");
+    if (!status.is_ok()) return status;
   }
   std::ofstream log;
   if (Status status = open_log(arguments.log, log); !status.is_ok()) return status;
@@ -212,7 +245,8 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, Console& cons
   if (!trained.is_ok()) return Outcome::of_run(trained.take_status());
   if (Status status = (*trainer)->save(arguments.output); !status.is_ok()) return status;
   if (!arguments.state.empty()) {
-    if (Status status = (*trainer)->save_state(arguments.state); !status.is_ok()) return status;
+    Status status = (*trainer)->save_state(arguments.state, conditions);
+    if (!status.is_ok()) return status;
   }
   return report(arguments, *trained, console);
 }
@@ -240,17 +274,28 @@ Outcome train(const TrainArguments& given, Console& console, Interrupts& interru
                           arguments.optimizer + "'");
   }
   arguments.options.optimizer = *optimizer;
+  arguments.options.seed = arguments.seed;
   auto policies = arguments.saving.policies();
   if (!policies.is_ok()) return Outcome::usage(policies.status().message());
   arguments.options.save = std::move(*policies);
   const Library library;
+  if (arguments.is_own) {
+    auto own = read_model_training(library, arguments.model,
+                                   {.loss = arguments.options.loss, .seed = arguments.seed});
+    if (own.is_ok()) {
+      return run_training(arguments, std::move(own->model), std::move(own->step), console,
+                          interrupts, library);
+    }
+    if (own.status().code() != StatusCode::kNotFound) return own.take_status();
+    return Outcome::usage(own.status().message() + " (--loss, --rate, --optimizer)");
+  }
   ImportOptions import_options;
   import_options.warn = [&](std::string_view line) {
     console.remark(fmt::format("warning: {}: {}", arguments.model, line));
   };
   auto graph = import_onnx(arguments.model, library.ops(), import_options);
   if (!graph.is_ok()) return graph.take_status();
-  return run_training(arguments, std::move(*graph), console, interrupts, library);
+  return run_training(arguments, std::move(*graph), std::nullopt, console, interrupts, library);
 }
 
 }  // namespace
@@ -259,7 +304,9 @@ Action add_train(CLI::App& app) {
   auto arguments = std::make_shared<TrainArguments>();
   TrainArguments& a = *arguments;
   app.add_option("MODEL", a.model, "an ONNX file")->required();
-  app.add_option("--loss", a.options.loss, "the output to make small, of one element")->required();
+  app.add_option("--loss", a.options.loss,
+                 "the output to make small, of one element; a model with training_info may do "
+                 "without");
   app.add_option("--data", a.data, "NAME=FILE.npy, an input's rows; once for each input")
       ->required()
       ->allow_extra_args(false);
@@ -269,12 +316,19 @@ Action add_train(CLI::App& app) {
   app.add_option("--steps", a.steps, "steps to take")
       ->required()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--optimizer", a.optimizer, "sgd, momentum, nesterov, adam or adagrad")
+  const CLI::Option* const optimizer =
+      app.add_option("--optimizer", a.optimizer, "sgd, momentum, nesterov, adam or adagrad")
+          ->capture_default_str();
+  const CLI::Option* const rate =
+      app.add_option(
+             "--rate", a.rate,
+             "of learning; without it and --optimizer the model's training_info is followed")
+          ->check(CLI::Range(0.0, 1e30));
+  const CLI::Option* const clip =
+      app.add_option("--clip", a.options.clip_norm, "bounds the norm of all gradients together")
+          ->check(check_number("a bound above 0; leave it out to clip nothing", 1e-30, 1e30));
+  app.add_option("--seed", a.seed, "of the rows' order, and of what the model draws at random")
       ->capture_default_str();
-  app.add_option("--rate", a.rate, "of learning")->required()->check(CLI::Range(0.0, 1e30));
-  app.add_option("--clip", a.options.clip_norm, "bounds the norm of all gradients together")
-      ->check(CLI::Range(0.0, 1e30));
-  app.add_option("--seed", a.seed, "of the rows' order")->capture_default_str();
   app.add_option("--threads", a.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -286,10 +340,23 @@ Action add_train(CLI::App& app) {
       ->check(check_file_name);
   app.add_option("--resume", a.resume,
                  "goes on from such a file, with the same model, data, batch, seed and optimizer");
+  app.add_flag("--resume-changed", a.resumes_any,
+               "lets data, batch or seed differ from those of the state");
   app.add_option("-o,--output", a.output, "the ONNX file to write")
       ->required()
       ->check(check_file_name);
-  return [arguments](Console& console, Interrupts& interrupts) {
+  return [arguments, optimizer, rate, clip](Console& console, Interrupts& interrupts) {
+    arguments->is_own = optimizer->empty() && rate->empty();
+    const bool changes_own = !clip->empty() || !arguments->saving.save.empty();
+    if (arguments->is_own && changes_own) {
+      return Outcome::usage(
+          "--clip and --save are for trainings with --rate; what the model's "
+          "training_info does is its own");
+    }
+    if (!arguments->is_own && (arguments->options.loss.empty() || rate->empty())) {
+      return Outcome::usage(std::string(rate->empty() ? "--rate" : "--loss") +
+                            " is required for a training with an optimizer");
+    }
     return train(*arguments, console, interrupts);
   };
 }

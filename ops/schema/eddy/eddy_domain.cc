@@ -25,6 +25,10 @@
 //                   `addend`, laid out as the result, added, bounded to `clamp` (two floats), and
 //                   `activation`, an operator of one float (with its `alpha` and `beta`), at last.
 //   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
+//   FoldKey, KeyedUniform   random numbers by key: a key of 64 bits that a key and whole numbers
+//                   give (a training's step, a loop's iteration, a node), and numbers uniform in
+//                   [0, 1) by a key alone, float or double (`dtype`), of the shape of `like` or of
+//                   attribute `shape`. Made by ops/gradient/keyed_random for training.
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream

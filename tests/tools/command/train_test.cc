@@ -10,28 +10,13 @@
 #include <sstream>
 
 #include "graph/io/tensor_file.h"
-#include "tests/graph/io/model_writer.h"
+#include "tests/graph/io/training_models.h"
 #include "tests/tools/command/command_runner.h"
 
 namespace eddy::test {
 namespace {
 
 using nlohmann::json;
-
-// y = w x + c, loss = mean((y - target)^2).
-std::string line_model() {
-  return model(graph({
-      .nodes = {node("Mul", {"x", "w"}, {"scaled"}, {}, "scale"),
-                node("Add", {"scaled", "c"}, {"y"}, {}, "shift"),
-                node("Sub", {"y", "target"}, {"error"}, {}, "compare"),
-                node("Mul", {"error", "error"}, {"squares"}, {}, "square"),
-                node("ReduceMean", {"squares"}, {"loss"}, {attribute("keepdims", int64_t{0})},
-                     "mean")},
-      .inputs = {info("x", floats({-1})), info("target", floats({-1}))},
-      .outputs = {info("y", floats({-1})), info("loss", floats({}))},
-      .initializers = {tensor<float>("w", {}, {0.0f}), tensor<float>("c", {}, {0.0f})},
-  }));
-}
 
 template <typename T>
 std::string data_file(const std::string& name, ElementType element, const std::vector<T>& values) {
@@ -183,6 +168,81 @@ TEST(Train, BadInputEndsInOneLine) {
   expect_refused(files, with("16", "65"), 3, "--batch 65 is more than the 64 rows of the data");
   expect_refused(files, with("sgd", "lbfgs"), 2, "sgd, momentum, nesterov, adam or adagrad");
   expect_refused(files, with("0.1", "1e20"), 4, "in step 2");
+  auto clipped = good;
+  clipped.insert(clipped.end(), {"--clip", "0"});
+  expect_refused(files, clipped, 2, "give a bound above 0; leave it out to clip nothing, not '0'");
+}
+
+TEST(Train, AStateOfOtherDataSeedOrBatchIsRefusedUnlessItIsMeant) {
+  const Files files;
+  const std::string state = files.made + ".state";
+  auto first = files.arguments("sgd", "0.1", "2");
+  first.insert(first.end(), {"--state", state});
+  ASSERT_EQ(run_eddy(first).exit_code, 0);
+  const auto resumed = [&](const std::string& from, const std::string& to) {
+    auto arguments = files.arguments("sgd", "0.1", "2");
+    arguments.insert(arguments.end(), {"--seed", "1", "--resume", state});
+    for (std::string& argument : arguments) {
+      if (argument == from) argument = to;
+    }
+    return arguments;
+  };
+  const std::string other =
+      data_file<float>("other.npy", ElementType::kFloat, std::vector<float>(64, 0.5f));
+  const std::string had = "its training had another ";
+  expect_refused(files, resumed("16", "8"), 3, had + "--batch: 16, and now 8");
+  expect_refused(files, resumed("1", "5"), 3, had + "--seed: 1, and now 5");
+  expect_refused(files, resumed("x=" + files.x, "x=" + other), 3, had + "--data x: 64 rows");
+  auto meant = resumed("16", "8");
+  expect_refused(files, meant, 3, "--resume-changed goes on with it");
+  meant.push_back("--resume-changed");
+  const Finished finished = run_eddy(meant);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+}
+
+TEST(Train, AModelsOwnTrainingIsFollowed) {
+  const Files files;
+  const std::string own = write_test_file("own.onnx", model_with_training());
+  const std::vector<std::string> good = {
+      "train", own,       "--data", "x=" + files.x, "--data",  "target=" + files.target, "--batch",
+      "64",    "--steps", "3",      "-o",           files.made};
+  auto arguments = good;
+  arguments.push_back("--json");
+  const Finished trained = run_eddy(arguments);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  // By hand: w begins as 2, c as 0, all 64 rows are the batch, whatever their order.
+  double w = 2, c = 0, rate = 0.25, last = 0;
+  for (int step = 0; step < 3; ++step, rate /= 2) {
+    double loss = 0, w_slope = 0, c_slope = 0;
+    for (int i = 0; i < 64; ++i) {
+      const double x = i / 32.0 - 1, error = w * x + c - (2 * x - 1);
+      loss += error * error / 64;
+      w_slope += 2 * error * x / 64;
+      c_slope += 2 * error / 64;
+    }
+    last = loss;
+    w -= rate * w_slope;
+    c -= rate * c_slope;
+  }
+  EXPECT_NEAR(trained.json()["last_loss"].get<double>(), last, 1e-5);
+  const Finished run = run_eddy({"run", files.made, "--input", "x=" + files.x, "--input",
+                                 "target=" + files.target, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NEAR(run.json()["outputs"]["y"]["data"][0].get<double>(), c - w, 1e-5);
+
+  const Finished info = run_eddy({"info", own, "--json"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_EQ(info.json()["training"][0]["nodes"], 6);
+  EXPECT_EQ(info.json()["training"][0]["updates"].size(), 3u);
+  EXPECT_NE(run_eddy({"info", own})
+                .out.find("training_info: 6 nodes, 1 to initialize, updates 3 initializers\n"),
+            std::string::npos);
+
+  auto clipped = good, without = good;
+  clipped.insert(clipped.end(), {"--clip", "1"});
+  expect_refused(files, clipped, 2, "--clip and --save are for trainings with --rate");
+  without[1] = files.model;
+  expect_refused(files, without, 2, "the model has no training_info; name a loss");
 }
 
 }  // namespace
