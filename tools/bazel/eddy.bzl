@@ -99,3 +99,22 @@ def eddy_vector_library(name, copts, avx2, avx512, deps = []):
             "//ops/cpu/isa",
         ],
     )
+
+def eddy_operator_family(name, deps = []):
+    """The folder of a family of operators in ops/schema or ops/reference.
+
+    Args:
+      name: of the folder, all of whose sources it has.
+      deps: added to what every family of the room uses.
+    """
+    room = "//" + native.package_name().rsplit("/", 1)[0]
+    shared = {
+        "//ops/schema": ["//ops/schema/rules"],
+        "//ops/reference": ["//ops/contract", "//ops/reference/parts", "//ops/schema"],
+    }
+    eddy_cc_library(
+        name = name,
+        srcs = native.glob(["*.cc"]),
+        hdrs = native.glob(["*.h"]),
+        deps = ["//graph/base", "//graph/ir", room + ":families"] + shared[room] + deps,
+    )
