@@ -19,39 +19,6 @@ static_assert(static_cast<int>(CaseChoice::Type::kBool) == 0 &&
               "CaseChoiceParams::type names them so");
 static_assert(CaseChoice::kFail < 0, "case_choice fails the run for what is below 0");
 
-// Whether the first thread alone copies the piece.
-bool is_of_first_thread(const cuda::LoopCopyParams::Piece& piece) {
-  const auto ends = reinterpret_cast<uintptr_t>(piece.to) | reinterpret_cast<uintptr_t>(piece.from);
-  return piece.size_bytes == 1 ||
-         (piece.size_bytes == sizeof(uint64_t) && ends % sizeof(uint64_t) == 0);
-}
-
-bool holds(const void* memory, uint64_t size_bytes, const void* address) {
-  const auto begin = reinterpret_cast<uintptr_t>(memory), at = reinterpret_cast<uintptr_t>(address);
-  return at >= begin && at - begin < size_bytes;
-}
-
-// Whether one launch may do what is kept and, behind it, the step. Threads wait for none of the
-// others there; and a launch that may be called off must not write its guard.
-bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
-  using Step = cuda::LoopStepParams;
-  const bool tests = (step.flags & Step::kTest) != 0;
-  if (kept.step.flags != 0 && (!tests || kept.step.counter != step.counter)) return false;
-  if (kept.num_pieces == 0) return true;
-  if (tests && ((kept.flags | step.flags) & Step::kGuarded) != 0) return false;
-  for (int32_t i = 0; i < kept.num_pieces; ++i) {
-    const cuda::LoopCopyParams::Piece& piece = kept.pieces[i];
-    for (const void* word :
-         {static_cast<const void*>(step.counter), static_cast<const void*>(step.limit),
-          static_cast<const void*>(step.predicate)}) {
-      const bool is_shared =
-          holds(piece.to, piece.size_bytes, word) || holds(piece.from, piece.size_bytes, word);
-      if (is_shared && !is_of_first_thread(piece)) return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 std::unique_ptr<CudaGraphCapture> CudaGraphCapture::create_or_null(CudaContext& context,
@@ -219,23 +186,6 @@ Status CudaGraphCapture::copy_all(std::span<const MemoryCopy> copies) {
   return Status::ok();
 }
 
-Status CudaGraphCapture::copy_by_kernel(std::span<const MemoryCopy> copies) {
-  if (levels_.empty()) return internal_error("copies are captured outside a capture");
-  while (!copies.empty()) {
-    EDDY_RETURN_IF_ERROR(flush());
-    const auto some = copies.first(std::min<size_t>(copies.size(), cuda::kMaxLoopCopies));
-    cuda::LoopCopyParams& kept = kept_.emplace();
-    kept.go_on = levels_.back().test.go_on;
-    kept.flags = guard_flag();
-    kept.num_pieces = static_cast<int32_t>(some.size());
-    for (size_t i = 0; i < some.size(); ++i) {
-      kept.pieces[i] = {some[i].to, some[i].from, some[i].size_bytes};
-    }
-    copies = copies.subspan(some.size());
-  }
-  return Status::ok();
-}
-
 Status CudaGraphCapture::copy_now(void* native_stream, void* to, const void* from,
                                   size_t size_bytes) {
   const CudaContext::Use use(context_);
@@ -295,34 +245,6 @@ Status CudaGraphCapture::test(const LoopTest& test, CuConditionalHandle handle,
       keep({handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate),
             words.stop, words.progress, test.go_on, cuda::LoopStepParams::kTest | more_flags, 0}));
   return flush();
-}
-
-Status CudaGraphCapture::keep(const cuda::LoopStepParams& step) {
-  if (kept_ && !can_follow(*kept_, step)) EDDY_RETURN_IF_ERROR(flush());
-  if (!kept_) kept_.emplace();
-  const uint32_t counts = kept_->step.flags;
-  EDDY_DCHECK(counts == 0 || kept_->step.counter == step.counter) << "one launch counts two loops";
-  kept_->step = step;
-  kept_->step.flags |= counts;
-  return Status::ok();
-}
-
-Status CudaGraphCapture::flush() {
-  if (!kept_) return Status::ok();
-  const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
-  if (kept.num_pieces == 0) return launch_one(kernels_.step, &kept.step);
-  EDDY_DCHECK(kept.num_pieces > 0 && kept.num_pieces <= cuda::kMaxLoopCopies)
-      << kept.num_pieces << " pieces are copied";
-  constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
-  const auto most_blocks =
-      4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
-  size_t largest = 1;
-  for (int32_t i = 0; i < kept.num_pieces; ++i) {
-    largest = std::max<size_t>(largest, kept.pieces[i].size_bytes);
-  }
-  const size_t blocks = (largest + kBytesOfABlock - 1) / kBytesOfABlock;
-  return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(std::min(blocks, most_blocks)),
-                    cuda::kBlockThreads);
 }
 
 Status CudaGraphCapture::start_counter(const LoopWords& words) {

@@ -37,6 +37,7 @@
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/device/graph_capture.h"
+#include "runtime/device/scalar_steps.h"
 
 namespace eddy {
 
@@ -47,7 +48,7 @@ struct CudaLoopKernels {
   CuFunction copy = nullptr;  // null: bodies hold one iteration
 };
 
-class CudaGraphCapture : public GraphCapture {
+class CudaGraphCapture : public GraphCapture, public ScalarSteps {
  public:
   // Null where the driver cannot capture into graphs. The context outlives it.
   static std::unique_ptr<CudaGraphCapture> create_or_null(CudaContext& context,
@@ -76,6 +77,11 @@ class CudaGraphCapture : public GraphCapture {
   Status begin_branch() override;
   Status end_case() override;
 
+  std::optional<Expression> scalar_of(const KernelInit& init,
+                                      const BoundKernel& kernel) const override;
+  Status compute(const Expression& expression, std::span<const void* const> inputs,
+                 std::span<void* const> made) override;
+
  private:
   // A graph that is being filled: the whole, a loop's body or a branch.
   struct Level {
@@ -99,6 +105,8 @@ class CudaGraphCapture : public GraphCapture {
   Status test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
   // Keeps the step, alone or behind what is kept.
   Status keep(const cuda::LoopStepParams& step);
+  // What is kept from now on, of the innermost level.
+  cuda::LoopCopyParams& keep_new();
   // Launches what is kept.
   Status flush();
   Result<void*> capturing_stream(uint32_t index);
@@ -128,7 +136,8 @@ class CudaGraphCapture : public GraphCapture {
   // though it is ours or a conditional node's, and to destroy the root would free it once more, at
   // the process's cost. So the root is left alone: some KiB.
   bool is_graph_freed_ = false;
-  // Copies, a step or both, of the innermost level; none: nothing is kept.
+  // Steps over single elements, copies and a loop's step of the innermost level, in this order, of
+  // each some or none; none at all: nothing is kept.
   std::optional<cuda::LoopCopyParams> kept_;
   std::vector<Level> levels_;  // innermost last; none: nothing is captured
 };

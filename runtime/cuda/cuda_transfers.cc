@@ -50,6 +50,29 @@ Status stage(CudaDevice& device, NativeStream stream, char* to, const char* from
   return Status::ok();
 }
 
+bool is_one_number(size_t size_bytes) {
+  return size_bytes == sizeof(bool) || size_bytes == sizeof(int32_t) ||
+         size_bytes == sizeof(int64_t);
+}
+
+// A number by the launch of a kernel that has it in its parameters: no staging memory, no engine.
+Status set_number(CudaDevice& device, NativeStream stream, void* to, const void* from,
+                  size_t size_bytes) {
+  cuda::LoopCopyParams params{};
+  params.num_scalars = 1;
+  cuda::ScalarStepParams& step = params.scalars[0];
+  step.op = cuda::ScalarOp::kSet;
+  step.type = size_bytes == sizeof(bool)      ? cuda::ScalarType::k_b8
+              : size_bytes == sizeof(int32_t) ? cuda::ScalarType::k_i32
+                                              : cuda::ScalarType::k_i64;
+  std::memcpy(&step.in[0], from, size_bytes);
+  step.out = to;
+  CudaContext& context = device.context();
+  const CudaContext::Use use(context);
+  return launch_grid(context, device.kernels().loop.copy, 1, 1, &params,
+                     static_cast<CuStream>(stream));
+}
+
 bool run_to_device(const KernelArgs& args) {
   check_transfer(args);
   CudaDevice& device = *static_cast<const TransferState*>(args.state)->device;
@@ -62,9 +85,13 @@ bool run_to_device(const KernelArgs& args) {
   if (!is_seen && size_bytes > kMostBytesAtOnce && NoWaiting::refuses()) {
     return args.fail(resource_exhausted("a large copy takes long"));
   }
-  Status status = is_seen ? enqueue(device, args.stream, to, from.data, size_bytes)
-                          : stage(device, args.stream, static_cast<char*>(to),
-                                  static_cast<const char*>(from.data), size_bytes);
+  const bool by_kernel = is_one_number(size_bytes) && device.can_copy_words();
+  Status status = by_kernel && is_seen
+                      ? device.copy_by_kernel(to, from.data, size_bytes, args.stream)
+                  : by_kernel ? set_number(device, args.stream, to, from.data, size_bytes)
+                  : is_seen   ? enqueue(device, args.stream, to, from.data, size_bytes)
+                              : stage(device, args.stream, static_cast<char*>(to),
+                                      static_cast<const char*>(from.data), size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }
 

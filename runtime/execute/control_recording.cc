@@ -10,11 +10,15 @@
 #include "graph/loops/device_loops.h"
 #include "graph/loops/unrolling.h"
 #include "runtime/execute/executable.h"
+#include "runtime/execute/recorded_scalars.h"
 
 namespace eddy {
 namespace {
 
 constexpr size_t kMostWords = 1024;  // of host memory
+constexpr size_t kElementBytes = 8;  // of the largest type
+// Of a node that has its memory and addresses, and is enqueued nowhere.
+constexpr uint32_t kNoStream = UINT32_MAX;
 
 size_t bytes_of(const Graph& graph, ValueId value) {
   const TensorType& type = graph.value(value).type.tensor;
@@ -337,7 +341,8 @@ Status ControlRecording::record_case(NodeId id) {
 }
 
 // The block's steps, each stream a capture stream. A decision joins all; behind it they begin anew,
-// and events that were recorded before it have passed.
+// and events that were recorded before it have passed. Single elements are made at its end.
+// long: one kind of step after the other.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
   const Program& program = state_.executable().plan().program;
   const Program::Block& block = program.blocks[id.index()];
@@ -345,6 +350,8 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
   std::vector<bool> is_open(num_streams, false);
   std::map<uint32_t, uint32_t> events;  // by operand
   std::optional<uint32_t> start;        // behind the last decision
+  const RecordedScalars scalars(state_, capture_, uses_, id);
+  std::vector<NodeId> at_end;
   const auto join = [&]() -> Status {
     for (uint32_t stream = 1; stream < num_streams; ++stream) {
       if (!is_open[stream]) continue;
@@ -376,6 +383,10 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
         EDDY_RETURN_IF_ERROR(capture_.wait(stream, events[step.operand]));
         break;
       case Program::Op::kLaunch:
+        if (scalars.expression_or_null(node_of(program, step)) != nullptr) {
+          at_end.push_back(node_of(program, step));
+          break;
+        }
         EDDY_RETURN_IF_ERROR(open(stream));
         EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), stream, log));
         break;
@@ -394,7 +405,21 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
     }
   }
   // Those of a pipelined loop's `after` end without a wait of the block.
-  return is_pipelined(program, block) ? join() : Status::ok();
+  if (is_pipelined(program, block)) EDDY_RETURN_IF_ERROR(join());
+  for (const NodeId node : at_end) {
+    EDDY_RETURN_IF_ERROR(record_exec(node, kNoStream, log));
+    const ExecNode& exec = state_.exec_node(node);
+    std::vector<const void*> inputs;
+    for (const TensorView& input : exec.inputs) inputs.push_back(input.data);
+    const Expression& expression = *scalars.expression_or_null(node);
+    std::vector<void*> made;
+    for (size_t i = 1; i < expression.steps.size(); ++i) {
+      EDDY_ASSIGN_OR_RETURN(made.emplace_back(), device_memory(kElementBytes));
+    }
+    made.push_back(exec.outputs()[0].data);
+    EDDY_RETURN_IF_ERROR(scalars.steps().compute(expression, inputs, made));
+  }
+  return Status::ok();
 }
 
 Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log) {
@@ -423,12 +448,13 @@ Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log)
     }
     point(value, memory.data());
   }
-  EDDY_ASSIGN_OR_RETURN(void* const native, capture_.stream(stream));
   exec.bind();
   bound_.push_back(&exec);
   if (log != nullptr) {
     for (const TensorView& output : exec.outputs()) log->push_back(output.data);
   }
+  if (stream == kNoStream) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(void* const native, capture_.stream(stream));
   if (exec.enqueue(native, true)) return Status::ok();
   Status error = std::move(exec.error);
   exec.forget_error();

@@ -3,8 +3,9 @@
 //
 //   eddy_loop_step   counts a loop's iterations and decides whether another one begins
 //   eddy_case_choice selects the branch of a case that runs
-//   eddy_loop_copy   carried values go to where the next iteration reads them; behind that, its
-//                    first thread may do a step, too
+//   eddy_loop_copy   the first thread takes steps over single elements (scalar_step.h); carried
+//                    values go to where the next iteration reads them; behind that, the first
+//                    thread may do a step of the loop, too
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
 // its decision there, too, and what belongs to the second iteration or a later one does nothing
@@ -22,6 +23,7 @@
 #include <cstdint>
 
 #include "ops/cuda/device/scalar_ops.h"
+#include "ops/cuda/images/scalar_step.h"
 
 namespace eddy::cuda {
 
@@ -39,9 +41,11 @@ struct LoopStepParams {
 };
 static_assert(sizeof(LoopStepParams) == 64);
 
-// Pieces of memory that do not overlap. What the step reads or writes may be among them where the
-// first thread copies it: one byte, or one aligned word.
+// Pieces of memory that do not overlap. What the steps read or write may be among them where the
+// first thread copies it, which it does with eight bytes and less.
 inline constexpr int kMaxLoopCopies = 8;
+inline constexpr int kMaxScalarSteps = 12;
+inline constexpr uint64_t kFirstThreadsBytes = 8;
 struct LoopCopyParams {
   struct Piece {
     void* to;
@@ -53,8 +57,10 @@ struct LoopCopyParams {
   int32_t num_pieces;
   Piece pieces[kMaxLoopCopies];
   LoopStepParams step;  // flags 0: none
+  int64_t num_scalars;
+  ScalarStepParams scalars[kMaxScalarSteps];  // before the pieces, in order
 };
-static_assert(sizeof(LoopCopyParams) == 272);
+static_assert(sizeof(LoopCopyParams) == 760);
 static_assert(sizeof(LoopCopyParams::Piece) == 24, "host and device share it");
 
 struct CaseChoiceParams {
@@ -123,6 +129,8 @@ EDDY_HD void copy_word(uint64_t* to, const uint64_t* from) {
 
 // Copies by words where both ends allow, and what remains by bytes.
 EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
+  if (piece.size_bytes <= kFirstThreadsBytes && first != 0) return;
+  if (piece.size_bytes <= kFirstThreadsBytes) step = 1;
   const uint64_t ends =
       reinterpret_cast<uint64_t>(piece.to) | reinterpret_cast<uint64_t>(piece.from);
   const uint64_t num_words = ends % sizeof(uint64_t) == 0 ? piece.size_bytes / sizeof(uint64_t) : 0;
@@ -138,6 +146,9 @@ EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint
 template <typename Set>
 EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set) {
   if (is_called_off(p.flags, p.go_on)) return;
+  if (first == 0) {
+    for (int64_t k = 0; k < p.num_scalars; ++k) scalar_step(p.scalars[k]);
+  }
   for (int32_t k = 0; k < p.num_pieces; ++k) copy_piece(p.pieces[k], first, step);
   if (first == 0 && p.step.flags != 0) loop_step(p.step, set);
 }

@@ -221,6 +221,36 @@ TEST_P(CudaRoundTest, WhatTheHostDecidesByIsNoCopyEngines) {
   EXPECT_EQ(num_copies[0], num_copies[1]) << "however often it goes round";
 }
 
+// Nor is the iteration's number, which the host has and the device reads in every round.
+TEST_P(CudaRoundTest, TheNumberOfAnIterationOfTheHostsIsNoCopyEngines) {
+  uint64_t num_copies[2];
+  for (const bool is_long : {false, true}) {
+    use_fake();
+    const auto build = [&](GraphBuilder& b) {
+      const Value x = b.input("x", tensor_type(ElementType::kInt64, {}));
+      const auto results = b.while_loop(
+          {.name = "sum", .initial = {x}, .trip_limit = b.scalar(int64_t{is_long ? 90 : 9})},
+          [&](Value, ValueSpan v) {
+            return WhileTest{b.scalar(true), {v[0]}};
+          },
+          [&](Value i, ValueSpan v) {
+            return std::vector<Value>{b.op("Add", {v[0], i})};
+          });
+      b.output("sum", results[0]);
+    };
+    auto session = make_or_null(graph_of(build), {.loops = Loops::kHost});
+    ASSERT_NE(session, nullptr);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto outputs = session->run({{"x", Tensor::scalar(int64_t{5})}});
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_EQ((*outputs)[0].second.values<int64_t>()[0], is_long ? 4010 : 41);
+    }
+    session.reset();
+    num_copies[is_long ? 1 : 0] = fake_->cuda().num_copies();
+  }
+  EXPECT_EQ(num_copies[0], num_copies[1]) << "however often it goes round";
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaRoundTest, ::testing::Range(uint64_t{1}, uint64_t{5}));
 
 }  // namespace

@@ -36,6 +36,14 @@ inline void define_loop_kernels(FakeCuda& fake) {
                          fake.check_visible(piece.to, piece.size_bytes);
                          fake.check_visible(piece.from, piece.size_bytes);
                        }
+                       for (int64_t i = 0; i < params.num_scalars; ++i) {
+                         const cuda::ScalarStepParams& step = params.scalars[i];
+                         const bool is_set = step.op == cuda::ScalarOp::kSet;
+                         for (const void* const word : step.in) {
+                           if (word != nullptr && !is_set) fake.check_visible(word, 1);
+                         }
+                         fake.check_visible(step.out, 1);
+                       }
                        run_loop_copy(call, params);
                      });
 }

@@ -1,0 +1,134 @@
+// scalar_step: what an elementwise node does, where each of its values is one element: a step that
+// one thread interprets as a part of a launch that is made anyway (loop_control.h), so that a
+// loop's counter and test cost no launch of their own.
+//
+// Functions and types are the cheap ones that counters and predicates are made of; whatever else is
+// a kernel of its own. The same bits as there: the functions are those of scalar_ops.h and
+// unary_ops.h, rounded one by one. For the device and for tests on the host.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cuda/device/unary_ops.h"
+
+namespace eddy::cuda {
+
+// X(op): of two numbers, to their type; of two floats; of two of any type, to bool; of two bools;
+// of one number. Beside them are Not, Where, Cast, and Set, whose result stands in the step itself.
+#define EDDY_SCALAR_BINARY(X) X(Add) X(Sub) X(Mul) X(Max) X(Min)
+#define EDDY_SCALAR_COMPARE(X) X(Less) X(LessOrEqual) X(Greater) X(GreaterOrEqual)
+#define EDDY_SCALAR_LOGIC(X) X(And) X(Or) X(Xor)
+#define EDDY_SCALAR_UNARY(X) X(Abs) X(Neg)
+
+enum class ScalarOp : uint8_t {
+#define EDDY_SCALAR_NAME(op) k##op,
+  EDDY_SCALAR_BINARY(EDDY_SCALAR_NAME) EDDY_SCALAR_COMPARE(EDDY_SCALAR_NAME)
+      EDDY_SCALAR_LOGIC(EDDY_SCALAR_NAME) EDDY_SCALAR_UNARY(EDDY_SCALAR_NAME) kDiv,
+#undef EDDY_SCALAR_NAME
+  kEqual,
+  kNot,
+  kWhere,
+  kCast,
+  kSet
+};
+// X(type, its size in bytes).
+#define EDDY_SCALAR_TYPES(X) X(f32, 4) X(f64, 8) X(i32, 4) X(i64, 8) X(b8, 1)
+enum class ScalarType : uint8_t {
+#define EDDY_SCALAR_NAME(type, size) k_##type,
+  EDDY_SCALAR_TYPES(EDDY_SCALAR_NAME)
+#undef EDDY_SCALAR_NAME
+};
+
+struct ScalarStepParams {
+  ScalarOp op;
+  ScalarType type;  // of the inputs; of Where the second's and third's
+  ScalarType to;    // of a Cast
+  uint8_t reserved[5];
+  const void* in[3];  // of Set: the first holds the bits of the result, an integer or bool
+  void* out;
+};
+static_assert(sizeof(ScalarStepParams) == 40, "host and device share it");
+
+template <typename T>
+EDDY_HD T scalar_in(const ScalarStepParams& p, int i) {
+  return *static_cast<const T*>(p.in[i]);
+}
+template <typename T>
+EDDY_HD void scalar_out(const ScalarStepParams& p, T value) {
+  *static_cast<T*>(p.out) = value;
+}
+
+#define EDDY_SCALAR_APPLY(op) \
+  case ScalarOp::k##op:       \
+    return scalar_out(p, op::apply(x, scalar_in<decltype(x)>(p, 1)));
+#define EDDY_SCALAR_APPLY_ONE(op) \
+  case ScalarOp::k##op:           \
+    return scalar_out(p, op::apply(x, 0, 0));
+
+EDDY_HD void scalar_of_bools(const ScalarStepParams& p) {
+  const bool x = scalar_in<bool>(p, 0);
+  switch (p.op) {
+    EDDY_SCALAR_LOGIC(EDDY_SCALAR_APPLY)
+    EDDY_SCALAR_APPLY(Equal)
+    case ScalarOp::kNot:
+      return scalar_out(p, !x);
+    default:
+      return;
+  }
+}
+
+template <typename T>
+EDDY_HD void scalar_of_numbers(const ScalarStepParams& p) {
+  const T x = scalar_in<T>(p, 0);
+  switch (p.op) {
+    EDDY_SCALAR_BINARY(EDDY_SCALAR_APPLY)
+    EDDY_SCALAR_COMPARE(EDDY_SCALAR_APPLY)
+    EDDY_SCALAR_APPLY(Equal)
+    EDDY_SCALAR_UNARY(EDDY_SCALAR_APPLY_ONE)
+    case ScalarOp::kDiv:
+      if constexpr (is_real<T>) scalar_out(p, Div::apply(x, scalar_in<T>(p, 1)));
+      return;
+    default:
+      return;
+  }
+}
+#undef EDDY_SCALAR_APPLY
+#undef EDDY_SCALAR_APPLY_ONE
+
+template <typename From>
+EDDY_HD void scalar_cast(const ScalarStepParams& p) {
+  switch (p.to) {
+#define EDDY_SCALAR_CAST(type, size) \
+  case ScalarType::k_##type:         \
+    return scalar_out(p, convert<type>(scalar_in<From>(p, 0)));
+    EDDY_SCALAR_TYPES(EDDY_SCALAR_CAST)
+#undef EDDY_SCALAR_CAST
+  }
+}
+
+template <typename T>
+EDDY_HD void scalar_step_of(const ScalarStepParams& p) {
+  if (p.op == ScalarOp::kWhere) {
+    scalar_out(p, scalar_in<T>(p, scalar_in<bool>(p, 0) ? 1 : 2));
+  } else if (p.op == ScalarOp::kCast) {
+    scalar_cast<T>(p);
+  } else if (p.op == ScalarOp::kSet) {
+    if constexpr (!is_real<T>) scalar_out(p, static_cast<T>(reinterpret_cast<uint64_t>(p.in[0])));
+  } else if constexpr (sizeof(T) == 1) {
+    scalar_of_bools(p);
+  } else {
+    scalar_of_numbers<T>(p);
+  }
+}
+
+EDDY_HD void scalar_step(const ScalarStepParams& p) {
+  switch (p.type) {
+#define EDDY_SCALAR_STEP(type, size) \
+  case ScalarType::k_##type:         \
+    return scalar_step_of<type>(p);
+    EDDY_SCALAR_TYPES(EDDY_SCALAR_STEP)
+#undef EDDY_SCALAR_STEP
+  }
+}
+
+}  // namespace eddy::cuda
