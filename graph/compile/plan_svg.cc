@@ -39,6 +39,8 @@ bool has_next_waits(const DrawnRegion& region) {
 
 class SvgWriter {
  public:
+  explicit SvgWriter(const DrawnMeetings& meetings) : meetings_(meetings) {}
+
   std::string write(const DrawnRegion& root, const RegionLayout& layout, const std::string& title) {
     const double width =
         std::max({layout.width, 420.0, static_cast<double>(title.size()) * 7.3}) + 2 * kMargin;
@@ -59,6 +61,7 @@ class SvgWriter {
           kMargin, kMargin + kTitleHeight + 6);
     }
     add_region(root, layout, kMargin, top);
+    for (const auto& [meets, places] : places_) add_meeting(meets, places);
     return text_ + "</svg>\n";
   }
 
@@ -122,6 +125,10 @@ class SvgWriter {
       const double left = x + layout.x;
       const double top = y + layout.centers[s] - layout.height / 2;
       const bool is_control = !node.regions.empty();
+      const auto meets = meetings_.find(&node);
+      if (s == 0 && meets != meetings_.end()) {
+        places_[meets->second].emplace_back(left + layout.width / 2, y + layout.centers[s]);
+      }
       text_ += fmt::format(
           "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
           "fill=\"{}\" stroke=\"#567\" rx=\"3\"/>",
@@ -140,6 +147,19 @@ class SvgWriter {
                    top + layout.regions[r].y);
       }
     }
+  }
+
+  // From each node to the next below or beside it.
+  void add_meeting(const std::string& meets, const std::vector<std::pair<double, double>>& places) {
+    if (places.size() < 2) return;
+    std::string way;
+    for (const auto& [x, y] : places) {
+      way += fmt::format("{}{:.1f},{:.1f}", way.empty() ? "M" : " L", x, y);
+    }
+    text_ += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"#282\" stroke-width=\"1.5\" "
+        "stroke-dasharray=\"4,2\"><title>{}</title></path>\n",
+        way, xml_text(meets));
   }
 
   // How a loop is driven, behind its name where there is room.
@@ -302,12 +322,15 @@ class SvgWriter {
   }
 
   std::string text_;
+  const DrawnMeetings& meetings_;
+  std::map<std::string, std::vector<std::pair<double, double>>> places_;  // by what nodes do
 };
 
 }  // namespace
 
-std::string plan_svg(const DrawnRegion& root, const std::string& title) {
-  return SvgWriter().write(root, lay_out_plan(root, kPageWidth), title);
+std::string plan_svg(const DrawnRegion& root, const std::string& title,
+                     const DrawnMeetings& meetings) {
+  return SvgWriter(meetings).write(root, lay_out_plan(root, kPageWidth), title);
 }
 
 }  // namespace eddy

@@ -5,18 +5,23 @@
 // its rank (plan_layout.h). A region wider than the page is broken into bands, one below the other,
 // each with the lanes it uses. A wait between two bands, or between lanes that are far apart in a
 // band of many, is drawn as its event's name at both ends. The parts of a joint launch have one
-// colour and a line between them. The whole name of each node is in its tooltip, and so is all that
-// it waits for.
+// colour and a line between them; so have nodes that meet, a broken one. The whole name of each
+// node is in its tooltip, and so is all that it waits for.
 //
 // The same plan gives the same bytes. Threads: pure. Cost: O(nodes + waits + size of the text).
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "graph/compile/plan_drawing.h"
 
 namespace eddy {
 
-std::string plan_svg(const DrawnRegion& root, const std::string& title);
+// Nodes with the same text, wherever they stand below the root, do one thing together.
+using DrawnMeetings = std::map<const DrawnNode*, std::string>;
+
+std::string plan_svg(const DrawnRegion& root, const std::string& title,
+                     const DrawnMeetings& meetings = {});
 
 }  // namespace eddy

@@ -12,11 +12,6 @@ using Op = RankSkeleton::Op;
 using Decision = RankSkeleton::Decision;
 constexpr uint32_t kNone = RankSkeleton::kNone;
 
-std::string channel_text(const RankSkeleton& skeleton, uint32_t channel, uint32_t from = kNone,
-                         uint32_t to = kNone) {
-  return describe(RankLanes::Lane{skeleton.channels[channel], from, to});
-}
-
 std::string control_text(const RankSkeleton& skeleton, const RankSkeleton::Control& control) {
   const bool is_loop = control.kind == RankSkeleton::ControlKind::kLoop;
   std::string text = (is_loop ? "loop " : "case ") + control.path + ": ";
@@ -24,7 +19,7 @@ std::string control_text(const RankSkeleton& skeleton, const RankSkeleton::Contr
     case Decision::kVarying:
       return text + "ranks decide apart";
     case Decision::kUniform:
-      return text + "ranks decide alike, nothing is sent";
+      return text + "ranks decide alike";
     case Decision::kAgreeAll:
       text += is_loop ? "goes on while all ranks would" : "true where all ranks say so";
       break;
@@ -55,6 +50,10 @@ bool has_operations(const RankSkeleton::Region& region) {
 }
 
 }  // namespace
+
+std::string channel_text(const RankSkeleton& skeleton, const RankSkeleton::Post& post) {
+  return describe(RankLanes::Lane{skeleton.channels[post.channel], post.from, post.to});
+}
 
 std::string operation_text(const RankSkeleton& skeleton, const RankSkeleton::Vertex& vertex) {
   if (vertex.op == Op::kEnter) {
@@ -92,8 +91,8 @@ std::string skeleton_text(const RankSkeleton& skeleton) {
     const RankSkeleton::Vertex& vertex = region.vertices[at.vertex++];
     if (vertex.op == Op::kPost) {
       const RankSkeleton::Post& post = skeleton.posts[vertex.operand];
-      text += indent + operation_text(skeleton, vertex) + ", on " +
-              channel_text(skeleton, post.channel, post.from, post.to) + "\n";
+      text +=
+          indent + operation_text(skeleton, vertex) + ", on " + channel_text(skeleton, post) + "\n";
     }
     if (vertex.op != Op::kEnter) continue;
     const RankSkeleton::Control& control = skeleton.controls[vertex.operand];

@@ -18,6 +18,9 @@ namespace eddy {
 
 std::string skeleton_text(const RankSkeleton& skeleton);
 
+// "channel 1 of ranks 0, 2", and whom a message goes from and to.
+std::string channel_text(const RankSkeleton& skeleton, const RankSkeleton::Post& post);
+
 // "total (AllReduce sum float[4])", "the loop halve": of a post or entry.
 std::string operation_text(const RankSkeleton& skeleton, const RankSkeleton::Vertex& vertex);
 

@@ -157,19 +157,31 @@ int CollectiveSteps::find_axis(bool is_cut) {
   return -1;
 }
 
+// Of each rank: the digest of all that must be alike, and what it puts in, in words.
 void CollectiveSteps::add_check() {
-  const std::string text = digest(collective_, input_).text();
+  constexpr size_t kWords = 64;
+  std::string text = digest(collective_, input_).text();
+  const size_t digest_bytes = text.size();
+  text += describe(input_);
+  text.resize(digest_bytes + kWords);
   const size_t bytes = text.size(), n = places_->size();
   void* const own = scratch(bytes);
   void* const all = scratch(n * bytes);
   if (all == nullptr || own == nullptr) return;
   move_bytes(own, text.data(), bytes);
   add({.kind = Kind::kAllGather, .send = own, .receive = all, .bytes = bytes}, [=, this] {
-    for (size_t i = 0; i < n; ++i) {
-      if (std::memcmp(at(all, i * bytes), own, bytes) == 0) continue;
-      return invalid_argument("ranks put in different values: this one " + describe(input_) +
-                              ", place " + std::to_string(i) +
-                              " of the group another type, shape, reduction or root");
+    std::vector<int64_t> ranks(collective_.group.begin(), collective_.group.end());
+    std::ranges::sort(ranks);  // by place; of all ranks: none
+    const auto said = [&](size_t place) {
+      const auto* const words =
+          reinterpret_cast<const char*>(at(all, place * bytes)) + digest_bytes;
+      return "rank " + std::to_string(ranks.empty() ? static_cast<int64_t>(place) : ranks[place]) +
+             " " + std::string(words, strnlen(words, kWords));
+    };
+    for (size_t i = 1; i < n; ++i) {
+      if (std::memcmp(at(all, i * bytes), all, digest_bytes) == 0) continue;
+      return invalid_argument("ranks put in unlike values: " + said(0) + ", " + said(i) +
+                              "; type, shape, reduction and root must be the same on all of them");
     }
     return Status::ok();
   });

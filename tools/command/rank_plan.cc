@@ -137,13 +137,46 @@ Json plans_json(const std::vector<RankPlan>& plans, const RankProof& proof) {
           {"proof", proof.is_safe() ? "safe" : "unsafe"}};
 }
 
+// What each operation of a rank is on all ranks, by its path: its channel, or whom it goes from and
+// to, and which one it is there.
+std::map<std::string, std::string> meetings_of(const RankSkeleton& skeleton) {
+  std::map<std::string, uint32_t> num_before;
+  std::map<std::string, std::string> meetings;
+  for (const RankSkeleton::Post& post : skeleton.posts) {
+    const std::string on = channel_text(skeleton, post);
+    const uint32_t before = num_before[on]++;
+    meetings[post.path] = (post.from == RankSkeleton::kNone ? post.path : post.signature.tag) +
+                          ", on " + on + (before == 0 ? "" : fmt::format(", {}", before + 1));
+  }
+  return meetings;
+}
+
+void join(const DrawnRegion& region, const std::string& around,
+          const std::map<std::string, std::string>& meetings, DrawnMeetings& joined) {
+  for (const DrawnNode& node : region.nodes) {
+    const std::string path = around + node.name;
+    const auto found = meetings.find(path);
+    if (found != meetings.end()) joined[&node] = found->second;
+    for (const DrawnRegion& inner : node.regions) join(inner, path + "/", meetings, joined);
+  }
+}
+
+// The operations of all ranks in their joint drawing.
+DrawnMeetings join_ranks_of(const DrawnRegion& joint, const std::vector<RankPlan>& plans) {
+  DrawnMeetings joined;
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    join(joint.nodes[rank].regions[0], "", meetings_of(plans[rank].skeleton), joined);
+  }
+  return joined;
+}
+
 // One box for each rank, side by side in time, its plan inside.
 DrawnRegion joint_drawing(const std::vector<RankPlan>& plans) {
   DrawnRegion joint;
   joint.name = "ranks";
   joint.num_streams = static_cast<uint32_t>(plans.size());
   for (uint32_t rank = 0; rank < plans.size(); ++rank) {
-    joint.nodes.push_back({.name = fmt::format("rank {}", rank),
+    joint.nodes.push_back({.name = fmt::format("{}", rank),
                            .kind = "rank",
                            .note = "",
                            .streams = {rank},
@@ -181,7 +214,9 @@ Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, 
     const std::string title =
         fmt::format("{} over {}", request.model.substr(request.model.rfind('/') + 1),
                     counted(plans.size(), "rank"));
-    const Status status = write_file(request.svg, plan_svg(joint_drawing(plans), title));
+    const DrawnRegion joint = joint_drawing(plans);
+    const Status status =
+        write_file(request.svg, plan_svg(joint, title, join_ranks_of(joint, plans)));
     if (!status.is_ok()) return status;
   }
   if (console.is_json()) {

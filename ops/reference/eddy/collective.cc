@@ -180,7 +180,9 @@ Status run_along_axis(const Collective& collective, const CollectiveCall& call,
 
 // A node of a session without ranks has no kernel, and the session is not made.
 Result<BoundKernel> refuse_without_ranks(const KernelInit& init) {
-  return invalid_argument(init.op.name + " needs ranks: the session has no world of them");
+  return invalid_argument(init.op.name +
+                          " needs ranks, and this is one process: run it with --ranks N, or give " +
+                          "its session a world (SessionOptions::ranks)");
 }
 
 }  // namespace

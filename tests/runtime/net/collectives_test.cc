@@ -268,7 +268,9 @@ TEST_F(CollectivesTest, UnlikeShapesAreAnErrorOnAllRanksAndMoveNothing) {
   for (auto& result : results) {
     ASSERT_FALSE(result.is_ok());
     EXPECT_EQ(result.status().to_string(), results[0].status().to_string());
-    EXPECT_THAT(result.status().to_string(), ::testing::HasSubstr("ranks put in different values"));
+    EXPECT_THAT(
+        result.status().to_string(),
+        ::testing::HasSubstr("ranks put in unlike values: rank 0 float[4], rank 1 float[3]"));
   }
   results = ranks.run([](uint32_t) {
     return NamedTensors{{"x", Tensor::zeros(ElementType::kFloat, {5})}};
@@ -284,7 +286,7 @@ TEST_F(CollectivesTest, WithoutAWorldTheGraphIsRefused) {
   b.output("y", b.op("AllReduce", {x}, {}, {.domain = "eddy"}));
   const auto session = Session::create(library, *b.finish(), {});
   ASSERT_FALSE(session.is_ok());
-  EXPECT_THAT(session.status().to_string(), ::testing::HasSubstr("no world"));
+  EXPECT_THAT(session.status().to_string(), ::testing::HasSubstr("run it with --ranks N"));
 }
 
 }  // namespace
