@@ -40,6 +40,7 @@
 #include <algorithm>
 
 #include "ops/schema/rules/batch_rules.h"
+#include "ops/schema/rules/index_rules.h"
 #include "ops/schema/rules/rules.h"
 
 namespace eddy {
