@@ -24,7 +24,9 @@ Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
       kind_(kind),
       values_(core, trace_or_null),
       is_collected_(kind == Kind::kOnce) {
-  if (kind == Kind::kKept) values_.take_state();
+  if (kind != Kind::kKept) return;
+  const Status status = values_.take_state();
+  EDDY_CHECK(status.is_ok()) << "a run that was given nothing binds it: " << status.message();
 }
 
 bool Run::is_launched_here() const {
@@ -159,10 +161,14 @@ void Run::launch_in_a_row() {
 
 bool Run::launch() noexcept {
   if (kind_ == Kind::kOnce) {
+    Status status;
     try {
-      values_.take_state();
+      status = values_.take_state();
     } catch (const std::bad_alloc&) {
-      end(no_memory());
+      status = no_memory();
+    }
+    if (!status.is_ok()) {
+      end(std::move(status));
       return false;
     }
     runs_->reach(*this, values_.state());

@@ -81,21 +81,24 @@ Status RunValues::align_inputs() {
 }
 
 // What has been checked.
-void RunValues::put(size_t index, const Tensor& value) {
+Status RunValues::put(size_t index, const Tensor& value) {
   Slot& slot = state_->slot(core_.graph().inputs()[index]);
   if (value.is_tensor()) {
-    return value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
+    value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
+    return Status::ok();
   }
   std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
   slot.set_none();
-  if (value.kind() == ValueKind::kNone) return;
+  if (value.kind() == ValueKind::kNone) return Status::ok();
   slot.kind = ValueKind::kSequence;
   slot.sequence_element = core_.inputs[index].type.tensor.element;
   for (const Tensor& element : value.elements()) {
     // Borrowed, whatever owns it: a buffer of another session's device must not stay here.
-    slot.elements.push_back(
-        {BufferRef(), element.view().data, element.element_type(), element.dims()});
+    EDDY_RETURN_IF_ERROR(slot.elements.push_back(
+        {BufferRef(), element.view().data, element.element_type(), element.dims()},
+        state_->allocator()));
   }
+  return Status::ok();
 }
 
 Status RunValues::bind_tensor(size_t index, const TensorView& view) {
@@ -108,7 +111,7 @@ Status RunValues::bind_tensor(size_t index, const TensorView& view) {
 
 Status RunValues::bind_input(size_t index, const Tensor& value) {
   EDDY_RETURN_IF_ERROR(check_value(index, value));
-  put(index, value);
+  EDDY_RETURN_IF_ERROR(put(index, value));
   is_bound_[index] = true;
   return Status::ok();
 }

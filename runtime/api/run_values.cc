@@ -56,11 +56,14 @@ std::unique_ptr<BoundRun> RunValues::make_state() const {
   return streams_.empty() ? core_.run_pool->acquire() : core_.run_pool->acquire_streaming();
 }
 
-void RunValues::take_state() {
+Status RunValues::take_state() {
   EDDY_CHECK(state_ == nullptr) << "a run takes two states";
   state_ = make_state();
   is_streaming_ = !streams_.empty();
-  for (size_t i = 0; i < given_.size(); ++i) put(i, *given_[i]);
+  Status status;
+  for (size_t i = 0; i < given_.size() && status.is_ok(); ++i) status = put(i, *given_[i]);
+  if (!status.is_ok()) drop_state();
+  return status;
 }
 
 Status RunValues::adapt_state() {

@@ -36,8 +36,8 @@ class RunValues {
   // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
   // they borrow until the run is over.
   Status give_inputs(const NamedTensors& inputs);
-  // A state for what was given, that nothing else uses.
-  void take_state();
+  // A state for what was given, that nothing else uses. None: no memory for a sequence's elements.
+  Status take_state();
   // The state that is kept is one for the streams that were given, or for none.
   Status adapt_state();
   bool has_state() const { return state_ != nullptr; }
@@ -103,7 +103,7 @@ class RunValues {
   Status check_tensor(size_t index, const TensorView& view) const;
   Status check_value(size_t index, const Tensor& value) const;
   Status check_elements(size_t index, const Tensor& sequence) const;
-  void put(size_t index, const Tensor& value);
+  Status put(size_t index, const Tensor& value);
   void borrow(size_t index, const TensorView& view);
   Status align_inputs();
   std::optional<std::span<const int64_t>> bound_shape(size_t index) const;

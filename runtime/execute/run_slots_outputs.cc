@@ -73,7 +73,8 @@ Status RunSlots::move_elements_home(ElementStack& elements, size_t& copied_bytes
       EDDY_RETURN_IF_ERROR(copy.copy(element->view(), allocator()));
       copied_bytes += element->view().size_bytes();
     }
-    moved.push_back(is_callers(element) ? copy.as_element() : *element);
+    EDDY_RETURN_IF_ERROR(
+        moved.push_back(is_callers(element) ? copy.as_element() : *element, allocator()));
   }
   elements.swap(moved);
   return Status::ok();
@@ -109,7 +110,10 @@ void RunSlots::take_everywhere(OutputMemory& memory) {
     if (!std::ranges::any_of(elements, is_there)) continue;
     ElementStack others;
     for (const SequenceElement* element : elements) {
-      if (!is_there(element)) others.push_back(*element);
+      if (is_there(element) || others.push_back(*element, allocator()).is_ok()) continue;
+      // Of a run that has ended: the next one makes them anew.
+      others.clear();
+      break;
     }
     slot.elements.swap(others);
   }

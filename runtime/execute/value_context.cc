@@ -41,22 +41,26 @@ void SlotContext::begin_sequence(size_t o, ElementType element) {
   slot.elements.clear();
 }
 
+void SlotContext::append(size_t o, SequenceElement element) {
+  keep(out(o).elements.push_back(std::move(element), node_.owner->allocator()));
+}
+
 void SlotContext::append_input(size_t o, size_t i) {
   if (!in(i).is_volatile) {
-    out(o).elements.push_back(in(i).as_element());
+    append(o, in(i).as_element());
     return;
   }
   Slot copy;
   keep(copy.share(in(i), node_.owner->allocator()));
-  out(o).elements.push_back(copy.as_element());
+  append(o, copy.as_element());
 }
 
 void SlotContext::append_element(size_t o, size_t i, size_t position) {
-  out(o).elements.push_back(in(i).elements[position]);
+  append(o, in(i).elements[position]);
 }
 
 Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const Dims& dims) {
-  // Elements without bytes cost memory, too, that no limit counts.
+  // A session may have no limit that counts what elements without bytes cost.
   if (out(o).elements.size() >= kMaxNewElements) {
     return resource_exhausted("a node makes a sequence of more than " +
                               std::to_string(kMaxNewElements) + " tensors");
@@ -64,7 +68,7 @@ Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const 
   Slot fresh;
   fresh.set_tensor(element, dims.span());
   EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.owner->allocator()));
-  out(o).elements.push_back(fresh.as_element());
+  EDDY_RETURN_IF_ERROR(out(o).elements.push_back(fresh.as_element(), node_.owner->allocator()));
   return out(o).elements.back().view();
 }
 

@@ -43,6 +43,7 @@ class SlotContext : public ValueContext {
   Slot& in(size_t i) const { return *node_.input_slots[i]; }
   Slot& out(size_t o) const { return *node_.out[o].slot; }
   void keep(Status status);
+  void append(size_t o, SequenceElement element);
 
   ExecNode& node_;
   Status error_;

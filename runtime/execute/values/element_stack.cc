@@ -1,5 +1,7 @@
 #include "runtime/execute/values/element_stack.h"
 
+#include <new>
+
 #include "graph/base/check.h"
 
 namespace eddy {
@@ -26,7 +28,8 @@ std::vector<const SequenceElement*> ElementStack::in_order() const {
 
 // Skips reach as far as two equal ones below do together, so their lengths are those of a skew
 // binary number.
-void ElementStack::push_back(SequenceElement element) {
+Status ElementStack::push_back(SequenceElement element, Allocator& allocator) {
+  EDDY_ASSIGN_OR_RETURN(BufferRef memory, allocator.allocate(sizeof(Link)));
   const Link* const before = last_;
   const Link* skip = before;
   if (before != nullptr && before->skip != nullptr) {
@@ -34,11 +37,14 @@ void ElementStack::push_back(SequenceElement element) {
     const size_t next_skips_to = next->skip == nullptr ? 0 : next->skip->size;
     if (before->size - next->size == next->size - next_skips_to) skip = next->skip;
   }
-  last_ = new Link{.references = 1,
-                   .before = last_,  // whose reference moves to the new one
-                   .skip = skip,
-                   .size = size() + 1,
-                   .element = std::move(element)};
+  void* const place = memory.data();
+  last_ = new (place) Link{.references = 1,
+                           .before = last_,  // whose reference moves to the new one
+                           .skip = skip,
+                           .size = size() + 1,
+                           .element = std::move(element),
+                           .memory = std::move(memory)};
+  return Status::ok();
 }
 
 void ElementStack::pop_back() {
@@ -53,7 +59,8 @@ void ElementStack::pop_back() {
 void ElementStack::let_go(Link* link) {
   while (link != nullptr && link->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     Link* const before = link->before;
-    delete link;
+    const BufferRef memory = std::move(link->memory);
+    link->~Link();
     link = before;
   }
 }

@@ -10,6 +10,7 @@
 //                                                             x <- z (c)
 //
 // An element at a place is found in O(log n) by skipping: each knows one further down, too.
+// Memory: a link is a block of the allocator given, so a session's limit counts it.
 // Threads: a stack belongs to one strand at a time; its elements are shared by any number (counted
 // atomically). Source: Myers, "An applicative random-access stack", IPL 17 (1983).
 #pragma once
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/status.h"
 #include "graph/ir/types.h"
 #include "ops/contract/kernel.h"
 #include "runtime/device/device.h"
@@ -53,7 +55,8 @@ class ElementStack {
   // From the first to the last, borrowed: O(n).
   std::vector<const SequenceElement*> in_order() const;
 
-  void push_back(SequenceElement element);
+  // kResourceExhausted, and nothing is pushed: the allocator has no memory for the link.
+  Status push_back(SequenceElement element, Allocator& allocator);
   void pop_back();  // of one that is not empty
   void clear() { let_go(std::exchange(last_, nullptr)); }
   void swap(ElementStack& other) noexcept { std::swap(last_, other.last_); }
@@ -65,6 +68,7 @@ class ElementStack {
     const Link* skip;                   // further down, or null; not counted: it is below `before`
     size_t size;                        // elements up to here
     SequenceElement element;
+    BufferRef memory;  // of this link
   };
 
   static void hold(Link* link) {

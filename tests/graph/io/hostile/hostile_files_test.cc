@@ -80,7 +80,7 @@ Finished run(const fs::path& file, bool is_endless) {
   std::string runner = runner_path();
   std::string argument = file.string();
   // What never ends is ended soon; what ends by itself may wait for a busy machine.
-  std::string timeout_ms = is_endless ? "150" : "30000";
+  std::string timeout_ms = is_endless ? "300" : "30000";
   char* const arguments[] = {runner.data(), argument.data(), timeout_ms.data(), nullptr};
   pid_t child = 0;
   const int error = posix_spawn(&child, runner.c_str(), &actions, nullptr, arguments, environ);

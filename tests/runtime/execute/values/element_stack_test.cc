@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/base/random.h"
+#include "runtime/cpu/host_allocator.h"
 
 namespace eddy {
 namespace {
@@ -21,6 +22,11 @@ int64_t number_of(const SequenceElement& element) {
   return reinterpret_cast<int64_t>(element.data) - 1;
 }
 
+void push(HostAllocator& memory, ElementStack& stack, SequenceElement element) {
+  const Status status = stack.push_back(std::move(element), memory);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+}
+
 void expect_equal(const ElementStack& stack, const std::vector<int64_t>& expected) {
   ASSERT_EQ(stack.size(), expected.size());
   ASSERT_EQ(stack.empty(), expected.empty());
@@ -34,6 +40,7 @@ void expect_equal(const ElementStack& stack, const std::vector<int64_t>& expecte
 }
 
 TEST(ElementStackTest, StacksThatShareElementsAreAsVectorsThatAreCopied) {
+  HostAllocator memory;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -43,7 +50,7 @@ TEST(ElementStackTest, StacksThatShareElementsAreAsVectorsThatAreCopied) {
       const size_t at = random.below(4), from = random.below(4);
       const uint64_t kind = random.below(100);
       if (kind < 60) {
-        stacks[at].push_back(element(step));
+        push(memory, stacks[at], element(step));
         vectors[at].push_back(step);
       } else if (kind < 85 && !vectors[at].empty()) {
         stacks[at].pop_back();
@@ -78,10 +85,11 @@ TEST(ElementStackTest, AnElementGoesWithItsLastHolder) {
     made.buffer = BufferRef(buffer);
     return made;
   };
+  HostAllocator memory;
   ElementStack stack;
-  for (int i = 0; i < 3; ++i) stack.push_back(with_buffer());
+  for (int i = 0; i < 3; ++i) push(memory, stack, with_buffer());
   ElementStack longer = stack;
-  longer.push_back(with_buffer());
+  push(memory, longer, with_buffer());
   stack.pop_back();
   EXPECT_EQ(owner.num_released, 0);
   longer.pop_back();
@@ -96,8 +104,9 @@ TEST(ElementStackTest, AnElementGoesWithItsLastHolder) {
 
 // So long that letting go one by one in a recursion would end the stack of the thread.
 TEST(ElementStackTest, AMillionElementsGoWithoutRecursion) {
+  HostAllocator memory;
   ElementStack stack;
-  for (int64_t i = 0; i < 1'000'000; ++i) stack.push_back(element(i));
+  for (int64_t i = 0; i < 1'000'000; ++i) push(memory, stack, element(i));
   EXPECT_EQ(number_of(stack[0]), 0);
   EXPECT_EQ(number_of(stack[123'456]), 123'456);
   ElementStack other = stack;
@@ -105,6 +114,23 @@ TEST(ElementStackTest, AMillionElementsGoWithoutRecursion) {
   EXPECT_EQ(other.size(), 1'000'000u);
   other.clear();
   EXPECT_TRUE(other.empty());
+}
+
+// 1,000 links of some 200 bytes do not fit into 64 KiB; what was pushed before stays.
+TEST(ElementStackTest, LinksCountAsMemoryInUse) {
+  HostAllocator memory(64 << 10);
+  ElementStack stack;
+  Status status;
+  int64_t pushed = 0;
+  for (; pushed < 1000 && status.is_ok(); ++pushed) {
+    status = stack.push_back(element(pushed), memory);
+  }
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.message();
+  ASSERT_EQ(stack.size(), static_cast<size_t>(pushed) - 1);
+  EXPECT_EQ(number_of(stack.back()), pushed - 2);
+  EXPECT_GE(memory.statistics().used_bytes, stack.size() * sizeof(SequenceElement));
+  stack.clear();
+  EXPECT_EQ(memory.statistics().used_bytes, 0u);
 }
 
 }  // namespace
