@@ -37,8 +37,10 @@ Box box_of(const float* from, bool is_centred) {
 // The boxes that stay, four to a group; those that are missing in the last one lie nowhere.
 class Kept {
  public:
-  void clear() {
+  // For so many, at most.
+  void clear(int64_t most) {
     groups_.clear();
+    groups_.reserve(static_cast<size_t>(std::clamp<int64_t>(most, 0, 1024) + 3) / 4);
     count_ = 0;
   }
   int64_t count() const { return count_; }
@@ -109,7 +111,7 @@ class Selector {
       keys_[count] = key_of(scores[i], static_cast<uint32_t>(i));
       count += scores[i] > limits.least_score;
     }
-    kept_.clear();
+    kept_.clear(std::min(limits.most, static_cast<int64_t>(count)));
     const auto at_once = static_cast<size_t>(std::clamp<int64_t>(limits.most, 16, 1024)) * 2;
     for (size_t begin = 0; begin < count && kept_.count() < limits.most;) {
       const size_t end = begin + std::min(at_once, count - begin);

@@ -29,10 +29,12 @@ struct Tiles {
   int64_t num_units = 0;
   int64_t units_each = 1;
 
-  // Tiles of about `wanted` elements; a unit has unit_elements of them.
+  // Even tiles of at most `wanted` elements, but for one unit; a unit has unit_elements of them.
   static Tiles of(int64_t num_units, int64_t unit_elements, int64_t wanted = kTileElements) {
     EDDY_DCHECK(num_units >= 0 && unit_elements >= 0) << num_units << " of " << unit_elements;
-    return {num_units, std::max<int64_t>(wanted / std::max<int64_t>(unit_elements, 1), 1)};
+    const int64_t most = std::max<int64_t>(wanted / std::max<int64_t>(unit_elements, 1), 1);
+    const int64_t count = std::max<int64_t>((num_units + most - 1) / most, 1);
+    return {num_units, std::max<int64_t>((num_units + count - 1) / count, 1)};
   }
   uint32_t count() const {
     return static_cast<uint32_t>((num_units + units_each - 1) / units_each);
