@@ -29,16 +29,12 @@ bool is_real(ElementType element) {
          element == ElementType::kFloat16 || element == ElementType::kBfloat16;
 }
 
-// Of dense dims with the axes in an order: strides in elements.
-Order strides_of(const Dims& dims, const Order& perm) {
-  Order dense(static_cast<size_t>(dims.rank())), strides;
-  int64_t stride = 1;
-  for (int i = dims.rank() - 1; i >= 0; --i) {
-    dense[static_cast<size_t>(i)] = stride;
-    stride *= dims[i];
+// Entries of that axis of a dense tensor lie next to each other.
+bool has_neighbours(const Dims& dims, int64_t axis) {
+  for (int i = dims.rank() - 1; i > axis; --i) {
+    if (dims[i] != 1) return false;
   }
-  for (const int64_t axis : perm) strides.push_back(dense[static_cast<size_t>(axis)]);
-  return strides;
+  return true;
 }
 
 class ProductFinder {
@@ -58,8 +54,8 @@ class ProductFinder {
       if (is_here(node, "MatMul") && is_plain(node)) {
         product.a = take_operand(product, node.inputs[0], product.perm_a);
         product.b = take_operand(product, node.inputs[1], product.perm_b);
-        if (!take_result(product)) take_addends(product);
-      } else if (is_here(node, "Conv")) {
+        if (!take_result(product) && !is_cpu()) take_addends(product);
+      } else if (is_here(node, "Conv") && !is_cpu()) {
         take_relu(product);
       }
       if (product.folded.empty()) continue;
@@ -77,20 +73,28 @@ class ProductFinder {
     return node.kind == NodeKind::kExec && node.device == options_.device &&
            node.op->domain.empty() && node.op->name == op;
   }
-  // All sizes are known, and A and B are matrices.
+  bool is_cpu() const { return options_.device.empty(); }
+  // A and B are matrices of what the device folds.
   bool is_plain(const Node& node) const {
     const auto is_known = [&](ValueId value) {
-      return graph_.value(value).type.is_static_tensor() && dims(value).rank() >= 2;
+      const ValueInfo& info = graph_.value(value);
+      return info.type.is_tensor() && info.type.tensor.is_ranked && dims(value).rank() >= 2 &&
+             (is_cpu() ? info.origin != ValueOrigin::kConstant : info.type.tensor.is_static());
     };
-    return is_known(node.inputs[0]) && is_known(node.inputs[1]) && is_known(node.outputs[0]) &&
-           is_real(graph_.value(node.outputs[0]).type.tensor.element);
+    const ElementType element = graph_.value(node.outputs[0]).type.tensor.element;
+    if (!is_known(node.inputs[0]) || !is_known(node.inputs[1]) || !is_known(node.outputs[0]) ||
+        !(is_cpu() ? element == ElementType::kFloat : is_real(element))) {
+      return false;
+    }
+    // The CPU takes all matrices of A as one by a single B.
+    return !is_cpu() || dims(node.inputs[1]).rank() > 2 || dims(node.inputs[0]).rank() == 2;
   }
 
-  // At most one axis of matrices, so that a library finds them at one distance.
-  static bool has_one_batch_axis(const Dims& product) {
+  // Where a library wants them at one distance, at most one axis of matrices.
+  bool has_few_batch_axes(const Dims& product) const {
     int count = 0;
     for (int i = 0; i + 2 < product.rank(); ++i) count += product[i] != 1 ? 1 : 0;
-    return count <= 1;
+    return count <= 1 || is_cpu();
   }
 
   Order order_of(const Node& transpose) const {
@@ -99,6 +103,13 @@ class ProductFinder {
     const int rank = dims(transpose.outputs[0]).rank();
     for (int i = rank - 1; i >= 0 && perm.empty(); --i) order.push_back(i);
     return order;
+  }
+
+  // Rows or columns lie next to each other; by their order alone for the CPU's kernel.
+  bool is_near(const Dims& dims, const Order& order) const {
+    const auto rows = order.end() - 2, columns = order.end() - 1;
+    if (is_cpu()) return *columns + 1 == dims.rank() || *rows + 1 == dims.rank();
+    return has_neighbours(dims, *columns) || has_neighbours(dims, *rows);
   }
 
   // What the product reads instead of the transposed value.
@@ -111,11 +122,14 @@ class ProductFinder {
         readers_[operand.index()] != product.first) {
       return operand;
     }
-    if (!graph_.value(node.inputs[0]).type.is_static_tensor()) return operand;
+    const ValueType& given = graph_.value(node.inputs[0]).type;
+    if (!(is_cpu() ? given.is_tensor() && given.tensor.is_ranked : given.is_static_tensor())) {
+      return operand;
+    }
     const Order order = order_of(node);
-    const Order strides = strides_of(dims(node.inputs[0]), order);
-    const bool has_neighbours = strides.back() == 1 || strides[strides.size() - 2] == 1;
-    if (!has_neighbours || !has_one_batch_axis(dims(matmul.outputs[0]))) return operand;
+    if (!is_near(given.tensor.dims, order) || !has_few_batch_axes(dims(matmul.outputs[0]))) {
+      return operand;
+    }
     perm = order;
     product.folded.push_back(info.producer);
     return node.inputs[0];
@@ -127,7 +141,7 @@ class ProductFinder {
     if (reader.is_none() || !is_here(graph_.node(reader), "Transpose")) return false;
     if (taken_.contains(reader)) return false;
     const Order order = order_of(graph_.node(reader));
-    if (order.back() + 1 != dims(made).rank() || !has_one_batch_axis(dims(made))) return false;
+    if (order.back() + 1 != dims(made).rank() || !has_few_batch_axes(dims(made))) return false;
     product.perm_y = order;
     take(product, reader);
     return true;

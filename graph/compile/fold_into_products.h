@@ -16,6 +16,10 @@
 // reads the sum, for fuse() makes one kernel of both then. A convolution has a constant bias, and
 // with or without the Add a Relu.
 //
+// On the CPU only transpositions are folded, of any axes of matrices and of unknown sizes, beside
+// products of two floats that are no constants, for of those it keeps packings: a transposition
+// there is a pass over memory. Rounding may differ, since sums are cut otherwise.
+//
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).
 // Source: Tillet et al., and CUTLASS, call what is added behind a product its epilogue.
@@ -31,9 +35,9 @@
 namespace eddy {
 
 struct FoldIntoProductsOptions {
-  std::string device = "cuda";
-  // Whether fuse() could make the node part of a kernel.
-  std::function<bool(const Graph& graph, NodeId node)> is_elementwise;
+  std::string device = "cuda";  // empty: the CPU
+  // Whether fuse() could make the node part of a kernel; not asked for the CPU.
+  std::function<bool(const Graph& graph, NodeId node)> is_elementwise = {};
 };
 
 struct FoldedProducts {

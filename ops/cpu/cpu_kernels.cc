@@ -21,6 +21,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_sequence_cpu(registry);
   add_indexing_cpu(registry);
   add_matmul_cpu(registry);
+  add_matmul_permuted_cpu(registry);
   add_matmul_integer_cpu(registry);
   add_dequantize_matmul_cpu(registry);
   add_matmul_bits_cpu(registry);

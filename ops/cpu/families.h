@@ -28,6 +28,8 @@ void add_indexing_cpu(KernelRegistry& registry);
 void add_matmul_cpu(KernelRegistry& registry);
 // the same of int32 and int64
 void add_matmul_words_cpu(KernelRegistry& registry);
+// eddy.PermutedMatMul
+void add_matmul_permuted_cpu(KernelRegistry& registry);
 // NonZero
 void add_non_zero_cpu(KernelRegistry& registry);
 // MatMulInteger

@@ -7,6 +7,7 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/onednn/sgemm.h"
+#include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::cpu {
 namespace {
@@ -27,22 +28,30 @@ void fill_without_product(const GemmArgs& g) {
   }
 }
 
+// Floats of a panel of B that is turned over before the tiles read it.
+constexpr int64_t kTurnedPanel = 4096;
+
 void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
-  EDDY_DCHECK(!g.transpose_b) << "tiles read B by its rows";
   const int64_t width = tiles.panel_width();
+  EDDY_DCHECK(!g.transpose_b || g.k * width <= kTurnedPanel) << "a panel of " << g.k << " rows";
+  alignas(64) float turned[kTurnedPanel];
   const int64_t a_row = g.transpose_a ? 1 : g.a_row;
   TileArgs t;
   t.depth = g.k;
   t.a_row = a_row;
   t.a_step = g.transpose_a ? g.a_row : 1;
-  t.b_row = g.b_row;
+  t.b_row = g.transpose_b ? width : g.b_row;
   t.c_row = g.c_row;
   for (int64_t j = 0; j < g.n; j += width) {
     t.columns = static_cast<int>(std::min(width, g.n - j));
+    if (g.transpose_b) {
+      transpose_words(reinterpret_cast<const uint32_t*>(g.b + j * g.b_row), g.b_row,
+                      reinterpret_cast<uint32_t*>(turned), width, g.k, t.columns);
+    }
     const int vectors = (t.columns + tiles.width - 1) / tiles.width;
     const bool is_edge = t.columns % tiles.width != 0;
     t.bias_or_null = g.bias_or_null ? g.bias_or_null + j : nullptr;
-    const float* b = g.b + j;
+    const float* b = g.transpose_b ? turned : g.b + j;
     t.b = &b;
     for (int64_t i = 0; i < g.m; i += tiles.max_rows) {
       const int rows = static_cast<int>(std::min<int64_t>(tiles.max_rows, g.m - i));
@@ -112,7 +121,8 @@ void gemm(const GemmArgs& g) {
   const TileKernels& tiles = tile_kernels();
   if (run_as_dots(g, tiles)) return;
   const bool is_small = g.m * g.n <= kSmallProduct && g.m * g.n * g.k <= kSmallProduct;
-  if (!g.transpose_b && (is_small || g.m <= tiles.max_rows)) return gemm_by_tiles(g, tiles);
+  const bool has_panels = !g.transpose_b || (is_small && g.k * tiles.panel_width() <= kTurnedPanel);
+  if (has_panels && (is_small || g.m <= tiles.max_rows)) return gemm_by_tiles(g, tiles);
   gemm_by_library(g);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
+#include "ops/cpu/batch_units.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/tiles.h"
@@ -29,7 +30,7 @@ int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
 // Tiles are products of about so many terms each, hundreds of microseconds. Where rows are few, the
 // time goes to reading B: an element of it counts as so many terms at least.
 constexpr int64_t kTileTerms = 4'000'000;
-constexpr int64_t kMinTerms = 16;
+constexpr int64_t kMinTerms = 32;
 constexpr int64_t kRowStep = 24;  // whole register tiles
 
 // How a product by a packed B is cut into tiles: into rows of the result, or into panels of its
@@ -102,30 +103,12 @@ bool run_packed_matmul(const KernelArgs& args) {
   return true;
 }
 
-// How a batch of products is cut into units: whole ones, or, of large ones, blocks of rows. An
-// element that is read counts as for ProductTiles: the time of vectors times matrices goes there.
-struct BatchUnits {
-  static constexpr int64_t kBlockRows = 128;
-  int64_t rows_each, per_batch, terms;
-
-  explicit BatchUnits(const BatchedProduct& p) {
-    const bool is_large = p.m >= 2 * kBlockRows && p.m * p.n * p.k >= 2 * kBatchTerms;
-    rows_each = is_large ? kBlockRows : p.m;
-    per_batch = is_large ? (p.m + rows_each - 1) / rows_each : 1;
-    const int64_t read = rows_each * p.k + p.k * p.n;
-    terms = std::max(rows_each * p.n * p.k, kMinTerms * read);
-  }
-  // Tens of microseconds, so that several workers have equal shares.
-  static constexpr int64_t kBatchTerms = kTileTerms / 2;
-  cpu::Tiles tiles(const BatchedProduct& p) const {
-    return cpu::Tiles::of(p.num_batches * per_batch, terms, kBatchTerms);
-  }
-};
+cpu::BatchUnits units_of(const BatchedProduct& p) { return {p.num_batches, p.m, p.n, p.k}; }
 
 bool run_batches(const KernelArgs& args, int64_t first, int64_t end) {
   const BatchedProduct p(args.inputs[0], args.inputs[1]);
-  const BatchUnits units(p);
-  EDDY_DCHECK(end <= p.num_batches * units.per_batch) << "units " << first << " to " << end;
+  const cpu::BatchUnits units = units_of(p);
+  EDDY_DCHECK(end <= units.count()) << "units " << first << " to " << end;
   if (p.m == 0 || p.n == 0 || first >= end) return true;
   BatchIterator i(p, first / units.per_batch);
   for (int64_t unit = first; unit < end; ++unit) {
@@ -143,7 +126,7 @@ bool run_batches(const KernelArgs& args, int64_t first, int64_t end) {
   }
   return true;
 }
-cpu::Tiles tiles_of_batches(const BatchedProduct& p) { return BatchUnits(p).tiles(p); }
+cpu::Tiles tiles_of_batches(const BatchedProduct& p) { return units_of(p).tiles(); }
 cpu::Tiles tiles_of_batches(const KernelArgs& args) {
   return tiles_of_batches(BatchedProduct(args.inputs[0], args.inputs[1]));
 }
@@ -177,7 +160,8 @@ bool has_tiles_of_batches(const KernelInit& init) {
   const TensorType &a = init.inputs[0].tensor, &b = init.inputs[1].tensor;
   if (!a.is_ranked || !b.is_ranked || a.dims.rank() == 0 || b.dims.rank() < 3) return false;
   if (!a.is_static() || !b.is_static()) {
-    return kMinTerms * (cpu::likely_count(a) + cpu::likely_count(b)) > BatchUnits::kBatchTerms;
+    return cpu::BatchUnits::kMinTerms * (cpu::likely_count(a) + cpu::likely_count(b)) >
+           cpu::BatchUnits::kBatchTerms;
   }
   const BatchedProduct p({nullptr, a.dims.data(), a.dims.rank(), a.element},
                          {nullptr, b.dims.data(), b.dims.rank(), b.element});

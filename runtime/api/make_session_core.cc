@@ -8,6 +8,7 @@
 #include "graph/compile/block_channels.h"
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/device_choice.h"
+#include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
 #include "graph/compile/simplify.h"
 #include "graph/schedule/costs/cost_model.h"
@@ -314,6 +315,12 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
     graph = std::move(blocked.graph);
     num_changes = blocked.num_convolutions;
     log.done("blocked the channels of " + count_text(num_changes, "convolution"));
+    std::vector<uint32_t> on_host(graph.num_values(), 0);
+    EDDY_ASSIGN_OR_RETURN(
+        FoldedProducts folded,
+        fold_into_products(std::move(graph), library.ops(), std::move(on_host), {.device = ""}));
+    graph = std::move(folded.graph);
+    log.done("folded " + count_text(folded.num_folded, "transposition") + " into products");
   }
   return num_changes > 0 ? simplified(library, std::move(graph), options)
                          : Result<Graph>(std::move(graph));

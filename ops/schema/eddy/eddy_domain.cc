@@ -10,8 +10,8 @@
 //   PermutedMatMul  matrix products of A and B, each with its axes in an order of its own, plus a
 //                   row `bias`, in an order again, plus `addend` of the result's shape: Transpose
 //                   by `perm_a` and `perm_b`, MatMul, Add, Transpose by `perm_y`, Add. Floats; A
-//                   and B have at least two axes. Made by graph/compile/fold_into_products for a
-//                   device.
+//                   and B have at least two axes. Made by graph/compile/fold_into_products; for
+//                   the CPU without bias and addend.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as

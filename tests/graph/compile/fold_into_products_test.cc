@@ -306,5 +306,82 @@ TEST_F(FoldIntoProductsTest, OthersStayAsTheyAre) {
   }
 }
 
+// On the CPU: the transpositions alone, of sizes that nobody knows, too.
+class FoldOnCpuTest : public FoldIntoProductsTest {
+ protected:
+  static Value product(GraphBuilder& b, Value x, Value w) { return op(b, "MatMul", {x, w}, ""); }
+  static Value turned(GraphBuilder& b, Value x, Ints perm) {
+    return turn(b, x, std::move(perm), "");
+  }
+
+  FoldedProducts fold(GraphBuilder& b) {
+    Result<Graph> graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    std::vector<uint32_t> devices(graph->num_values(), 0);
+    auto made = fold_into_products(std::move(*graph), ops_, std::move(devices), {.device = ""});
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    return std::move(*made);
+  }
+};
+
+TEST_F(FoldOnCpuTest, HeadsOfAnyBatchAndLengthAreReadWhereTheyLie) {
+  GraphBuilder b(ops_);
+  const ValueType heads = floats({kUnknownDim, kUnknownDim, 3, 4});
+  const Value q = b.input("q", heads), k = b.input("k", heads);
+  const Value made = product(b, turned(b, q, {0, 2, 1, 3}), turned(b, k, {0, 2, 3, 1}));
+  b.output("y", turned(b, made, {0, 2, 1, 3}));
+  const FoldedProducts folded = fold(b);
+  EXPECT_EQ(folded.num_folded, 3u);
+  ASSERT_THAT(names(folded.graph), ElementsAre("PermutedMatMul"));
+  EXPECT_THAT(perm_of(folded.graph.node(NodeId(0)), "perm_b"), ElementsAre(0, 2, 3, 1));
+}
+
+TEST_F(FoldOnCpuTest, OthersStayAsTheyAre) {
+  using Build = std::function<void(GraphBuilder&)>;
+  const auto input = [](GraphBuilder& b, const char* name, Dims dims) {
+    return b.input(name, ValueType(TensorType(ElementType::kFloat, dims)));
+  };
+  const std::pair<const char*, Build> cases[] = {
+      {"a constant, which is packed",
+       [&](GraphBuilder& b) {
+         const Value w = b.tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+         b.output("y", product(b, turned(b, input(b, "x", {3, 5}), {1, 0}), w));
+       }},
+      {"many matrices by one, which are one product",
+       [&](GraphBuilder& b) {
+         const Value x = turned(b, input(b, "x", {4, 2, 3}), {1, 0, 2});
+         b.output("y", product(b, x, input(b, "w", {3, 6})));
+       }},
+      {"nothing next to another",
+       [&](GraphBuilder& b) {
+         const Value x = turned(b, input(b, "x", {4, 2, 3}), {2, 0, 1});
+         b.output("y", product(b, x, input(b, "w", {3, 2, 6})));
+       }},
+      {"doubles",
+       [&](GraphBuilder& b) {
+         const Value x = b.input("x", tensor_type(ElementType::kDouble, {3, 3}));
+         b.output("y", product(b, turned(b, x, {1, 0}), x));
+       }},
+      {"a sum behind it",
+       [&](GraphBuilder& b) {
+         const Value x = input(b, "x", {4, 4}), w = input(b, "w", {4, 4});
+         b.output("y", op(b, "Softmax", {op(b, "Add", {product(b, x, w), row(b)}, "")}, ""));
+       }},
+      {"a convolution",
+       [&](GraphBuilder& b) {
+         const Value w = b.tensor<float>({2, 2, 1, 1}, {1, 2, 3, 4});
+         const Value bias = b.tensor<float>({2}, {5, 6});
+         b.output("y",
+                  op(b, "Relu", {op(b, "Conv", {input(b, "x", {1, 2, 4, 4}), w, bias}, "")}, ""));
+       }},
+  };
+  for (const auto& [what, build] : cases) {
+    SCOPED_TRACE(what);
+    GraphBuilder b(ops_);
+    build(b);
+    EXPECT_EQ(fold(b).num_folded, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace eddy

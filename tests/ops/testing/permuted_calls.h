@@ -33,9 +33,12 @@ struct PermutedCall {
   }
 };
 
-// Of rank 2 to 4, broadcast axes of matrices among them; each part is there or not.
-inline PermutedCall random_permuted_call(ElementType element, Random& random) {
+// Of rank 2 to 4, broadcast axes of matrices among them; each part is there or not. Matrices have
+// sides of up to `max_side`.
+inline PermutedCall random_permuted_call(ElementType element, Random& random,
+                                         uint64_t max_side = 7) {
   const auto size = [&] { return static_cast<int64_t>(1 + random.below(7)); };
+  const auto side = [&] { return static_cast<int64_t>(1 + random.below(max_side)); };
   const auto order_of = [&](size_t rank) {
     std::vector<int64_t> order(rank);
     std::iota(order.begin(), order.end(), 0);
@@ -63,7 +66,7 @@ inline PermutedCall random_permuted_call(ElementType element, Random& random) {
     if (in_b) b.push_back(of_b);
     y.push_back(std::max(in_a ? of_a : 1, in_b ? of_b : 1));
   }
-  const int64_t m = size(), n = size(), k = size();
+  const int64_t m = side(), n = side(), k = side();
   a.push_back(m), a.push_back(k);
   b.push_back(k), b.push_back(n);
   y.push_back(m), y.push_back(n);
