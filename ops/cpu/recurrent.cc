@@ -5,15 +5,15 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
-#include "ops/cpu/lstm_tiles.h"
 #include "ops/cpu/recurrent_run.h"
+#include "ops/cpu/recurrent_tiles.h"
 
 namespace eddy {
 namespace {
 
-using cpu::LstmTiles;
 using cpu::PackedMatrix;
 using cpu::RecurrentRun;
+using cpu::RecurrentTiles;
 using cpu::RecurrentWeights;
 
 struct PackedDirection {
@@ -101,7 +101,7 @@ class Direction {
   void set_bias() {
     const int64_t width = num_gates(rules_.kind) * s_.hidden;
     const float* from = args_.has_input(3) ? args_.inputs[3].as<float>() + d_ * 2 * width : nullptr;
-    const bool waits = rules_.kind == RecurrentKind::kGru && rules_.linear_before_reset;
+    const bool waits = cpu::has_candidate_bias(rules_);
     const int64_t added = waits ? 2 * s_.hidden : width;
     for (int64_t j = 0; j < width; ++j) {
       memory_.bias[j] = from ? from[j] + (j < added ? from[width + j] : 0.0f) : 0.0f;
@@ -195,10 +195,13 @@ bool run_recurrent(const KernelArgs& args) {
   return true;
 }
 
-// The steps of a large LSTM in tiles.
-std::array<LstmTiles::Weights, 2> packed_weights(const RecurrentState& state) {
-  std::array<LstmTiles::Weights, 2> weights;
-  for (size_t d = 0; d < 2; ++d) weights[d] = {state.packed[d].w.get(), state.packed[d].r.get()};
+// The steps of a large one in tiles.
+std::array<RecurrentTiles::Weights, 2> packed_weights(const RecurrentState& state) {
+  std::array<RecurrentTiles::Weights, 2> weights;
+  for (size_t d = 0; d < 2; ++d) {
+    const PackedDirection& packed = state.packed[d];
+    weights[d] = {packed.w.get(), packed.r.get(), packed.r_candidate.get()};
+  }
   return weights;
 }
 
@@ -209,28 +212,28 @@ bool visit_tiles(const KernelArgs& args, const Visit& visit) {
   RecurrentShape shape;
   if (!make_recurrent_shape(state.rules, args, shape).is_ok()) return false;
   const auto weights = packed_weights(state);
-  if (!LstmTiles::suits(args, state.rules, shape, weights)) return false;
-  visit(LstmTiles(args, state.rules, shape, weights));
+  if (!RecurrentTiles::suits(args, state.rules, shape, weights)) return false;
+  visit(RecurrentTiles(args, state.rules, shape, weights));
   return true;
 }
 
-uint32_t count_lstm_tiles(const KernelArgs& args) {
+uint32_t count_tiles(const KernelArgs& args) {
   uint32_t count = 1;
-  visit_tiles(args, [&](const LstmTiles& tiles) { count = tiles.count(); });
+  visit_tiles(args, [&](const RecurrentTiles& tiles) { count = tiles.count(); });
   return count;
 }
-uint32_t count_lstm_tiles_at_once(const KernelArgs& args) {
+uint32_t count_tiles_at_once(const KernelArgs& args) {
   uint32_t count = 1;
-  visit_tiles(args, [&](const LstmTiles& tiles) { count = tiles.num_at_once(); });
+  visit_tiles(args, [&](const RecurrentTiles& tiles) { count = tiles.num_at_once(); });
   return count;
 }
-size_t shared_lstm_bytes(const KernelArgs& args) {
+size_t shared_bytes(const KernelArgs& args) {
   size_t size_bytes = 0;
-  visit_tiles(args, [&](const LstmTiles& tiles) { size_bytes = tiles.shared_bytes(); });
+  visit_tiles(args, [&](const RecurrentTiles& tiles) { size_bytes = tiles.shared_bytes(); });
   return size_bytes;
 }
-bool run_lstm_tile(const KernelArgs& args, uint32_t tile) {
-  return visit_tiles(args, [&](const LstmTiles& tiles) { tiles.run(tile); });
+bool run_tile(const KernelArgs& args, uint32_t tile) {
+  return visit_tiles(args, [&](const RecurrentTiles& tiles) { tiles.run(tile); });
 }
 
 template <RecurrentKind kKind>
@@ -259,11 +262,11 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
                                               batch_first ? first : second, r_type.dims[2]);
   }
   kernel.run = run_recurrent;
-  if (kKind == RecurrentKind::kLstm && state->packed[0].r != nullptr) {
-    kernel.count_tiles = count_lstm_tiles;
-    kernel.run_tile = run_lstm_tile;
-    kernel.count_at_once = count_lstm_tiles_at_once;
-    kernel.shared_bytes = shared_lstm_bytes;
+  if (state->packed[0].r != nullptr) {
+    kernel.count_tiles = count_tiles;
+    kernel.run_tile = run_tile;
+    kernel.count_at_once = count_tiles_at_once;
+    kernel.shared_bytes = shared_bytes;
   }
   kernel.state = std::move(state);
   return kernel;
@@ -272,12 +275,12 @@ Result<BoundKernel> bind_recurrent(const KernelInit& init) {
 }  // namespace
 
 void add_recurrent_cpu(KernelRegistry& registry) {
-  registry.add({.op = "LSTM",
-                .bind = bind_recurrent<RecurrentKind::kLstm>,
-                .provider = "tile",
-                .has_tiles = true});
-  registry.add({.op = "GRU", .bind = bind_recurrent<RecurrentKind::kGru>, .provider = "tile"});
-  registry.add({.op = "RNN", .bind = bind_recurrent<RecurrentKind::kRnn>, .provider = "tile"});
+  const auto add = [&](const char* op, auto bind) {
+    registry.add({.op = op, .bind = bind, .provider = "tile", .has_tiles = true});
+  };
+  add("LSTM", bind_recurrent<RecurrentKind::kLstm>);
+  add("GRU", bind_recurrent<RecurrentKind::kGru>);
+  add("RNN", bind_recurrent<RecurrentKind::kRnn>);
 }
 
 }  // namespace eddy

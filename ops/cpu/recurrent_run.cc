@@ -41,7 +41,49 @@ void activate_others(const Activation& f, float* x, int64_t n) {
   }
 }
 
+const Activation& activation(const RecurrentRules& rules, int direction, int function) {
+  return rules.activations[static_cast<size_t>(direction)][static_cast<size_t>(function)];
+}
+
+void activate(const Activation& f, float* values, int64_t count) {
+  if (f.kind == ActivationKind::kSigmoid) return tile_kernels().sigmoid(values, count);
+  if (f.kind == ActivationKind::kTanh) return tile_kernels().tanh(values, count);
+  activate_others(f, values, count);
+}
+
 }  // namespace
+
+void clip_and_activate(const RecurrentRules& rules, int direction, int function, float* values,
+                       int64_t count) {
+  if (rules.has_clip) {
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = std::min(std::max(values[i], -rules.clip), rules.clip);
+    }
+  }
+  activate(activation(rules, direction, function), values, count);
+}
+
+bool has_plain_lstm_cell(const RecurrentRules& rules, int direction, bool has_peephole) {
+  const auto is = [&](int function, ActivationKind kind) {
+    return activation(rules, direction, function).kind == kind;
+  };
+  return !rules.has_clip && !rules.input_forget && !has_peephole &&
+         is(0, ActivationKind::kSigmoid) && is(1, ActivationKind::kTanh) &&
+         is(2, ActivationKind::kTanh);
+}
+
+bool has_candidate_bias(const RecurrentRules& rules) {
+  return rules.kind == RecurrentKind::kGru && rules.linear_before_reset;
+}
+
+void add_reset(const float* reset, const float* states_part, float* gate, int64_t count) {
+  for (int64_t j = 0; j < count; ++j) gate[j] += reset[j] * states_part[j];
+}
+
+void gru_state(const float* z, const float* candidate, const float* before, float* after,
+               int64_t count) {
+  for (int64_t j = 0; j < count; ++j) after[j] = (1 - z[j]) * candidate[j] + z[j] * before[j];
+}
 
 void RecurrentWeights::multiply(int64_t m, const float* a, int64_t a_row, float* c, int64_t c_row,
                                 const float* bias_or_null, bool accumulate) const {
@@ -76,26 +118,8 @@ int64_t RecurrentRun::block_steps(RecurrentKind kind, int64_t batch, int64_t hid
   return std::max<int64_t>(kBlockFloats / step, 1);
 }
 
-void RecurrentRun::activate(int function, float* values, int64_t count) const {
-  const Activation& f = activation(function);
-  if (f.kind == ActivationKind::kSigmoid) return tiles.sigmoid(values, count);
-  if (f.kind == ActivationKind::kTanh) return tiles.tanh(values, count);
-  activate_others(f, values, count);
-}
-
 void RecurrentRun::clip_and_activate(int function, float* values, int64_t count) const {
-  if (rules.has_clip) {
-    for (int64_t i = 0; i < count; ++i) {
-      values[i] = std::min(std::max(values[i], -rules.clip), rules.clip);
-    }
-  }
-  activate(function, values, count);
-}
-
-bool RecurrentRun::has_plain_lstm_cell() const {
-  return !rules.has_clip && !rules.input_forget && !peephole_or_null &&
-         activation(0).kind == ActivationKind::kSigmoid &&
-         activation(1).kind == ActivationKind::kTanh && activation(2).kind == ActivationKind::kTanh;
+  cpu::clip_and_activate(rules, direction, function, values, count);
 }
 
 void RecurrentRun::run() {
@@ -140,7 +164,7 @@ void RecurrentRun::step(float* gate) const {
 void RecurrentRun::step_lstm(float* gate) const {
   const int64_t n = hidden();
   r.multiply(batch, h, n, gate, width(), nullptr, true);
-  const bool is_plain = has_plain_lstm_cell();
+  const bool is_plain = has_plain_lstm_cell(rules, direction, peephole_or_null != nullptr);
   for (int64_t b = 0; b < batch; ++b) {
     float* row = gate + b * width();
     if (is_plain) {
@@ -176,7 +200,7 @@ void RecurrentRun::lstm_cell(float* row, float* cell, float* state) const {
   add_peephole(1, cell, o);
   clip_and_activate(0, o, n);
   std::copy(cell, cell + n, g);
-  activate(2, g, n);
+  activate(activation(rules, direction, 2), g, n);
   for (int64_t j = 0; j < n; ++j) state[j] = o[j] * g[j];
 }
 
@@ -187,7 +211,7 @@ void RecurrentRun::add_candidate(float* gate) const {
     r_candidate.multiply(batch, h, n, other, n, candidate_bias_or_null, false);
     for (int64_t b = 0; b < batch; ++b) {
       float* row = gate + b * width();
-      for (int64_t j = 0; j < n; ++j) row[2 * n + j] += row[n + j] * other[b * n + j];
+      add_reset(row + n, other + b * n, row + 2 * n, n);
     }
     return;
   }
@@ -208,7 +232,7 @@ void RecurrentRun::step_gru(float* gate) const {
     float* row = gate + b * width();
     clip_and_activate(1, row + 2 * n, n);
     float* state = h + b * n;
-    for (int64_t j = 0; j < n; ++j) state[j] = (1 - row[j]) * row[2 * n + j] + row[j] * state[j];
+    gru_state(row, row + 2 * n, state, state, n);
   }
 }
 

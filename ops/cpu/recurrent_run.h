@@ -14,6 +14,18 @@
 
 namespace eddy::cpu {
 
+// A gate's values through its function, clipped before where the rules say so.
+void clip_and_activate(const RecurrentRules& rules, int direction, int function, float* values,
+                       int64_t count);
+// LSTM cells that tiles know: the usual functions and no more.
+bool has_plain_lstm_cell(const RecurrentRules& rules, int direction, bool has_peephole);
+// A GRU whose reset comes behind the product: R's bias of gate h waits for it.
+bool has_candidate_bias(const RecurrentRules& rules);
+// GRU: gate += reset * states_part; after = (1 - z) * candidate + z * before.
+void add_reset(const float* reset, const float* states_part, float* gate, int64_t count);
+void gru_state(const float* z, const float* candidate, const float* before, float* after,
+               int64_t count);
+
 // Some rows of W or R of one direction, used transposed: packed, or as they lie in the input.
 struct RecurrentWeights {
   const PackedMatrix* packed_or_null = nullptr;
@@ -51,12 +63,7 @@ struct RecurrentRun {
  private:
   int64_t hidden() const { return shape.hidden; }
   int64_t width() const { return num_gates(rules.kind) * shape.hidden; }
-  const Activation& activation(int function) const {
-    return rules.activations[static_cast<size_t>(direction)][static_cast<size_t>(function)];
-  }
-  void activate(int function, float* values, int64_t count) const;
   void clip_and_activate(int function, float* values, int64_t count) const;
-  bool has_plain_lstm_cell() const;
   void project(int64_t first_step, int64_t count) const;
   void step(float* gate) const;
   void step_lstm(float* gate) const;

@@ -233,6 +233,39 @@ TEST_F(TilesOfKernelsTest, StepsOfAnLstm) {
   }
 }
 
+// Both forms of GRU, with clips and other functions; RNN of which one tile is several panels.
+TEST_F(TilesOfKernelsTest, StepsOfGrusAndRnns) {
+  const int64_t hidden = 448, steps = 40, depth = 24, batch = 3;
+  for (const char* op : {"GRU", "RNN"}) {
+    const bool is_gru = op == std::string("GRU");
+    const int64_t width = (is_gru ? 3 : 1) * hidden;
+    for (const std::string direction : {"forward", "reverse", "bidirectional"}) {
+      const int64_t directions = direction == "bidirectional" ? 2 : 1;
+      for (const int64_t form : {0, 1, 2}) {
+        OpCall one = call(op,
+                          {floats({steps, batch, depth}), floats({directions, width, depth}),
+                           TestTensor::random(ElementType::kFloat, {directions, width, hidden},
+                                              random_, -0.1, 0.1),
+                           floats({directions, 2 * width}), TestValue::omitted(),
+                           floats({directions, batch, hidden})},
+                          {{"hidden_size", hidden}, {"direction", direction}});
+        if (is_gru) one.attributes.set("linear_before_reset", form % 2);
+        if (form == 2) {
+          one.attributes.set("clip", 0.75f);
+          std::vector<std::string> functions(static_cast<size_t>(directions * (is_gru ? 2 : 1)));
+          for (size_t i = 0; i < functions.size(); ++i) functions[i] = i % 2 == 0 ? "Tanh" : "Relu";
+          one.attributes.set("activations", functions);
+        }
+        one.constant_inputs = 6;
+        one.num_outputs = 2;
+        check(one, 1e-3, 1e-4);
+        const bool has_two_rounds = is_gru && form % 2 == 0;
+        EXPECT_EQ(most_tiles % (has_two_rounds ? 81 : 41), 0u) << op << " " << form;
+      }
+    }
+  }
+}
+
 TEST_F(TilesOfKernelsTest, Softmaxes) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     for (const int64_t axis : {0, 1, 2}) {
