@@ -440,9 +440,11 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank",
-      // Random numbers and tables.
-      "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal", "RandomNormalLike",
-      "RandomUniform", "RandomUniformLike",
+      // Replaced by what computes it before plans are made.
+      "Gradient",
+      // Random numbers and tables; what they are drawn by is of training.
+      "FoldKey", "KeyedUniform", "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal",
+      "RandomNormalLike", "RandomUniform", "RandomUniformLike",
       // Several inputs with samples, regions, text: not decided yet.
       "Attention", "Col2Im", "DFT", "DeformConv", "Det", "GridSample", "ImageDecoder",
       "LinearAttention", "LpPool", "MaxRoiPool", "NonMaxSuppression", "RegexFullMatch", "RoiAlign",
