@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <thread>
 
 #include "tests/graph/io/model_writer.h"
@@ -51,6 +52,22 @@ std::string test_folder() {
   _exit(127);
 }
 
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info.si_pid == child;
+}
+
+// Until the file holds something, or the command has ended.
+void await_written(const std::string& path, pid_t child) {
+  std::error_code none;
+  for (;;) {
+    const auto size = std::filesystem::file_size(path, none);
+    if ((!none && size > 0) || has_ended(child)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 }  // namespace
 
 Finished run_eddy(const std::vector<std::string>& arguments, const std::vector<LateSignal>& signals,
@@ -60,6 +77,7 @@ Finished run_eddy(const std::vector<std::string>& arguments, const std::vector<L
   const pid_t child = fork();
   if (child == 0) become_eddy(arguments, out, err, limit);
   for (const LateSignal& signal : signals) {
+    if (!signal.once_written.empty()) await_written(signal.once_written, child);
     std::this_thread::sleep_for(std::chrono::milliseconds(signal.after_ms));
     kill(child, signal.number);
   }

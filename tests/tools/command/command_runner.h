@@ -20,6 +20,7 @@ struct Finished {
 struct LateSignal {
   int number = 0;
   int after_ms = 0;
+  std::string once_written = {};  // a file: the time counts once it holds something
 };
 
 // The memory limit of the command's process; 0: none.

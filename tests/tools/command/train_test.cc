@@ -128,7 +128,9 @@ TEST(Train, AResumedTrainingGoesOnAsIfItHadNotEnded) {
 
 TEST(Train, CtrlCSavesWhatWasTrained) {
   const Files files;
-  const Finished stopped = run_eddy(files.arguments("sgd", "0.01", "1000000000"), {{SIGINT, 3000}});
+  auto arguments = files.arguments("sgd", "0.01", "1000000000");
+  arguments.insert(arguments.end(), {"--log", files.log});
+  const Finished stopped = run_eddy(arguments, {{.number = SIGINT, .once_written = files.log}});
   EXPECT_EQ(stopped.exit_code, 5) << stopped.err;
   EXPECT_NE(stopped.err.find("what was trained is in"), std::string::npos) << stopped.err;
   EXPECT_EQ(run_eddy({"info", files.made}).exit_code, 0);
