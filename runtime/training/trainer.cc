@@ -149,6 +149,7 @@ struct Trainer::State {
   Status make_call();
   Status bind(const NamedTensors& given, float new_rate);
   Result<double> finish(const Status& run, const NamedTensors& given);
+  Result<Graph> as_in_steps() const;
   Status explain(double loss, const NamedTensors& given) const;
   ParameterViews parameters() const;
   Conditions with_own(Conditions conditions) const {
@@ -241,6 +242,12 @@ Status Trainer::State::take_from(const Graph& graph, const std::string& path, bo
   return Status::ok();
 }
 
+// The model, which draws what the steps draw.
+Result<Graph> Trainer::State::as_in_steps() const {
+  if (seed == 0) return model.copy();
+  return key_random_numbers(model.copy(), library->ops(), {.seed = seed, .step = step_name});
+}
+
 // Runs the forward pass again with all values of the root as outputs.
 Status Trainer::State::explain(double loss, const NamedTensors& given) const {
   const std::string what =
@@ -255,12 +262,15 @@ Status Trainer::State::explain(double loss, const NamedTensors& given) const {
     if (!is_finite(view)) return failure("; parameter '" + name + "' is not finite any more");
   }
   const std::string advice = "; a smaller rate or clipped gradients may help";
-  auto probed = with_probes(model, library->ops(), parameters());
+  const auto drawn = as_in_steps();
+  if (!drawn.is_ok()) return failure(advice);
+  auto probed = with_probes(*drawn, library->ops(), parameters());
   if (!probed.is_ok()) return failure(advice);
   auto probe = Session::create(*library, std::move(probed->graph), {.num_threads = 1});
   if (!probe.is_ok()) return failure(advice);
-  NamedTensors wanted;
-  for (const auto& item : given) {
+  NamedTensors wanted, all = given;
+  if (!step_name.empty()) all.emplace_back(step_name, Tensor::scalar(count));
+  for (const auto& item : all) {
     if (index_of((*probe)->inputs(), item.first) < (*probe)->inputs().size()) {
       wanted.push_back(item);
     }
