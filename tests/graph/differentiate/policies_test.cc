@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "graph/ir/builder.h"
 #include "tests/graph/differentiate/gradient_inputs.h"
@@ -220,6 +222,46 @@ TEST(PoliciesTest, EachValueHasItsClassAndItsBytes) {
   const auto grow = classes("grow");
   EXPECT_EQ(count(grow, "state value 32"), 2);
   EXPECT_EQ(grow.back(), "104 64");
+}
+
+// Regions by their paths, values by names that the graph has.
+void expect_names_of(const Graph& graph, const GradientReport& report) {
+  std::set<std::string> regions, loops, names = {"iteration"};
+  for (uint32_t r = 1; r < graph.num_regions(); ++r) {
+    const Region& region = graph.region(RegionId(r));
+    regions.insert(graph.path(region.owner) + "/" + region.name);
+    loops.insert(graph.path(region.owner));
+  }
+  for (uint32_t v = 0; v < graph.num_values(); ++v) names.insert(graph.value(ValueId(v)).name);
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) names.insert(graph.node(NodeId(n)).name);
+  for (const KeptReport& kept : report.kept) {
+    EXPECT_TRUE(regions.contains(kept.path)) << kept.path;
+    const bool is_numbered =
+        kept.value.starts_with("carried value ") || kept.value.starts_with("forwarded value ");
+    EXPECT_TRUE(is_numbered || names.contains(kept.value)) << kept.path << ": " << kept.value;
+    EXPECT_NE(kept.value, "") << kept.path;
+    EXPECT_NE(kept.type, "") << kept.path;
+  }
+  for (const LoopSaving& loop : report.loops) EXPECT_TRUE(loops.contains(loop.path)) << loop.path;
+}
+
+TEST(PoliciesTest, ReportsNameWhatTheGraphHas) {
+  size_t num_lines = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    for (const char* text : {"all", "carried", "every:3", "grow"}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + text);
+      GraphBuilder b(gradient_ops());
+      check::add_gradient_program(b, seed, {.has_sequences = false});
+      const auto graph = b.finish();
+      ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+      const auto gradient = gradient_of(*graph, {.others = policy(text)});
+      if (!gradient.is_ok()) continue;  // flat
+      expect_names_of(*graph, gradient->report);
+      num_lines += gradient->report.kept.size();
+    }
+  }
+  printf("seeds 1..60: %zu lines\n", num_lines);
+  EXPECT_GE(num_lines, 500u);
 }
 
 TEST(PoliciesTest, WhatDrawsNumbersIsKept) {
