@@ -1,95 +1,30 @@
 #include "tools/bench/bench_training.h"
 
-#include <array>
-#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "graph/differentiate/differentiate.h"
 #include "ops/gradient/standard_gradients.h"
 #include "runtime/training/trainer.h"
+#include "tools/bench/torch_rival.h"
 #include "tools/bench/training_cases.h"
 
 namespace eddy {
 namespace {
 
-constexpr const char* kLine = "{:<18}{:<10}{:>46}{:>10}{:>24}";
+constexpr const char* kLine = "{:<18}{:<10}{:>46}{:>14}{:>12}{:>26}";
 
-// Prints "forward both" in ns of one unit, the best of ten.
-constexpr const char* kRival = R"(
-import sys, time, torch
-torch.set_num_threads(1)
-F = torch.nn.functional
-name = sys.argv[1]
-def mean_square(y): return (y * y).mean()
-def power():
-    w = torch.tensor(0.99, requires_grad=True)
-    def run():
-        z = torch.tensor(1.0, requires_grad=True)
-        while z > 0.99 ** 999.5: z = z * w
-        return z
-    return run, 1000, []
-def tanh():
-    w = (torch.rand(16, 16) - 0.5).requires_grad_()
-    x = torch.rand(1, 16)
-    def run():
-        h = torch.zeros(1, 16)
-        for _ in range(1000): h = torch.tanh(h @ w) + x
-        return mean_square(h)
-    return run, 1000, []
-def network(net, x):
-    return (lambda: mean_square(net(x))), 1, list(net.parameters())
-nn = torch.nn
-def mlp():
-    return network(nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
-                                 nn.Linear(512, 10)), torch.rand(64, 784))
-def cnn():
-    return network(nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.Flatten(), nn.Linear(3136, 256), nn.ReLU(),
-                                 nn.Linear(256, 10)), torch.rand(32, 1, 28, 28))
-def cells():
-    cell = nn.LSTMCell(256, 256)
-    x = torch.rand(64, 16, 256)
-    def run():
-        h = c = torch.zeros(16, 256)
-        for i in range(64): h, c = cell(x[i], (h, c))
-        return mean_square(h)
-    return run, 1, list(cell.parameters())
-cases = {'power': power, 'tanh': tanh, 'mlp': mlp, 'cnn': cnn, 'cells': cells}
-run, units, parameters = cases[name]()
-def forward():
-    with torch.no_grad(): run()
-def both():
-    for p in parameters: p.grad = None
-    run().backward()
-    with torch.no_grad():
-        for p in parameters: p -= 0.001 * p.grad
-def best(f):
-    f()
-    times = []
-    for _ in range(10):
-        start = time.perf_counter_ns(); f(); times.append(time.perf_counter_ns() - start)
-    return min(times) / units
-print(best(forward), best(both))
-)";
-
-struct RivalTimes {
-  double forward_ns = 0, both_ns = 0;
+// One row.
+struct Row {
+  std::string name, way;
+  std::string kept = {};  // bytes of an iteration (and of a state), or the peak over its bound
+  uint64_t peak_bytes = 0;
+  bool is_forward = false;
 };
-
-// None: python3 does not import torch, or it has no such case.
-std::optional<RivalTimes> run_rival(const std::string& name) {
-  const std::string command = "python3 -c \"$EDDY_BENCH_RIVAL\" " + name + " 2>/dev/null";
-  setenv("EDDY_BENCH_RIVAL", kRival, 1);
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  unsetenv("EDDY_BENCH_RIVAL");
-  if (pipe == nullptr) return std::nullopt;
-  RivalTimes times;
-  const int found = std::fscanf(pipe, "%lf %lf", &times.forward_ns, &times.both_ns);
-  const bool is_fine = pclose(pipe) == 0 && found == 2;
-  return is_fine ? std::optional(times) : std::nullopt;
-}
 
 class TrainingBench {
  public:
@@ -98,24 +33,11 @@ class TrainingBench {
 
   Outcome run() {
     if (Status status = add_standard_gradients(rules_); !status.is_ok()) return status;
-    const std::pair<const char*, std::function<Result<TrainingCase>()>> cases[] = {
-        {"power", [this] { return power_case(library_, 1000); }},
-        {"tanh", [this] { return tanh_case(library_, 1000); }},
-        {"nested", [this] { return nested_case(library_, 1000); }},
-        {"mlp", [this] { return mlp_case(library_); }},
-        {"cnn", [this] { return cnn_case(library_); }},
-        {"cells", [this] { return cells_case(library_); }}};
-    for (const auto& [name, make] : cases) {
-      if (!suite_.is_wanted(name)) continue;
-      suite_.console().progress(fmt::format("measuring {}", name));
-      auto made = make();
-      if (!made.is_ok()) return made.take_status();
-      const Status status = made->is_network ? add_network(*made) : add_loop(*made);
-      if (!status.is_ok()) return Outcome::of_run(status);
-    }
-    for (const int64_t nodes : {100'000, 1'000'000}) {
-      if (!suite_.is_wanted("differentiate")) break;
-      if (Status status = add_chain(nodes); !status.is_ok()) return Outcome::of_run(status);
+    suite_.console().remark(rival_.is_there() ? "PyTorch " + rival_.version()
+                                              : "no python3 imports torch (Debian: python3-torch)");
+    for (Status (TrainingBench::*part)() :
+         {&TrainingBench::add_loops, &TrainingBench::add_networks, &TrainingBench::add_chains}) {
+      if (Status status = (this->*part)(); !status.is_ok()) return Outcome::of_run(status);
     }
     return suite_.finish();
   }
@@ -127,6 +49,60 @@ class TrainingBench {
     std::string kept;
   };
 
+  Status add_loops() {
+    struct Loops {
+      const char* name;
+      std::function<Result<TrainingCase>()> make;
+      std::vector<const char*> policies = {"all", "carried", "grow"};
+    };
+    const std::vector<Loops> all = {
+        {"power", [this] { return power_case(library_, 1000); }},
+        {"tanh", [this] { return tanh_case(library_, 1000); }},
+        {"tanh 100000", [this] { return tanh_case(library_, 100'000); }, {"all", "grow"}},
+        {"tanh 1000000", [this] { return tanh_case(library_, 1'000'000); }, {"grow"}},
+        {"nested", [this] { return nested_case(library_, 1000); }},
+        {"scan 1000", [this] { return scan_case(library_, 1000); }, {"all"}},
+        {"scan 10000", [this] { return scan_case(library_, 10'000); }, {"all"}}};
+    for (const Loops& each : all) {
+      if (!suite_.is_wanted(each.name)) continue;
+      suite_.console().progress(fmt::format("measuring {}", each.name));
+      EDDY_ASSIGN_OR_RETURN(TrainingCase made, each.make());
+      made.name = each.name;
+      EDDY_RETURN_IF_ERROR(add_loop(made, each.policies));
+    }
+    return Status::ok();
+  }
+
+  Status add_networks() {
+    std::vector<std::pair<std::string, std::function<Result<TrainingCase>()>>> all = {
+        {"mlp", [this] { return mlp_case(library_); }},
+        {"mlp adam", [this] { return mlp_case(library_); }},
+        {"cnn", [this] { return cnn_case(library_); }},
+        {"lstm", [this] { return lstm_case(library_); }},
+        {"cells", [this] { return cells_case(library_); }}};
+    for (const char* model : {"adaptive_time", "seq2seq", "tree", "nas_rnn"}) {
+      for (const char* batch : {" b1", " b64"}) {
+        const std::string name = std::string(model) + batch;
+        all.emplace_back(name, [this, name] { return dynamic_case(library_, name); });
+      }
+    }
+    for (const auto& [name, make] : all) {
+      if (!suite_.is_wanted(name)) continue;
+      suite_.console().progress(fmt::format("measuring {}", name));
+      EDDY_ASSIGN_OR_RETURN(TrainingCase made, make());
+      made.name = name;
+      EDDY_RETURN_IF_ERROR(add_network(made));
+    }
+    return Status::ok();
+  }
+
+  Status add_chains() {
+    for (const int64_t nodes : {100'000, 1'000'000}) {
+      if (suite_.is_wanted("differentiate")) EDDY_RETURN_IF_ERROR(add_chain(nodes));
+    }
+    return Status::ok();
+  }
+
   Result<Way> forward_way(const TrainingCase& one) {
     EDDY_ASSIGN_OR_RETURN(auto session,
                           Session::create(library_, one.graph.copy(), {.num_threads = 1}));
@@ -134,7 +110,7 @@ class TrainingBench {
   }
 
   Result<Way> gradient_way(const TrainingCase& one, const char* policy) {
-    DifferentiateOptions options{.loss = "loss"};
+    DifferentiateOptions options{.loss = one.loss};
     EDDY_ASSIGN_OR_RETURN(options.save.others, parse_save_policy(policy));
     EDDY_ASSIGN_OR_RETURN(GradientGraph made,
                           differentiate(one.graph.copy(), library_.ops(), rules_, options));
@@ -151,11 +127,11 @@ class TrainingBench {
     return Way{policy, std::move(session), kept + " B"};
   }
 
-  Status add_loop(const TrainingCase& one) {
+  Status add_loop(const TrainingCase& one, const std::vector<const char*>& policies) {
     std::vector<Way> ways;
     EDDY_ASSIGN_OR_RETURN(Way forward, forward_way(one));
     ways.push_back(std::move(forward));
-    for (const char* policy : {"all", "carried", "grow"}) {
+    for (const char* policy : policies) {
       EDDY_ASSIGN_OR_RETURN(Way way, gradient_way(one, policy));
       ways.push_back(std::move(way));
     }
@@ -164,24 +140,63 @@ class TrainingBench {
       contenders.push_back({way.name, [&] { return way.session->run(one.inputs).status(); }});
     }
     EDDY_ASSIGN_OR_RETURN(const auto all, suite_.measure(contenders, one.units));
-    const auto rival = run_rival(one.name);
-    for (size_t i = 0; i < all.size(); ++i) add_row(one.name, all[i], ways[i].kept, rival, i == 0);
+    // Its trips are those of the shortest case.
+    const bool has_rival = one.name.find(' ') == std::string::npos;
+    const auto rival = has_rival ? rival_.run(one.name) : std::nullopt;
+    for (size_t i = 0; i < all.size(); ++i) {
+      add_row({one.name, ways[i].name, ways[i].kept, ways[i].session->memory().peak_bytes, i == 0},
+              all[i], rival);
+    }
     return Status::ok();
   }
 
-  Status add_network(const TrainingCase& one) {
+  // "1.04 × bound": the arenas of the step's plan over the least that any layout takes.
+  Result<std::string> planned_peak(const TrainingCase& one, const TrainingOptions& options) {
+    EDDY_ASSIGN_OR_RETURN(TrainingStep step,
+                          make_training_step(one.graph.copy(), library_.ops(), rules_, options));
+    EDDY_ASSIGN_OR_RETURN(auto session,
+                          Session::create(library_, std::move(step.graph), {.num_threads = 1}));
+    double size = 0, bound = 0;
+    for (const MemoryArena& arena : session->plan().memory.arenas) {
+      size += static_cast<double>(arena.size_bytes);
+      bound += static_cast<double>(arena.lower_bound_bytes);
+    }
+    return bound == 0 ? "" : fmt::format("{:.2f} x bound", size / bound);
+  }
+
+  Status add_network(TrainingCase& one) {
+    TrainingOptions options{.loss = one.loss, .wrt = one.wrt};
+    const bool is_adam = one.name.find("adam") != std::string::npos;
+    if (is_adam) options.optimizer = Optimizer::kAdam;
     EDDY_ASSIGN_OR_RETURN(const Way forward, forward_way(one));
-    auto trainer =
-        Trainer::create(library_, one.graph.copy(), rules_, {.loss = "loss"}, {.num_threads = 1});
+    EDDY_RETURN_IF_ERROR(count_units(*forward.session, one));
+    auto trainer = Trainer::create(library_, one.graph.copy(), rules_, options, {.num_threads = 1});
     EDDY_RETURN_IF_ERROR(trainer.status());
-    EDDY_ASSIGN_OR_RETURN(
-        const auto all,
-        suite_.measure({{"forward", [&] { return forward.session->run(one.inputs).status(); }},
-                        {"step", [&] { return (*trainer)->step(one.inputs, 1e-3f).status(); }}},
-                       one.units));
-    const auto rival = run_rival(one.name);
-    add_row(one.name, all[0], "", rival, true);
-    add_row(one.name, all[1], "", rival, false);
+    auto two = Trainer::create(library_, one.graph.copy(), rules_, options, {.num_threads = 2});
+    EDDY_RETURN_IF_ERROR(two.status());
+    // A rate of 0: whatever is drawn, the numbers of trips stay what they are.
+    std::vector<Contender> contenders = {
+        {"forward", [&] { return forward.session->run(one.inputs).status(); }},
+        {"step", [&] { return (*trainer)->step(one.inputs, 0).status(); }}};
+    if (one.name == "cnn") {
+      contenders.push_back({"2 threads", [&] { return (*two)->step(one.inputs, 0).status(); }});
+    }
+    EDDY_ASSIGN_OR_RETURN(const auto all, suite_.measure(contenders, one.units));
+    EDDY_ASSIGN_OR_RETURN(const std::string peak, planned_peak(one, options));
+    const auto rival = rival_.run(one.name);
+    for (size_t i = 0; i < all.size(); ++i) {
+      add_row({one.name, all[i].name, i == 1 ? peak : "", 0, i == 0}, all[i],
+              i < 2 ? rival : std::nullopt);
+    }
+    return Status::ok();
+  }
+
+  static Status count_units(Session& session, TrainingCase& one) {
+    if (one.counted.empty()) return Status::ok();
+    EDDY_ASSIGN_OR_RETURN(const NamedTensors outputs, session.run(one.inputs));
+    for (const auto& [name, tensor] : outputs) {
+      if (name == one.counted) one.units = static_cast<double>(tensor.values<int64_t>()[0]);
+    }
     return Status::ok();
   }
 
@@ -195,23 +210,30 @@ class TrainingBench {
                                                  .status();
                                            }}},
                                          static_cast<double>(nodes)));
-    add_row(fmt::format("differentiate {}", nodes), all[0], "", std::nullopt, true);
+    add_row({fmt::format("differentiate {}", nodes), "pass"}, all[0], std::nullopt);
     return Status::ok();
   }
 
-  void add_row(const std::string& name, const Samples& one, const std::string& kept,
-               const std::optional<RivalTimes>& rival, bool is_forward) {
-    Json json = {{"case", name}, {"way", one.name}, {"kept", kept}, {"ns", samples_json(one)}};
-    std::string rival_text = "missing";
+  void add_row(const Row& row, const Samples& one, const std::optional<TorchTimes>& rival) {
+    Json json = {
+        {"case", row.name}, {"way", row.way}, {"kept", row.kept}, {"ns", samples_json(one)}};
+    if (row.peak_bytes > 0) json["peak_bytes"] = row.peak_bytes;
+    std::string rival_text = "-";
     if (rival.has_value()) {
-      const double ns = is_forward ? rival->forward_ns : rival->both_ns;
-      json["pytorch_best_ns"] = ns;
-      rival_text = fmt::format("{:.1f} µs ({:.2f} ×)", ns / 1e3, one.best() / ns);
+      const double best = row.is_forward ? rival->forward_best_ns : rival->both_best_ns;
+      const double median = row.is_forward ? rival->forward_median_ns : rival->both_median_ns;
+      json["pytorch"] = {{"best_ns", best}, {"median_ns", median}};
+      rival_text = fmt::format("{} ({}) {:.2f} x", duration_text(best), duration_text(median),
+                               one.best() / best);
     }
-    std::string text = fmt::format(kLine, name, one.name, samples_text(one), kept, rival_text);
+    const std::string peak =
+        row.peak_bytes == 0 ? ""
+                            : fmt::format("{:.1f} kB", static_cast<double>(row.peak_bytes) / 1e3);
+    std::string text =
+        fmt::format(kLine, row.name, row.way, samples_text(one), row.kept, peak, rival_text);
     if (suite_.is_empty()) {
       text = fmt::format(kLine, "case", "way", "an iteration or run: best (median, 10 to 90 %)",
-                         "kept", "PyTorch, best (ratio)") +
+                         "kept", "peak", "PyTorch: best (median) ratio") +
              "\n" + text;
     }
     suite_.add_row(text, std::move(json));
@@ -219,6 +241,7 @@ class TrainingBench {
 
   BenchSuite suite_;
   const Library library_;
+  const TorchRival rival_;
   GradientTable rules_;
 };
 

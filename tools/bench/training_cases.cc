@@ -1,9 +1,16 @@
 #include "tools/bench/training_cases.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
+#include "examples/dynamic_models/adaptive_time.h"
+#include "examples/dynamic_models/nas_rnn.h"
+#include "examples/dynamic_models/seq2seq.h"
+#include "examples/dynamic_models/tree.h"
 #include "graph/base/random.h"
+#include "graph/compile/copy_graph.h"
 
 namespace eddy {
 namespace {
@@ -40,7 +47,10 @@ class Network {
   Result<TrainingCase> finish(std::string name, Value loss, double units, bool is_network) {
     b.output("loss", loss);
     EDDY_ASSIGN_OR_RETURN(Graph graph, b.finish());
-    return TrainingCase{std::move(name), std::move(graph), std::move(inputs), units, is_network};
+    TrainingCase made{std::move(name), std::move(graph), std::move(inputs)};
+    made.units = units;
+    made.is_network = is_network;
+    return made;
   }
 
   GraphBuilder b;
@@ -49,6 +59,56 @@ class Network {
  private:
   Random random_{1};
 };
+
+// A model of examples/dynamic_models with a loss: the means of squares of some outputs.
+class WithLoss : public GraphCopier {
+ public:
+  using GraphCopier::GraphCopier;
+
+  void run_with_loss(const std::vector<std::string>& outputs) {
+    run();
+    Value loss;
+    for (size_t i = 0; i < source_.outputs().size(); ++i) {
+      if (std::ranges::find(outputs, source_.output_names()[i]) == outputs.end()) continue;
+      const Value y = value(source_.outputs()[i]);
+      const Value mean =
+          builder_.op("ReduceMean", {builder_.op("Mul", {y, y})}, {{"keepdims", int64_t{0}}});
+      loss = loss.is_none() ? mean : builder_.op("Add", {loss, mean});
+    }
+    builder_.output("squares", loss);
+  }
+};
+
+struct DynamicCase {
+  dynamic::Model model;
+  std::vector<std::string> losses, wrt;
+  double units = 1;
+  std::string counted = {};
+};
+
+std::optional<DynamicCase> find_dynamic(const std::string& name, int64_t batch) {
+  if (name == "adaptive_time") {
+    return DynamicCase{dynamic::make_adaptive_time({.batch = batch}),
+                       {"rows"},
+                       {"cell", "bias", "halt", "halt_bias"},
+                       1,
+                       "total"};
+  }
+  if (name == "nas_rnn") {
+    const dynamic::NasRnnSize size{.batch = batch};
+    return DynamicCase{
+        dynamic::make_nas_rnn(size), {"h"}, {"from_x", "from_h"}, static_cast<double>(size.steps)};
+  }
+  if (name == "seq2seq") {
+    return DynamicCase{dynamic::make_seq2seq({.batch = batch}),
+                       {"h"},
+                       {"embedding", "read", "read_bias", "write", "write_bias"}};
+  }
+  if (name != "tree") return std::nullopt;
+  return DynamicCase{dynamic::make_tree({.batch = batch}),
+                     {"rows", "loss"},
+                     {"encode", "encode_bias", "decode", "decode_bias"}};
+}
 
 std::vector<Value> counted_loop(GraphBuilder& b, const std::string& name, int64_t trips,
                                 std::vector<Value> initial, const WhileAfter& after) {
@@ -153,6 +213,57 @@ Result<TrainingCase> cells_case(const Library& library) {
     return std::vector<Value>{b.op("Mul", {b.op("Sigmoid", {gates[2]}), b.op("Tanh", {c})}), c};
   });
   return n.finish("cells", n.mean_square(made[0]), 1, true);
+}
+
+Result<TrainingCase> lstm_case(const Library& library) {
+  constexpr int64_t kSteps = 64, kBatch = 16, kWidth = 256;
+  Network n(library);
+  const Value x = n.input("x", {kSteps, kBatch, kWidth});
+  const Value w = n.weights("w", {1, 4 * kWidth, kWidth}, kWidth);
+  const Value r = n.weights("r", {1, 4 * kWidth, kWidth}, kWidth);
+  const Value bias = n.weights("b", {1, 8 * kWidth}, kWidth);
+  const auto made = n.b.ops("LSTM", std::vector<Value>{x, w, r, bias}, {{"hidden_size", kWidth}},
+                            {.num_outputs = 2});
+  return n.finish("lstm", n.mean_square(made[1]), 1, true);
+}
+
+Result<TrainingCase> scan_case(const Library& library, int64_t steps) {
+  Network n(library);
+  const Value h = n.input("h", {1, 16}), w = n.input("w", {16, 16});
+  const Value x = n.input("x", {steps, 1, 16});
+  const auto made = n.b.while_loop(
+      {.name = "scan", .initial = {h}, .trip_limit = n.b.scalar(steps), .num_scan_outputs = 1},
+      [&](Value, ValueSpan carried) {
+        return WhileTest{n.b.scalar(true), {carried.begin(), carried.end()}};
+      },
+      [&](Value i, ValueSpan f) {
+        const Value row = n.b.op("Gather", {x, i}, {{"axis", int64_t{0}}});
+        const Value next = n.b.op("Tanh", {n.b.op("Add", {row, n.b.op("MatMul", {f[0], w})})});
+        return std::vector<Value>{next, next};
+      });
+  return n.finish("scan", n.mean_square(made[1]), static_cast<double>(steps), false);
+}
+
+Result<TrainingCase> dynamic_case(const Library& library, const std::string& name) {
+  const size_t space = name.find(" b");
+  EDDY_CHECK(space != std::string::npos) << name << " has no batch";
+  auto found = find_dynamic(name.substr(0, space), std::stoll(name.substr(space + 2)));
+  EDDY_CHECK(found.has_value()) << name << " is no case";
+  EDDY_ASSIGN_OR_RETURN(Graph source, found->model.build(library.ops()));
+  GraphBuilder builder(library.ops(), source.name());
+  WithLoss(source, builder).run_with_loss(found->losses);
+  builder.adopt_blobs_of(std::move(source));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, builder.finish());
+  TrainingCase made{name, std::move(graph), {}};
+  for (const auto& [input, value] : found->model.inputs) {
+    made.inputs.emplace_back(input, Tensor::copy_of(value.view()));
+  }
+  made.loss = "squares";
+  made.units = found->units;
+  made.is_network = true;
+  made.wrt = std::move(found->wrt);
+  made.counted = std::move(found->counted);
+  return made;
 }
 
 Result<Graph> long_chain(const Library& library, int64_t nodes) {

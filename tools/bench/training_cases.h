@@ -5,12 +5,17 @@
 //   nested    a loop of n trips of z <- z w inside one of as many
 //   mlp       784-512-512-10 with Relu, batch 64
 //   cnn       5x5x32, pool, 5x5x64, pool, 3136-256-10; 28x28, batch 32
-//   cells     64 steps of a loop of LSTM cells, 256 wide, batch 16
+//   lstm      the operator LSTM: 64 steps, 256 wide, batch 16
+//   cells     the same as a loop of cells
+//   scan      a loop that reads a row of x in each step and hands on one: h <- tanh(x[i] + h W)
+//   adaptive_time, nas_rnn, seq2seq, tree   of examples/dynamic_models, batch 1 and 64
 //
 // The losses of the networks are means of squares: what their end costs is next to nothing.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "graph/base/status.h"
 #include "graph/ir/builder.h"
@@ -21,10 +26,14 @@ namespace eddy {
 
 struct TrainingCase {
   std::string name;
-  Graph graph;  // output "loss"
+  Graph graph;
   NamedTensors inputs;
-  double units = 1;         // iterations of one run
-  bool is_network = false;  // with initializers to train
+  double units = 1;           // iterations of one run
+  bool is_network = false;    // with initializers to train
+  std::string loss = "loss";  // an output
+  // Those to train; empty: all.
+  std::vector<std::string> wrt = {};
+  std::string counted = {};  // an output that has the units of a run; empty: `units` has
 };
 
 Result<TrainingCase> power_case(const Library& library, int64_t trips);
@@ -32,7 +41,11 @@ Result<TrainingCase> tanh_case(const Library& library, int64_t trips);
 Result<TrainingCase> nested_case(const Library& library, int64_t trips);
 Result<TrainingCase> mlp_case(const Library& library);
 Result<TrainingCase> cnn_case(const Library& library);
+Result<TrainingCase> lstm_case(const Library& library);
 Result<TrainingCase> cells_case(const Library& library);
+Result<TrainingCase> scan_case(const Library& library, int64_t steps);
+// "tree b64".
+Result<TrainingCase> dynamic_case(const Library& library, const std::string& name);
 // A chain of that many elementwise nodes, for the time of differentiating it.
 Result<Graph> long_chain(const Library& library, int64_t nodes);
 

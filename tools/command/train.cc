@@ -172,7 +172,8 @@ Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Co
     if (trained.steps == 0) trained.first_loss = loss;
     trained.last_loss = loss;
     ++trained.steps;
-    if (log.is_open()) log << Json{{"step", trainer.num_steps()}, {"loss", loss}}.dump() << std::endl;
+    if (log.is_open())
+      log << Json{{"step", trainer.num_steps()}, {"loss", loss}}.dump() << std::endl;
     console.progress(
         fmt::format("step {} of {}: loss {:.6g}", trained.steps, arguments.steps, loss));
   }
