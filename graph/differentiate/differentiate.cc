@@ -41,8 +41,10 @@ Status check_loss(const Graph& graph, ValueId loss, const DifferentiateOptions& 
   }
   const auto count = info.type.tensor.is_ranked ? info.type.tensor.dims.count() : std::nullopt;
   if (count == 1 || !options.seed.empty()) return Status::ok();
-  return invalid_argument(quoted + " is " + to_string(info.type) +
-                          ", not one element: give a seed, or reduce it");
+  // A training step has no seed.
+  const char* const advice = options.initializers_become_inputs ? "" : "give a seed, or ";
+  return invalid_argument(quoted + " is " + to_string(info.type) + ", not one element: " + advice +
+                          "reduce it");
 }
 
 bool is_parameter(const Graph& graph, ValueId id) {

@@ -35,12 +35,13 @@ std::vector<Value> Expansion::ops(std::string_view name, std::span<const Value> 
   return builder_.ops(name, inputs, std::move(attributes), std::move(options));
 }
 
-Value Expansion::eddy_op(std::string_view name, std::span<const Value> inputs,
-                         Attributes attributes) {
+std::vector<Value> Expansion::eddy_ops(std::string_view name, std::span<const Value> inputs,
+                                       Attributes attributes, int num_outputs) {
   OpOptions options{.name = call_.name + "/" + std::string(name), .domain = "eddy"};
   options.opset_version = 1;
+  options.num_outputs = num_outputs;
   options.device = call_.device;
-  return builder_.ops(name, inputs, std::move(attributes), std::move(options))[0];
+  return builder_.ops(name, inputs, std::move(attributes), std::move(options));
 }
 
 Value Expansion::cast(Value value, ElementType element) {

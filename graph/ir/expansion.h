@@ -60,7 +60,11 @@ class Expansion {
   std::vector<Value> ops(std::string_view name, std::span<const Value> inputs,
                          Attributes attributes, int num_outputs);
   // An operator of domain "eddy".
-  Value eddy_op(std::string_view name, std::span<const Value> inputs, Attributes attributes = {});
+  Value eddy_op(std::string_view name, std::span<const Value> inputs, Attributes attributes = {}) {
+    return eddy_ops(name, inputs, std::move(attributes), 1)[0];
+  }
+  std::vector<Value> eddy_ops(std::string_view name, std::span<const Value> inputs,
+                              Attributes attributes, int num_outputs);
   Value cast(Value value, ElementType element);
 
   Value int64s(std::initializer_list<int64_t> values) { return builder_.int64s(values); }

@@ -45,6 +45,7 @@ void add_elementwise_cpu(KernelRegistry& registry) {
   add_binary_cpu(registry);
   add_unary_cpu(registry);
   add_select_cpu(registry);
+  add_update_cpu(registry);
 }
 
 }  // namespace eddy

@@ -11,6 +11,7 @@ namespace eddy {
 void add_binary_cpu(KernelRegistry& registry);  // two inputs, and variadic ones
 void add_unary_cpu(KernelRegistry& registry);   // one input, and Clip
 void add_select_cpu(KernelRegistry& registry);  // Where, Cast, CastLike
+void add_update_cpu(KernelRegistry& registry);  // UpdateParameter
 
 namespace cpu {
 

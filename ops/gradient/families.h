@@ -31,6 +31,8 @@ Status add_pool_gradients(GradientTable& table);
 Status add_resize_gradients(GradientTable& table);
 // LSTM, GRU, RNN
 Status add_recurrent_gradients(GradientTable& table);
+// eddy.UpdateParameter
+Status add_update_gradients(GradientTable& table);
 // those that are computed again rather than kept
 Status add_cheap_operators(GradientTable& table);
 // Sequence*, SplitToSequence, ConcatFromSequence, Optional, OptionalGetElement

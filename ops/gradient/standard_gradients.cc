@@ -16,6 +16,7 @@ Status add_standard_gradients(GradientTable& table) {
   EDDY_RETURN_IF_ERROR(add_pool_gradients(table));
   EDDY_RETURN_IF_ERROR(add_resize_gradients(table));
   EDDY_RETURN_IF_ERROR(add_recurrent_gradients(table));
+  EDDY_RETURN_IF_ERROR(add_update_gradients(table));
   EDDY_RETURN_IF_ERROR(add_cheap_operators(table));
   EDDY_RETURN_IF_ERROR(add_sequence_gradients(table));
   return add_flat_operators(table);

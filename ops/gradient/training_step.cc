@@ -8,6 +8,7 @@
 #include "graph/compile/copy_graph.h"
 #include "graph/differentiate/expand_gradients.h"
 #include "ops/gradient/keyed_random.h"
+#include "ops/schema/eddy/update_parameter.h"
 
 namespace eddy {
 namespace {
@@ -150,8 +151,11 @@ class StepBuilder : public GraphCopier {
   }
 
   void descend(const Updated& of) {
-    const Value change = op("Mul", {cast(rate_, of.element), of.gradient});
-    builder_.output(of.name + kNextSuffix, op("Sub", {of.old, change}));
+    const Value next =
+        builder_.op("UpdateParameter", {cast(rate_, of.element), Value{}, of.old, of.gradient},
+                    {{"rule", to_string(UpdateRule::kDescent)}},
+                    {.name = "step/descent", .domain = "eddy", .opset_version = 1});
+    builder_.output(of.name + kNextSuffix, next);
   }
 
   // One node for all parameters of the type: it computes once what they share.

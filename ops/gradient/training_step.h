@@ -18,7 +18,8 @@
 // (ONNX's ai.onnx.preview.training, version 1.) The graph is taken over; its symbols, outputs and
 // other inputs stay. Errors: those of differentiate(); kInvalidArgument for a loss without
 // initializers behind it, a parameter that is an input, a name that is taken, or a number out of
-// range. Cost: as differentiate(), and 3 to 12 nodes a parameter.
+// range. Cost: as differentiate(), and one pass over memory for each parameter
+// (ops/schema/eddy/update_form.h).
 #pragma once
 
 #include <optional>

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "ops/cpu/tile/tile.h"
+#include "ops/schema/eddy/update_form.h"
 #include "ops/schema/unary_list.h"
 
 namespace eddy::cpu {
@@ -125,6 +126,22 @@ struct QuantizeLoops {
   DequantizeLoop dequantize = nullptr;
 };
 
+// A step of an optimizer for `count` elements, as update_form.h says; results and inputs may be
+// one.
+struct UpdateCall {
+  const UpdateForm* form;
+  const void* rate;           // one element
+  const void* share_or_null;  // likewise; null: 1
+  const void *x, *gradient, *states[2];
+  void *next_x, *next_states[2];
+  int64_t count;
+};
+using UpdateLoop = void (*)(const UpdateCall& call);
+struct UpdateLoops {
+  UpdateLoop of_float = nullptr;
+  UpdateLoop of_double = nullptr;
+};
+
 struct LoopSet {
   Isa isa = Isa::kBaseline;
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
@@ -142,6 +159,7 @@ struct LoopSet {
   SoftmaxLoops softmax{};
   QuantizeLoops int8;
   QuantizeLoops uint8;
+  UpdateLoops update[kNumUpdateRules];  // [UpdateRule]
 };
 
 // The set for one instruction set, or null where this processor lacks it.

@@ -4,6 +4,7 @@
 #include "ops/cpu/loops/elementwise_inl.h"
 #include "ops/cpu/loops/quantize_inl.h"
 #include "ops/cpu/loops/reduce_inl.h"
+#include "ops/cpu/loops/update_inl.h"
 
 namespace eddy::cpu {
 namespace {
@@ -16,6 +17,7 @@ constexpr LoopSet make_loop_set(Isa isa) {
   put_other_loops(set);
   put_reduce_loops(set);
   put_quantize_loops(set);
+  put_update_loops(set);
   return set;
 }
 

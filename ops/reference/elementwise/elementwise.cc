@@ -8,6 +8,7 @@ void add_elementwise_reference(KernelRegistry& registry) {
   add_binary_reference(registry);
   add_unary_reference(registry);
   add_cast_reference(registry);
+  add_update_reference(registry);
 }
 
 }  // namespace eddy

@@ -29,6 +29,7 @@
 //                   give (a training's step, a loop's iteration, a node), and numbers uniform in
 //                   [0, 1) by a key alone, float or double (`dtype`), of the shape of `like` or of
 //                   attribute `shape`. Made by ops/gradient/keyed_random for training.
+//   UpdateParameter  one step of an optimizer for one tensor: update_form.h
 //   ToDevice, ToHost   the same tensor in the other memory: a device's, the host's. Made by
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
@@ -39,6 +40,7 @@
 // the same domain are control nodes of the graph, not operators.
 #include <algorithm>
 
+#include "ops/schema/eddy/update_parameter.h"
 #include "ops/schema/rules/batch_rules.h"
 #include "ops/schema/rules/index_rules.h"
 #include "ops/schema/rules/rules.h"
@@ -230,6 +232,7 @@ Status add_eddy_schemas(OpTable& table) {
                .attributes = {attribute("dtype", AttributeKind::kInt),
                               attribute("shape", AttributeKind::kInts)},
                .infer = infer_keyed_uniform},
+              update_parameter_op(),
               same_tensor("ToDevice", false),
               same_tensor("ToHost", false),
               same_tensor("Await", true)});

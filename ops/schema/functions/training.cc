@@ -8,11 +8,15 @@
 //
 // Gradient has no function: graph/differentiate/expand_gradients replaces it, by the whole graph.
 //
-// Per tensor they are elementwise chains. What depends on R and T alone is built once a node.
+// Per tensor they are one UpdateParameter (ops/schema/eddy/update_form.h), which may begin once the
+// tensor's gradient is there. What depends on R and T alone is built once a node.
 #include <climits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph/ir/expansion.h"
+#include "ops/schema/eddy/update_parameter.h"
 #include "ops/schema/functions/functions.h"
 #include "ops/schema/rules/rules.h"
 
@@ -69,131 +73,97 @@ Status infer_update(InferContext& context, size_t kinds) {
 Status infer_with_one_state(InferContext& context) { return infer_update(context, 3); }
 Status infer_with_two_states(InferContext& context) { return infer_update(context, 4); }
 
-// The node's tensors, and the numbers of its attributes in their type.
-class Update {
- public:
-  Update(Expansion& e, size_t kinds) : e_(e), n_((e.num_inputs() - kFirstTensor) / kinds) {}
+double attribute_of(const Expansion& e, const char* name, float fallback) {
+  return e.attributes().get_float(name, fallback);
+}
 
-  size_t num_tensors() const { return n_; }
-  Value x(size_t i) const { return e_.input(kFirstTensor + i); }
-  Value state(size_t i, size_t which) const {
-    return e_.input(kFirstTensor + (2 + which) * n_ + i);
-  }
-  void set_x(size_t i, Value value) { e_.set_output(i, value); }
-  void set_state(size_t i, size_t which, Value value) { set((1 + which) * n_ + i, value); }
-
-  double attribute(const char* name, float fallback) const {
-    return e_.attributes().get_float(name, fallback);
-  }
-  Value op(const char* name, std::initializer_list<Value> inputs) { return e_.op(name, inputs); }
-  Value number(size_t i, double value) { return e_.number(e_.element(x(i)), value); }
-  Value times(size_t i, double factor, Value value) {
-    return factor == 1 ? value : op("Mul", {value, number(i, factor)});
-  }
-  // A scalar in the tensor's type.
-  Value like(size_t i, Value scalar) { return e_.cast(scalar, e_.element(x(i))); }
-
-  Value rate() const { return rate_.is_none() ? e_.input(0) : rate_; }
-  void set_rate(Value rate) { rate_ = rate; }
-
-  // With the slope of norm_coefficient / 2 times the square of the tensor's norm.
-  Value gradient(size_t i) {
-    const Value plain = e_.input(kFirstTensor + n_ + i);
-    const double norm = attribute("norm_coefficient", 0);
-    return norm == 0 ? plain : op("Add", {times(i, norm, x(i)), plain});
-  }
-  // x less rate * direction.
-  Value moved(size_t i, Value direction) {
-    return op("Sub", {x(i), op("Mul", {like(i, rate()), direction})});
-  }
-  Value over_root(size_t i, Value above, Value squares) {
-    const double epsilon = attribute("epsilon", 1e-6f);
-    return op("Div", {above, op("Add", {op("Sqrt", {squares}), number(i, epsilon)})});
-  }
-
- private:
-  void set(size_t output, Value value) {
-    if (e_.wants(output)) e_.set_output(output, value);
-  }
-  Expansion& e_;
-  size_t n_;
-  Value rate_;
+// Each tensor's step as one node, with these numbers for all.
+struct Update {
+  UpdateRule rule;
+  size_t kinds;  // groups of inputs
+  Attributes numbers;
+  Value rate;
+  Value share = {};
 };
 
-Value squared(Update& u, Value value) { return u.op("Mul", {value, value}); }
+void expand_update(Expansion& e, Update update) {
+  const size_t n = (e.num_inputs() - kFirstTensor) / update.kinds;
+  update.numbers.set("rule", to_string(update.rule));
+  for (size_t i = 0; i < n; ++i) {
+    const auto input = [&](size_t kind) { return e.input(kFirstTensor + kind * n + i); };
+    const ElementType element = e.element(input(0));
+    const auto like = [&](Value scalar) {
+      return scalar.is_none() ? scalar : e.cast(scalar, element);
+    };
+    std::vector<Value> inputs = {like(update.rate), like(update.share)};
+    for (size_t kind = 0; kind < update.kinds; ++kind) inputs.push_back(input(kind));
+    const size_t results = update.kinds - 1;
+    const auto made =
+        e.eddy_ops("UpdateParameter", inputs, update.numbers, static_cast<int>(results));
+    for (size_t kind = 0; kind < results; ++kind) e.set_output(kind * n + i, made[kind]);
+  }
+}
+
+// Those of the node that UpdateParameter has, too.
+Attributes numbers_of(const Expansion& e,
+                      std::initializer_list<std::pair<const char*, float>> all) {
+  Attributes numbers;
+  for (const auto& [name, fallback] : all) {
+    numbers.set(name, e.attributes().get_float(name, fallback));
+  }
+  return numbers;
+}
 
 Value count_of(Expansion& e) { return e.cast(e.input(1), ElementType::kDouble); }
 Value wide(Expansion& e, double value) { return e.number(ElementType::kDouble, value); }
+Value is_first(Expansion& e) { return e.op("Equal", {count_of(e), wide(e, 0)}); }
 
 void expand_adagrad(Expansion& e) {
-  Update u(e, 3);
-  const double decay = u.attribute("decay_factor", 0);
-  if (decay != 0) {
+  Value rate = e.input(0);
+  if (const double decay = attribute_of(e, "decay_factor", 0); decay != 0) {
     const Value slower = e.op("Mul", {count_of(e), wide(e, decay)});
-    const Value rate = e.cast(e.input(0), ElementType::kDouble);
-    u.set_rate(e.op("Div", {rate, e.op("Add", {wide(e, 1), slower})}));
+    rate = e.op("Div", {e.cast(rate, ElementType::kDouble), e.op("Add", {wide(e, 1), slower})});
   }
-  for (size_t i = 0; i < u.num_tensors(); ++i) {
-    const Value gradient = u.gradient(i);
-    const Value squares = u.op("Add", {u.state(i, 0), squared(u, gradient)});
-    u.set_state(i, 0, squares);
-    u.set_x(i, u.moved(i, u.over_root(i, gradient, squares)));
-  }
+  expand_update(e, {UpdateRule::kAdagrad, 3,
+                    numbers_of(e, {{"epsilon", 1e-6f}, {"norm_coefficient", 0.0f}}), rate});
 }
 
 // R sqrt(1 - beta^T) / (1 - alpha^T); R itself where T is 0.
 Value corrected_rate(Expansion& e, double alpha, double beta) {
   const Value count = count_of(e);
-  const Value is_first = e.op("Equal", {count, wide(e, 0)});
   const auto left = [&](double keeps) {
     const Value kept = e.op("Pow", {wide(e, keeps), count});
-    return e.op("Where", {is_first, wide(e, 1), e.op("Sub", {wide(e, 1), kept})});
+    return e.op("Where", {is_first(e), wide(e, 1), e.op("Sub", {wide(e, 1), kept})});
   };
   const Value factor = e.op("Div", {e.op("Sqrt", {left(beta)}), left(alpha)});
   return e.op("Mul", {e.cast(e.input(0), ElementType::kDouble), factor});
 }
 
 void expand_adam(Expansion& e) {
-  Update u(e, 4);
-  const double alpha = u.attribute("alpha", 0.9f);
-  const double beta = u.attribute("beta", 0.999f);
-  const double shrinks = u.attribute("norm_coefficient_post", 0);
-  u.set_rate(corrected_rate(e, alpha, beta));
-  for (size_t i = 0; i < u.num_tensors(); ++i) {
-    const Value gradient = u.gradient(i);
-    const Value mean =
-        u.op("Add", {u.times(i, alpha, u.state(i, 0)), u.times(i, 1 - alpha, gradient)});
-    const Value squares =
-        u.op("Add", {u.times(i, beta, u.state(i, 1)), u.times(i, 1 - beta, squared(u, gradient))});
-    u.set_state(i, 0, mean);
-    u.set_state(i, 1, squares);
-    u.set_x(i, u.times(i, 1 - shrinks, u.moved(i, u.over_root(i, mean, squares))));
-  }
+  const Value rate =
+      corrected_rate(e, attribute_of(e, "alpha", 0.9f), attribute_of(e, "beta", 0.999f));
+  expand_update(e, {UpdateRule::kAdam, 4,
+                    numbers_of(e, {{"alpha", 0.9f},
+                                   {"beta", 0.999f},
+                                   {"epsilon", 1e-6f},
+                                   {"norm_coefficient", 0.0f},
+                                   {"norm_coefficient_post", 0.0f}}),
+                    rate});
 }
 
 void expand_momentum(Expansion& e) {
-  Update u(e, 3);
-  const double alpha = u.attribute("alpha", 0);
-  const double beta = u.attribute("beta", 0);
   const std::string_view mode = e.attributes().get_string("mode", "");
   if (mode != "standard" && mode != "nesterov") {
     return e.fail(
         invalid_argument("mode must be standard or nesterov, not '" + std::string(mode) + "'"));
   }
   Value share;  // of the gradient: beta, but 1 in the first update
-  if (beta != 1) {
-    const Value is_first = e.op("Equal", {count_of(e), wide(e, 0)});
-    share = e.op("Where", {is_first, wide(e, 1), wide(e, beta)});
+  if (const double beta = attribute_of(e, "beta", 0); beta != 1) {
+    share = e.op("Where", {is_first(e), wide(e, 1), wide(e, beta)});
   }
-  for (size_t i = 0; i < u.num_tensors(); ++i) {
-    const Value gradient = u.gradient(i);
-    const Value added = share.is_none() ? gradient : u.op("Mul", {u.like(i, share), gradient});
-    const Value momentum = u.op("Add", {u.times(i, alpha, u.state(i, 0)), added});
-    u.set_state(i, 0, momentum);
-    const bool looks_ahead = mode == "nesterov";
-    u.set_x(i, u.moved(i, looks_ahead ? u.op("Add", {gradient, u.times(i, alpha, momentum)})
-                                      : momentum));
-  }
+  expand_update(e,
+                {mode == "nesterov" ? UpdateRule::kNesterov : UpdateRule::kMomentum, 3,
+                 numbers_of(e, {{"alpha", 0.0f}, {"norm_coefficient", 0.0f}}), e.input(0), share});
 }
 
 // A gradient has the type of what it is taken for.

@@ -442,6 +442,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "Rank",
       // Replaced by what computes it before plans are made.
       "Gradient",
+      // Steps of training.
+      "UpdateParameter",
       // Random numbers and tables; what they are drawn by is of training.
       "FoldKey", "KeyedUniform", "Bernoulli", "MelWeightMatrix", "Multinomial", "RandomNormal",
       "RandomNormalLike", "RandomUniform", "RandomUniformLike",

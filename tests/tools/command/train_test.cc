@@ -166,7 +166,7 @@ TEST(Train, BadInputEndsInOneLine) {
   expect_refused(files, with(x, files.x), 2, "--data takes NAME=FILE.npy");
   expect_refused(files, with(x, "target=" + files.target), 3, "a step needs input 'x' once");
   expect_refused(files, with("loss", "gain"), 3, "there is no value 'gain'");
-  expect_refused(files, with("loss", "y"), 3, "y");
+  expect_refused(files, with("loss", "y"), 3, "not one element: reduce it");
   expect_refused(files, with("16", "65"), 3, "--batch 65 is more than the 64 rows of the data");
   expect_refused(files, with("sgd", "lbfgs"), 2, "sgd, momentum, nesterov, adam or adagrad");
   expect_refused(files, with("0.1", "1e20"), 4, "in step 2");
