@@ -18,7 +18,7 @@
 //
 // On the CPU only transpositions are folded, of any axes of matrices and of unknown sizes, beside
 // products of two floats that are no constants, for of those it keeps packings: a transposition
-// there is a pass over memory. Rounding may differ, since sums are cut otherwise.
+// there is a pass over memory. The CPU's kernel makes the same bits.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

@@ -28,42 +28,6 @@ void fill_without_product(const GemmArgs& g) {
   }
 }
 
-// Floats of a panel of B that is turned over before the tiles read it.
-constexpr int64_t kTurnedPanel = 4096;
-
-void gemm_by_tiles(const GemmArgs& g, const TileKernels& tiles) {
-  const int64_t width = tiles.panel_width();
-  EDDY_DCHECK(!g.transpose_b || g.k * width <= kTurnedPanel) << "a panel of " << g.k << " rows";
-  alignas(64) float turned[kTurnedPanel];
-  const int64_t a_row = g.transpose_a ? 1 : g.a_row;
-  TileArgs t;
-  t.depth = g.k;
-  t.a_row = a_row;
-  t.a_step = g.transpose_a ? g.a_row : 1;
-  t.b_row = g.transpose_b ? width : g.b_row;
-  t.c_row = g.c_row;
-  for (int64_t j = 0; j < g.n; j += width) {
-    t.columns = static_cast<int>(std::min(width, g.n - j));
-    if (g.transpose_b) {
-      transpose_words(reinterpret_cast<const uint32_t*>(g.b + j * g.b_row), g.b_row,
-                      reinterpret_cast<uint32_t*>(turned), width, g.k, t.columns);
-    }
-    const int vectors = (t.columns + tiles.width - 1) / tiles.width;
-    const bool is_edge = t.columns % tiles.width != 0;
-    t.bias_or_null = g.bias_or_null ? g.bias_or_null + j : nullptr;
-    const float* b = g.transpose_b ? turned : g.b + j;
-    t.b = &b;
-    for (int64_t i = 0; i < g.m; i += tiles.max_rows) {
-      const int rows = static_cast<int>(std::min<int64_t>(tiles.max_rows, g.m - i));
-      const float* a = g.a + i * a_row;
-      t.a = &a;
-      t.c = g.c + i * g.c_row + j;
-      t.add_or_null = g.accumulate ? t.c : nullptr;
-      (is_edge ? tiles.tile_edge : tiles.tile)[rows - 1][vectors - 1](t);
-    }
-  }
-}
-
 void gemm_by_library(const GemmArgs& g) {
   float beta = g.accumulate ? 1.0f : 0.0f;
   if (g.bias_or_null) {
@@ -112,6 +76,44 @@ bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
 
 }  // namespace
 
+bool is_for_tiles(int64_t m, int64_t n, int64_t k) {
+  const bool is_small = m * n <= kSmallProduct && m * n * k <= kSmallProduct;
+  return is_small || m <= tile_kernels().max_rows;
+}
+
+void gemm_by_tiles(const GemmArgs& g, float* turned_or_null) {
+  const TileKernels& tiles = tile_kernels();
+  const int64_t width = tiles.panel_width();
+  EDDY_DCHECK(!g.transpose_b || turned_or_null != nullptr) << "no memory for panels of B";
+  const int64_t a_row = g.transpose_a ? 1 : g.a_row;
+  TileArgs t;
+  t.depth = g.k;
+  t.a_row = a_row;
+  t.a_step = g.transpose_a ? g.a_row : 1;
+  t.b_row = g.transpose_b ? width : g.b_row;
+  t.c_row = g.c_row;
+  for (int64_t j = 0; j < g.n; j += width) {
+    t.columns = static_cast<int>(std::min(width, g.n - j));
+    if (g.transpose_b) {
+      transpose_words(reinterpret_cast<const uint32_t*>(g.b + j * g.b_row), g.b_row,
+                      reinterpret_cast<uint32_t*>(turned_or_null), width, g.k, t.columns);
+    }
+    const int vectors = (t.columns + tiles.width - 1) / tiles.width;
+    const bool is_edge = t.columns % tiles.width != 0;
+    t.bias_or_null = g.bias_or_null ? g.bias_or_null + j : nullptr;
+    const float* b = g.transpose_b ? turned_or_null : g.b + j;
+    t.b = &b;
+    for (int64_t i = 0; i < g.m; i += tiles.max_rows) {
+      const int rows = static_cast<int>(std::min<int64_t>(tiles.max_rows, g.m - i));
+      const float* a = g.a + i * a_row;
+      t.a = &a;
+      t.c = g.c + i * g.c_row + j;
+      t.add_or_null = g.accumulate ? t.c : nullptr;
+      (is_edge ? tiles.tile_edge : tiles.tile)[rows - 1][vectors - 1](t);
+    }
+  }
+}
+
 void gemm(const GemmArgs& g) {
   EDDY_DCHECK(g.m >= 0 && g.n >= 0 && g.k >= 0) << g.m << " x " << g.n << " x " << g.k;
   if (g.m == 0 || g.n == 0) return;
@@ -120,9 +122,7 @@ void gemm(const GemmArgs& g) {
   EDDY_DCHECK(g.b_row >= (g.transpose_b ? g.k : g.n)) << "rows of B overlap: " << g.b_row;
   const TileKernels& tiles = tile_kernels();
   if (run_as_dots(g, tiles)) return;
-  const bool is_small = g.m * g.n <= kSmallProduct && g.m * g.n * g.k <= kSmallProduct;
-  const bool has_panels = !g.transpose_b || (is_small && g.k * tiles.panel_width() <= kTurnedPanel);
-  if (has_panels && (is_small || g.m <= tiles.max_rows)) return gemm_by_tiles(g, tiles);
+  if (!g.transpose_b && is_for_tiles(g.m, g.n, g.k)) return gemm_by_tiles(g, nullptr);
   gemm_by_library(g);
 }
 

@@ -36,6 +36,13 @@ struct GemmArgs {
 
 void gemm(const GemmArgs& args);
 
+// Whether gemm() takes the register tiles for operands that are not transposed. Their sums have one
+// order, wherever operands lie.
+bool is_for_tiles(int64_t m, int64_t n, int64_t k);
+// These products, of at least one k; with a transposed B, by panels of it that are turned over into
+// memory of k * panel_width() floats, aligned to 64.
+void gemm_by_tiles(const GemmArgs& args, float* turned_or_null);
+
 class PackedMatrix {
  public:
   // Of a matrix B[k][n] whose element (i, j) is b[i * row_step + j * column_step].

@@ -1,6 +1,8 @@
 // eddy.PermutedMatMul for float: products whose operands and result lie with their axes in other
-// orders, read and written where they are. What has no column next to another, in A, B or the
-// result, and what has a bias or an addend, is left to the reference.
+// orders, with the bits of Transpose, MatMul and Transpose. What goes by register tiles is read and
+// written where it lies; for the library, matrix by matrix is copied. What has no column next to
+// another, in A, B or the result, and what has a bias or an addend, is left to the reference.
+#include <algorithm>
 #include <memory>
 
 #include "graph/base/check.h"
@@ -8,6 +10,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/transpose/transpose.h"
 #include "ops/reference/products/permuted_product.h"
 
 namespace eddy {
@@ -25,7 +28,10 @@ PermutedProduct product_of(const KernelArgs& args) {
 cpu::BatchUnits units_of(const PermutedProduct& p) {
   int64_t num_batches = 1;
   for (int i = 0; i < p.num_axes; ++i) num_batches *= p.axes[static_cast<size_t>(i)].size;
-  return {num_batches, p.m, p.n, p.k};
+  cpu::BatchUnits units(num_batches, p.m, p.n, p.k);
+  // Two matrices are one product for MatMul.
+  if (p.num_axes == 0) units.rows_each = p.m, units.per_batch = 1;
+  return units;
 }
 
 cpu::Tiles tiles_of_permuted(const KernelArgs& args) { return units_of(product_of(args)).tiles(); }
@@ -46,31 +52,107 @@ struct Place {
   }
 };
 
+// One product of a batch, or a block of its rows.
+class Part {
+ public:
+  Part(const PermutedProduct& p, const KernelArgs& args, const Place& place, int64_t row,
+       int64_t rows)
+      : p_(p),
+        rows_(rows),
+        a_(args.inputs[0].as<float>() + place.a + row * p.a_row),
+        b_(args.inputs[1].as<float>() + place.b),
+        y_(args.outputs[0].mutable_as<float>() + place.y + row * p.y_row) {}
+
+  static bool is_in_place(const PermutedProduct& p, int64_t rows) {
+    return p.n > 1 && p.k > 0 && cpu::is_for_tiles(rows, p.n, p.k);
+  }
+  static int64_t scratch_floats(const PermutedProduct& p, int64_t rows) {
+    if (!is_in_place(p, rows)) return round_up(rows * p.k) + round_up(p.k * p.n) + rows * p.n;
+    return is_b_turned(p) ? p.k * cpu::tile_kernels().panel_width() : 0;
+  }
+
+  void run(float* scratch) const {
+    if (!is_in_place(p_, rows_)) return run_on_copies(scratch);
+    const bool is_turned = p_.a_column != 1 && p_.k != 1;
+    cpu::gemm_by_tiles({.m = rows_,
+                        .n = p_.n,
+                        .k = p_.k,
+                        .a = a_,
+                        .a_row = is_turned ? p_.a_column : p_.a_row,
+                        .transpose_a = is_turned,
+                        .b = b_,
+                        .b_row = is_b_turned(p_) ? p_.b_column : p_.b_row,
+                        .transpose_b = is_b_turned(p_),
+                        .c = y_,
+                        .c_row = p_.y_row},
+                       scratch);
+  }
+
+ private:
+  // A side of one element has any distance.
+  static bool is_b_turned(const PermutedProduct& p) { return p.b_column != 1 && p.n != 1; }
+  static int64_t round_up(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+  // As Transpose, MatMul and Transpose make it, in the cache.
+  void run_on_copies(float* scratch) const {
+    float* const a = scratch;
+    float* const b = a + round_up(rows_ * p_.k);
+    float* const y = b + round_up(p_.k * p_.n);
+    copy(a_, p_.a_row, p_.a_column, a, rows_, p_.k);
+    copy(b_, p_.b_row, p_.b_column, b, p_.k, p_.n);
+    cpu::gemm({.m = rows_,
+               .n = p_.n,
+               .k = p_.k,
+               .a = a,
+               .a_row = p_.k,
+               .b = b,
+               .b_row = p_.n,
+               .c = y,
+               .c_row = p_.n});
+    for (int64_t i = 0; i < rows_; ++i) std::copy_n(y + i * p_.n, p_.n, y_ + i * p_.y_row);
+  }
+
+  static void copy(const float* from, int64_t row, int64_t column, float* to, int64_t rows,
+                   int64_t columns) {
+    if (column == 1) {
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(from + i * row, columns, to + i * columns);
+      return;
+    }
+    for (int64_t i = 0; row != 1 && i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * row + j * column];
+    }
+    if (row != 1) return;
+    cpu::transpose_words(reinterpret_cast<const uint32_t*>(from), column,
+                         reinterpret_cast<uint32_t*>(to), columns, rows, columns);
+  }
+
+  const PermutedProduct& p_;
+  const int64_t rows_;
+  const float *a_, *b_;
+  float* y_;
+};
+
 bool run_permuted(const KernelArgs& args, int64_t first, int64_t end) {
   const PermutedProduct p = product_of(args);
   const cpu::BatchUnits units = units_of(p);
   EDDY_DCHECK(end <= units.count()) << "units " << first << " to " << end;
-  if (p.m == 0 || p.n == 0) return true;
-  // A side of one element has any distance.
-  const bool is_a_turned = p.a_column != 1 && p.k != 1;
-  const bool is_b_turned = p.b_column != 1 && p.n != 1;
-  EDDY_DCHECK(!is_a_turned || p.a_row == 1 || p.m == 1) << "A has no neighbours";
-  EDDY_DCHECK(!is_b_turned || p.b_row == 1 || p.k == 1) << "B has no neighbours";
+  if (p.m == 0 || p.n == 0 || first >= end) return true;
   EDDY_DCHECK(p.y_column == 1 || p.n == 1) << "columns " << p.y_column << " apart";
+  // Of whole blocks and of the last one, which may be by tiles where the others are not.
+  const int64_t last = p.m - (units.per_batch - 1) * units.rows_each;
+  const int64_t floats =
+      std::max(Part::scratch_floats(p, units.rows_each), Part::scratch_floats(p, last));
+  float* scratch = nullptr;
+  if (floats > 0) {
+    scratch = static_cast<float*>(args.scratch->reserve(static_cast<size_t>(floats) * 4));
+    if (scratch == nullptr) {
+      return args.fail(resource_exhausted("no memory for the matrices of a product"));
+    }
+  }
   for (int64_t unit = first; unit < end; ++unit) {
     const Place place(p, unit / units.per_batch);
     const int64_t row = unit % units.per_batch * units.rows_each;
-    cpu::gemm({.m = std::min(units.rows_each, p.m - row),
-               .n = p.n,
-               .k = p.k,
-               .a = args.inputs[0].as<float>() + place.a + row * p.a_row,
-               .a_row = is_a_turned ? p.a_column : p.a_row,
-               .transpose_a = is_a_turned,
-               .b = args.inputs[1].as<float>() + place.b,
-               .b_row = is_b_turned ? p.b_column : p.b_row,
-               .transpose_b = is_b_turned,
-               .c = args.outputs[0].mutable_as<float>() + place.y + row * p.y_row,
-               .c_row = p.y_row});
+    Part(p, args, place, row, std::min(units.rows_each, p.m - row)).run(scratch);
   }
   return true;
 }

@@ -315,12 +315,6 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
     graph = std::move(blocked.graph);
     num_changes = blocked.num_convolutions;
     log.done("blocked the channels of " + count_text(num_changes, "convolution"));
-    std::vector<uint32_t> on_host(graph.num_values(), 0);
-    EDDY_ASSIGN_OR_RETURN(
-        FoldedProducts folded,
-        fold_into_products(std::move(graph), library.ops(), std::move(on_host), {.device = ""}));
-    graph = std::move(folded.graph);
-    log.done("folded " + count_text(folded.num_folded, "transposition") + " into products");
   }
   return num_changes > 0 ? simplified(library, std::move(graph), options)
                          : Result<Graph>(std::move(graph));
@@ -331,6 +325,15 @@ Result<Graph> make_graph_to_run(const Library& library, Graph graph, const Sessi
   const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
+  // Devices fold more, and once nodes are placed.
+  if (options.simplify && options.make_devices.empty()) {
+    std::vector<uint32_t> on_host(ready.num_values(), 0);
+    EDDY_ASSIGN_OR_RETURN(
+        FoldedProducts folded,
+        fold_into_products(std::move(ready), library.ops(), std::move(on_host), {.device = ""}));
+    ready = std::move(folded.graph);
+    log.done("folded " + count_text(folded.num_folded, "transposition") + " into products");
+  }
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(ready.num_nodes()));
   return ready;
