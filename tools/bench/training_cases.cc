@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "examples/dynamic_models/adaptive_time.h"
@@ -63,7 +64,15 @@ class Network {
 // A model of examples/dynamic_models with a loss: the means of squares of some outputs.
 class WithLoss : public GraphCopier {
  public:
-  using GraphCopier::GraphCopier;
+  // Weights are added once, before any region, which the builder may make anew.
+  WithLoss(const Graph& source, GraphBuilder& builder) : GraphCopier(source, builder) {
+    for (uint32_t v = 0; v < source.num_values(); ++v) {
+      const ValueInfo& info = source.value(ValueId(v));
+      if (info.origin != ValueOrigin::kConstant || info.name.empty()) continue;
+      const auto [at, is_new] = weights_.try_emplace(info.name);
+      if (is_new) at->second = builder.constant(source.constant(info.constant).view(), info.name);
+    }
+  }
 
   void run_with_loss(const std::vector<std::string>& outputs) {
     run();
@@ -77,6 +86,17 @@ class WithLoss : public GraphCopier {
     }
     builder_.output("squares", loss);
   }
+
+ private:
+  Value value(ValueId id) override {
+    if (id.is_none()) return {};
+    const ValueInfo& info = source_.value(id);
+    const auto at =
+        info.origin == ValueOrigin::kConstant ? weights_.find(info.name) : weights_.end();
+    return at == weights_.end() ? GraphCopier::value(id) : at->second;
+  }
+
+  std::unordered_map<std::string, Value> weights_;
 };
 
 struct DynamicCase {

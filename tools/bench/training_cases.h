@@ -1,7 +1,7 @@
 // What eddy bench training measures: graphs with a loss, and rows of inputs for them.
 //
 //   power     z <- z w while z > c, some 1,000 trips, of one float
-//   tanh      h <- tanh(h W) + x, 16 wide
+//   tanh      h <- tanh(h W) + x, 16 wide; as `trips N` with many more trips
 //   nested    a loop of n trips of z <- z w inside one of as many
 //   mlp       784-512-512-10 with Relu, batch 64
 //   cnn       5x5x32, pool, 5x5x64, pool, 3136-256-10; 28x28, batch 32

@@ -1,5 +1,6 @@
 // Claim: eddy bench training measures each loop forward and with each policy, says what an
-// iteration keeps, and times the pass itself; without PyTorch its column says so.
+// iteration keeps, and times the pass itself; networks, models of the literature among them,
+// forward and a step, with the planned peak over its bound; without PyTorch its column is empty.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -29,6 +30,20 @@ TEST(BenchTraining, ARowForEachWayWithWhatIsKept) {
   EXPECT_EQ(kept, expected);
   for (const json& row : rows_of("power")) {
     EXPECT_EQ(row["kept"] == "4 B", row["way"] == "all") << row;
+  }
+}
+
+TEST(BenchTraining, ModelsTakeStepsAndHaveAPlannedPeak) {
+  for (const char* name : {"tree b1", "seq2seq b1"}) {
+    std::map<std::string, std::string> kept;
+    for (const json& row : rows_of(name)) {
+      EXPECT_EQ(row["case"], name);
+      EXPECT_GT(row["ns"]["median_ns"], 0) << row;
+      kept[row["way"].get<std::string>()] = row["kept"].get<std::string>();
+    }
+    ASSERT_EQ(kept.size(), 2u) << name;
+    EXPECT_EQ(kept["forward"], "");
+    EXPECT_NE(kept["step"].find(" x bound"), std::string::npos) << kept["step"];
   }
 }
 
