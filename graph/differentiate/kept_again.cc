@@ -30,6 +30,20 @@ NodeId find_unrepeatable(const Graph& graph, const Node& node) {
   return {};
 }
 
+// Empty: the loop's iterations can be made again from states.
+std::string why_not_again(const Graph& graph, NodeId loop) {
+  const NodeId node = find_unrepeatable(graph, graph.node(loop));
+  if (!node.is_none()) {
+    return graph.path(node) + " (" + graph.node(node).op->name +
+           ") may give something else when it runs again";
+  }
+  const LoopView view(graph, loop);
+  const auto is_tensor = [&](ValueId value) { return graph.value(value).type.is_tensor(); };
+  const bool is_of_tensors = std::ranges::all_of(view.carried(), is_tensor) &&
+                             std::ranges::all_of(view.forwarded(), is_tensor);
+  return is_of_tensors ? "" : "it carries a sequence or an optional, which no state holds";
+}
+
 }  // namespace
 
 void KeptValues::choose_policies(const SavePolicies& policies) {
@@ -39,17 +53,12 @@ void KeptValues::choose_policies(const SavePolicies& policies) {
     if (node.kind != NodeKind::kWhile || !activity_.is_active(node)) continue;
     const SavePolicy& asked = policies.of(graph_.path(id));
     if (asked.kind == SavePolicy::Kind::kAll) continue;
-    unrepeatable_[n] = find_unrepeatable(graph_, node);
-    if (unrepeatable_[n].is_none()) policies_[n] = asked;
+    why_all_[n] = why_not_again(graph_, id);
+    if (why_all_[n].empty()) policies_[n] = asked;
   }
 }
 
-std::string KeptValues::why_all(NodeId loop) const {
-  const NodeId node = unrepeatable_[loop.index()];
-  if (node.is_none()) return "";
-  return graph_.path(node) + " (" + graph_.node(node).op->name +
-         ") may give something else when it runs again";
-}
+std::string KeptValues::why_all(NodeId loop) const { return why_all_[loop.index()]; }
 
 bool KeptValues::has_state_rows(NodeId loop) const {
   return !policy(loop).has_segments() &&

@@ -39,7 +39,7 @@ KeptValues::KeptValues(const Graph& graph, const GradientTable& rules, const Act
       uses_rows_(graph.num_nodes(), false),
       policies_(graph.num_nodes()),
       states_(graph.num_nodes()),
-      unrepeatable_(graph.num_nodes()) {
+      why_all_(graph.num_nodes()) {
   choose_policies(policies);
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));

@@ -122,7 +122,7 @@ class KeptValues {
   std::vector<bool> uses_rows_;               // by node
   std::vector<SavePolicy> policies_;          // by node
   std::vector<std::vector<Kept>> states_;     // by node
-  std::vector<NodeId> unrepeatable_;          // by node: a loop's, where it keeps all for that
+  std::vector<std::string> why_all_;          // by node: a loop's, where it was asked for less
   std::set<std::pair<RegionId, ValueId>> captured_;
 };
 

@@ -264,6 +264,32 @@ TEST(PoliciesTest, ReportsNameWhatTheGraphHas) {
   EXPECT_GE(num_lines, 500u);
 }
 
+// States are of tensors: what carries sequences keeps all, whatever is asked, and says so.
+TEST(PoliciesTest, LoopsThatCarrySequencesKeepAll) {
+  int num_kept = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const char* text : {"carried", "every:3", "grow"}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + text);
+      GraphBuilder b(gradient_ops());
+      check::add_gradient_program(b, seed, {});
+      const auto graph = b.finish();
+      ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+      const auto gradient = gradient_of(*graph, {.others = policy(text)});
+      ASSERT_TRUE(gradient.is_ok() ||
+                  gradient.status().message().find("depends on no input") != std::string::npos)
+          << gradient.status().to_string();
+      if (!gradient.is_ok()) continue;  // flat
+      for (const LoopSaving& loop : gradient->report.loops) {
+        if (loop.why.find("it carries a sequence") == std::string::npos) continue;
+        EXPECT_EQ(loop.policy, "all") << loop.path;
+        ++num_kept;
+      }
+    }
+  }
+  printf("seeds 1..40: %d loops keep all\n", num_kept);
+  EXPECT_GE(num_kept, 10);
+}
+
 TEST(PoliciesTest, WhatDrawsNumbersIsKept) {
   GraphBuilder b(gradient_ops());
   const Value x = b.input("x", tensor_type(ElementType::kDouble, {3}));
