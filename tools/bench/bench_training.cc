@@ -16,7 +16,7 @@
 namespace eddy {
 namespace {
 
-constexpr const char* kLine = "{:<18}{:<10}{:>46}{:>14}{:>12}{:>34}";
+constexpr const char* kLine = "{:<22}{:<10}{:>46}{:>14}{:>12}{:>34}";
 
 // One row.
 struct Row {
