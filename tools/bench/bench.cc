@@ -4,6 +4,7 @@
 #include "tools/bench/bench_loops.h"
 #include "tools/bench/bench_nets.h"
 #include "tools/bench/bench_operators.h"
+#include "tools/bench/bench_ranks.h"
 #include "tools/bench/bench_serve.h"
 #include "tools/bench/bench_speech.h"
 #include "tools/bench/bench_tasks.h"
@@ -25,6 +26,7 @@ struct BenchArguments {
   BenchOperatorsArguments operators;
   BenchServeArguments serve;
   BenchTasksArguments tasks;
+  RankArguments ranks;
   PeakArguments peak;
   std::string fresh;
 };
@@ -33,7 +35,7 @@ void add_common_options(CLI::App& app, BenchArguments& arguments) {
   BenchOptions& common = arguments.common;
   app.add_option("SUITE", arguments.suite, "what to measure")
       ->check(CLI::IsMember({"loops", "dynamic", "speech", "nets", "operators", "serve", "tasks",
-                             "embedding", "peak", "training"}))
+                             "embedding", "peak", "training", "ranks"}))
       ->capture_default_str();
   app.add_option("--ort", common.ort, "libonnxruntime.so.1, the rival");
   app.add_option("--filter", common.filter, "only cases with this in their names");
@@ -81,8 +83,13 @@ void add_suites_options(CLI::App& app, BenchArguments& arguments) {
       ->capture_default_str();
   app.add_option("--input", peak.inputs, of_peak + "NAME=FILE, an input");
   app.add_option("--output", peak.outputs, of_peak + "an output that is asked for");
-  app.add_option("--fresh", arguments.fresh, "speech: what this process loads and runs, no more")
-      ->check(CLI::IsMember({"moonshine", "decoder", "silero"}));
+  app.add_option("--fresh", arguments.fresh,
+                 "speech, ranks: what this process loads and runs, no more")
+      ->check(CLI::IsMember({"moonshine", "decoder", "silero", "mpi"}));
+  app.add_option("--ranks", arguments.ranks.num_ranks, "ranks: how many (default: 2)")
+      ->check(CLI::Range(1U, 64U));
+  app.add_option("--mpirun", arguments.ranks.mpirun,
+                 "ranks: Open MPI's mpirun, else found in PATH");
 }
 
 Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
@@ -99,6 +106,7 @@ Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
   if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
   if (a.suite == "embedding") return bench_embedding(a.common, console, interrupts);
   if (a.suite == "training") return bench_training(a.common, console, interrupts);
+  if (a.suite == "ranks") return bench_ranks({a.common, a.ranks, a.fresh}, console, interrupts);
   if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);
   return bench_loops(a.loops, console, interrupts);
 }

@@ -1,0 +1,27 @@
+// gather_at_first: what each rank has made, handed to rank 0, and one status on all ranks.
+//
+//   EDDY_ASSIGN_OR_RETURN(const auto parts, gather_at_first(*world, own, bytes));
+//   // on rank 0: parts[r] is rank r's; elsewhere empty
+//
+// For ranks that have worked apart: it waits until the last has come, and leaves a processor that
+// it shares with them. All ranks call it the same number of times, in the same order as they make
+// sessions. It goes by messages (transport.h): for outputs, not for what moves in each turn of a
+// loop.
+//
+// Errors, the same on all ranks: `own` of the lowest rank where it is not ok, which the status
+// names; device_lost where the world is. Threads: one at a time,
+// and no run of the world's sessions meanwhile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/base/status.h"
+#include "runtime/net/world.h"
+
+namespace eddy {
+
+Result<std::vector<std::string>> gather_at_first(World& world, const Status& own,
+                                                 std::string bytes);
+
+}  // namespace eddy

@@ -1,0 +1,241 @@
+#include "tools/command/split_batch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/io/import.h"
+#include "graph/ir/symbols.h"
+#include "runtime/batching/batch_values.h"
+#include "runtime/net/byte_stream.h"
+#include "tools/command/model.h"
+
+namespace eddy {
+namespace {
+
+// The first dimension of every input that has one by name, where they all have the same.
+std::string first_dimension(const Graph& graph) {
+  std::set<std::string> names;
+  for (const ValueId input : graph.inputs()) {
+    const ValueType& type = graph.value(input).type;
+    const bool has_dims = type.is_tensor() && type.tensor.is_ranked && type.tensor.dims.rank() > 0;
+    if (!has_dims || type.tensor.dims[0] >= kUnknownDim) continue;
+    names.insert(graph.symbol(type.tensor.dims[0]));
+  }
+  return names.size() == 1 ? *names.begin() : "";
+}
+
+// With the dimension's size in its place; 0: not known.
+ValueDescription describe(const Graph& graph, std::string name, ValueType type,
+                          const std::string& dimension, int64_t size) {
+  if (type.is_tensor() && type.tensor.is_ranked && size > 0) {
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      int64_t& dim = type.tensor.dims[axis];
+      if (dim < kUnknownDim && graph.symbol(dim) == dimension) dim = size;
+    }
+  }
+  std::string text = to_string(type);
+  return {std::move(name), std::move(type), std::move(text)};
+}
+
+// Bytes of what lies behind an axis, and how many times that comes.
+struct Rows {
+  Rows(const Dims& dims, int axis, ElementType element) : entry_bytes(element_size_bytes(element)) {
+    for (int d = 0; d < axis; ++d) num_rows *= static_cast<size_t>(dims[d]);
+    for (int d = axis + 1; d < dims.rank(); ++d) entry_bytes *= static_cast<size_t>(dims[d]);
+  }
+  size_t num_rows = 1;
+  size_t entry_bytes = 0;
+};
+
+Status spoilt() { return internal_error("outputs of another rank are spoilt"); }
+
+Result<Tensor> read_part(ByteReader& reader, ElementType element) {
+  if (reader.number() != static_cast<uint64_t>(element)) return spoilt();
+  Dims dims;
+  const int rank = reader.number_up_to(kMaxRank);
+  for (int d = 0; d < rank; ++d) dims.push_back(reader.number_up_to(INT64_MAX));
+  const std::string bytes = reader.text();
+  Tensor part = Tensor::zeros(element, dims);
+  if (!reader.is_good() || part.view().size_bytes() != bytes.size()) return spoilt();
+  std::memcpy(const_cast<void*>(part.view().data), bytes.data(), bytes.size());
+  return part;
+}
+
+// Behind each other along the axis.
+Tensor joined(const std::vector<Tensor>& parts, int axis) {
+  Dims dims = parts[0].dims();
+  dims[axis] = 0;
+  for (const Tensor& part : parts) dims[axis] += part.dims()[axis];
+  const ElementType element = parts[0].element_type();
+  Tensor whole = Tensor::zeros(element, dims);
+  const Rows rows(dims, axis, element);
+  auto* to = static_cast<std::byte*>(const_cast<void*>(whole.view().data));
+  for (size_t row = 0; row < rows.num_rows; ++row) {
+    for (const Tensor& part : parts) {
+      const size_t bytes = rows.entry_bytes * static_cast<size_t>(part.dims()[axis]);
+      const auto* const from = static_cast<const std::byte*>(part.view().data);
+      if (bytes > 0) std::memcpy(to, from + row * bytes, bytes);
+      to += bytes;
+    }
+  }
+  return whole;
+}
+
+bool fit_together(const Tensor& a, const Tensor& b, int axis) {
+  if (a.dims().rank() != b.dims().rank()) return false;
+  for (int d = 0; d < a.dims().rank(); ++d) {
+    if (d != axis && a.dims()[d] != b.dims()[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+SampleShare share_of(int64_t num_samples, uint32_t rank, uint32_t num_ranks) {
+  const int64_t each = num_samples / num_ranks, more = num_samples % num_ranks;
+  const int64_t r = rank;
+  return {r * each + std::min(r, more), each + (r < more ? 1 : 0)};
+}
+
+Result<SplitModel> split_model(const Library& library, const std::string& path,
+                               const SessionOptions& options, const std::string& dimension) {
+  SplitModel model;
+  const int64_t start_ns = now_ns();
+  ImportOptions import_options;
+  import_options.warn = [&](std::string_view line) {
+    model.warnings.push_back(fmt::format("warning: {}: {}", path, line));
+  };
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
+  const std::set<std::string> names = symbolic_dims(graph);
+  model.dimension = dimension;
+  if (dimension == "batch" && !names.contains(dimension)) model.dimension = first_dimension(graph);
+  if (!names.contains(model.dimension)) {
+    return invalid_argument(
+        fmt::format("--split {}: {} has no dimension of that name; {}", dimension, path,
+                    names.empty() ? "all its sizes are fixed"
+                                  : fmt::format("it has {}", fmt::join(names, ", "))));
+  }
+  // As it is before passes that other operators come from, and for any number of samples.
+  SessionOptions simple = options;
+  simple.folds_norms = simple.blocks_channels = false;
+  simple.log = {};
+  int64_t size = 0;
+  std::erase_if(simple.dims, [&](const auto& dim) {
+    if (dim.first != model.dimension) return false;
+    size = dim.second;
+    return true;
+  });
+  EDDY_ASSIGN_OR_RETURN(const Graph shown, Session::graph_to_run(library, graph.copy(), simple));
+  auto axes = find_batch_axes(shown, model.dimension);
+  if (!axes.is_ok()) {
+    return std::move(axes.take_status().prepend_message(
+        fmt::format("--split {}: {} can't be run in parts", dimension, path)));
+  }
+  model.axes = std::move(*axes);
+  for (const ValueId input : shown.inputs()) {
+    const ValueInfo& info = shown.value(input);
+    model.inputs.push_back(describe(shown, info.name, info.type, model.dimension, size));
+  }
+  for (size_t o = 0; o < shown.outputs().size(); ++o) {
+    const ValueInfo& info = shown.value(shown.outputs()[o]);
+    model.outputs.push_back(
+        describe(shown, shown.output_names()[o], info.type, model.dimension, size));
+  }
+  for (size_t o = 0; o < model.outputs.size(); ++o) {
+    const TensorType& type = model.outputs[o].type.tensor;
+    if (model.axes.outputs[o] == kNoSamples || type.element != ElementType::kString) continue;
+    return unsupported(fmt::format("--split {}: output {} is text, which ranks can't hand over",
+                                   dimension, model.outputs[o].name));
+  }
+  model.graph = std::move(graph);
+  model.load_ns = now_ns() - start_ns;
+  return model;
+}
+
+Status SplitModel::take_share(const Library& library, const NamedTensors& whole, uint32_t rank,
+                              uint32_t num_ranks, SessionOptions options) {
+  num_samples = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const int axis = axes.inputs[i];
+    if (axis == kNoSamples) continue;
+    const auto& [name, tensor] = whole[i];
+    const bool has_axis = tensor.is_tensor() && axis < tensor.dims().rank();
+    const int64_t size = has_axis ? tensor.dims()[axis] : 0;
+    if (size <= 0) {
+      return invalid_argument(
+          fmt::format("--split {}: input {} has no samples along axis {}", dimension, name, axis));
+    }
+    if (num_samples > 0 && size != num_samples) {
+      return invalid_argument(
+          fmt::format("--split {}: input {} has {} samples along axis {}, and others have {}",
+                      dimension, name, size, axis, num_samples));
+    }
+    num_samples = size;
+  }
+  own = share_of(num_samples, rank, num_ranks);
+  if (own.count == 0) return Status::ok();
+  const BatchValues values({}, {{}, axes.inputs});
+  EDDY_ASSIGN_OR_RETURN(share, values.part(whole, num_samples, own.begin, own.count));
+  std::erase_if(options.dims, [&](const auto& dim) { return dim.first == dimension; });
+  options.dims.emplace_back(dimension, own.count);
+  EDDY_ASSIGN_OR_RETURN(session, Session::create(library, std::move(*graph), options));
+  graph.reset();
+  return Status::ok();
+}
+
+std::string SplitModel::pack(const NamedTensors& own_outputs) const {
+  ByteWriter writer;
+  for (size_t o = 0; o < own_outputs.size(); ++o) {
+    if (axes.outputs[o] == kNoSamples) continue;
+    const TensorView view = own_outputs[o].second.view();
+    writer.number(static_cast<uint64_t>(view.element));
+    writer.number(static_cast<uint64_t>(view.rank));
+    for (const int64_t dim : view.shape()) writer.number(static_cast<uint64_t>(dim));
+    writer.text({static_cast<const char*>(view.data), view.size_bytes()});
+  }
+  const std::vector<std::byte> bytes = writer.take();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<NamedTensors> SplitModel::join(const NamedTensors& own_outputs,
+                                      const std::vector<std::string>& parts) const {
+  std::vector<ByteReader> readers;
+  for (size_t r = 1; r < parts.size(); ++r) {
+    if (share_of(num_samples, static_cast<uint32_t>(r), static_cast<uint32_t>(parts.size()))
+            .count == 0) {
+      break;
+    }
+    readers.emplace_back(std::as_bytes(std::span(parts[r])));
+  }
+  NamedTensors all;
+  for (size_t o = 0; o < own_outputs.size(); ++o) {
+    const auto& [name, first] = own_outputs[o];
+    const int axis = axes.outputs[o];
+    if (axis == kNoSamples) {
+      all.emplace_back(name, first);
+      continue;
+    }
+    std::vector<Tensor> of_ranks = {first};
+    for (ByteReader& reader : readers) {
+      EDDY_ASSIGN_OR_RETURN(Tensor part, read_part(reader, first.element_type()));
+      if (!fit_together(first, part, axis)) {
+        return invalid_argument(fmt::format(
+            "output {} is {} on rank 0 and {} on another: parts of unlike sizes can't be joined "
+            "along axis {}",
+            name, to_string(first.dims()), to_string(part.dims()), axis));
+      }
+      of_ranks.push_back(std::move(part));
+    }
+    all.emplace_back(name, joined(of_ranks, axis));
+  }
+  return all;
+}
+
+}  // namespace eddy
