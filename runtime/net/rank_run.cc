@@ -13,6 +13,9 @@ namespace {
 
 using Kind = RankMessage::Kind;
 
+// A quarter of what memory shared by ranks moves, both ways: a copy takes a core of each.
+constexpr size_t kCopiedBytesPerNs = 2;
+
 // What nodes fail with that may not go on because the run is being stopped elsewhere.
 constexpr const char* kStoppedElsewhere = "the run was stopped on another rank";
 
@@ -326,7 +329,9 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
 CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args,
                                     PendingCall& call) {
   World& world = session_.world();
-  const auto until = std::chrono::steady_clock::now() + world.spin();
+  const size_t bytes = args.outputs[0].size_bytes();
+  const auto copying = std::chrono::nanoseconds(bytes / kCopiedBytesPerNs);
+  const auto until = std::chrono::steady_clock::now() + world.spin() + copying;
   while (!operation.is_over.load(std::memory_order_acquire)) {
     if (std::chrono::steady_clock::now() >= until) break;
     if (!world.poll()) cpu_relax();

@@ -36,8 +36,10 @@ namespace eddy {
 
 struct WorldOptions {
   // How long a thread that has started an operation looks for its end before it does something
-  // else.
-  std::chrono::nanoseconds spin = std::chrono::microseconds(10);
+  // else; where bytes move, this core copies them while it looks, so longer (rank_run.cc). More
+  // than a thread takes to wake that has left: else ranks that have left once, and are therefore
+  // late, make each other leave in every turn of a loop.
+  std::chrono::nanoseconds spin = std::chrono::microseconds(200);
   // While runs are under way: a rank that says nothing for so long is asked where it is, and
   std::chrono::nanoseconds ask = std::chrono::seconds(1);
   // one that then does not answer for so long is lost, and the world with it.
