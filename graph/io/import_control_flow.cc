@@ -1,5 +1,6 @@
 // If, Loop, SequenceMap and eddy's CaseOf and While as case-of and while nodes.
 #include <algorithm>
+#include <charconv>
 #include <climits>
 
 #include "graph/base/check.h"
@@ -99,11 +100,36 @@ bool Importer::import_if(const NodeContext& at) {
     return false;
   }
   const std::vector<Value> outputs = builder_.if_else(
-      inputs[0], [&] { return import_body(*then_graph, at.scope, {}); },
+      marked(at, inputs[0]), [&] { return import_body(*then_graph, at.scope, {}); },
       [&] { return import_body(*else_graph, at.scope, {}); }, node_name(at));
   if (!is_ok()) return false;
   name_outputs(at, outputs);
   return bind_outputs(at, outputs);
+}
+
+// "all", "any", "root" or "root:2".
+Value Importer::marked(const NodeContext& at, Value decision) {
+  const std::string_view text = at.node.metadata_or_empty("eddy.agree");
+  if (text.empty() || decision.is_none() || !is_ok()) return decision;
+  const size_t colon = text.find(':');
+  const std::string_view how = text.substr(0, colon);
+  Attributes attributes = {{"how", std::string(how)}};
+  bool is_right = how == "all" || how == "any" || how == "root";
+  if (colon != std::string_view::npos) {
+    uint32_t root = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, root);
+    is_right = is_right && how == "root" && error == std::errc() && stop == end;
+    attributes.set("root", int64_t{root});
+  }
+  if (!is_right) {
+    fail_at(at, "its metadata 'eddy.agree' is " + quoted(text) +
+                    "; it must be all, any, root or root:RANK");
+    return decision;
+  }
+  const std::string name = node_name(at);
+  return builder_.op("Agree", {decision}, std::move(attributes),
+                     {.name = name.empty() ? name : name + "_agree", .domain = "eddy"});
 }
 
 void Importer::name_outputs(const NodeContext& at, std::span<const Value> values) {
@@ -148,7 +174,7 @@ bool Importer::import_loop(const NodeContext& at) {
         EDDY_DCHECK(carried.size() == num_states) << carried.size() << " of " << num_states;
         const auto own = carried.last(num_carried);
         const Value predicate = has_condition ? carried[0] : always_true();
-        return WhileTest{predicate, {own.begin(), own.end()}};
+        return WhileTest{marked(at, predicate), {own.begin(), own.end()}};
       },
       [&](Value iteration, std::span<const Value> forwarded) {
         const bool asks = is_used(*body, body->inputs[1].name);
@@ -243,7 +269,7 @@ bool Importer::import_case_of(const NodeContext& at) {
   if (inputs.empty() || inputs[0].is_none()) return fail_at(at, "needs a selector");
   CaseOptions options;
   options.name = node_name(at);
-  options.selector = inputs[0];
+  options.selector = marked(at, inputs[0]);
   options.pass_through.assign(inputs.begin() + 1, inputs.end());
   if (const OnnxAttribute* attribute = at.find_or_null("default")) {
     if (attribute->i < -1 || attribute->i > INT_MAX) return fail_at(at, "has a bad default");
@@ -307,7 +333,7 @@ bool Importer::import_while(const NodeContext& at) {
         if (!is_ok()) return WhileTest{};
         EDDY_DCHECK(results.size() == before->outputs.size() && !results.empty())
             << options.name << " has no predicate";
-        return WhileTest{results[0], {results.begin() + 1, results.end()}};
+        return WhileTest{marked(at, results[0]), {results.begin() + 1, results.end()}};
       },
       [&](Value iteration, std::span<const Value> forwarded) {
         return region(*after, iteration, forwarded);

@@ -137,6 +137,8 @@ class Importer {
                                                     std::span<const Value> initial,
                                                     bool trust_unranked);
   void name_parameters(const OnnxGraph& body, const Scope& scope, std::span<const Value> values);
+  // The decision of a loop or case, marked where the node says how ranks agree on it.
+  Value marked(const NodeContext& at, Value decision);
   void name_outputs(const NodeContext& at, std::span<const Value> values);
   // One constant serves all loops without a condition.
   Value always_true();

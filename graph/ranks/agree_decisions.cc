@@ -15,13 +15,30 @@ bool is_agreed(const Agreement& agreement) {
   return agreement.decision >= RankSkeleton::Decision::kAgreeAll;
 }
 
+bool is_mark(const Node& node, const RankRules& rules) {
+  return node.kind == NodeKind::kExec && rules.mark && rules.mark(node).has_value();
+}
+
+bool has_mark(const Graph& graph, const RankRules& rules) {
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    if (is_mark(graph.node(NodeId(n)), rules)) return true;
+  }
+  return false;
+}
+
 class Agreeing : public GraphCopier {
  public:
   Agreeing(const Graph& source, GraphBuilder& builder, const Decisions& decisions,
-           const AgreeRules& agrees)
-      : GraphCopier(source, builder), decisions_(decisions), agrees_(agrees) {}
+           const RankRules& rules, const AgreeRules& agrees)
+      : GraphCopier(source, builder), decisions_(decisions), rules_(rules), agrees_(agrees) {}
 
  private:
+  // A mark has done its work.
+  void exec(NodeId id) override {
+    const Node& node = source_.node(id);
+    if (!is_mark(node, rules_)) return copy_exec(id);
+    define(node.outputs[0], value(node.inputs[0]));
+  }
   void loop(NodeId id) override {
     loops_.push_back(id);
     is_limit_next_ = true;
@@ -57,6 +74,7 @@ class Agreeing : public GraphCopier {
   const Agreement& innermost() const { return decisions_.by_node[loops_.back().index()]; }
 
   const Decisions& decisions_;
+  const RankRules& rules_;
   const AgreeRules& agrees_;
   std::vector<NodeId> loops_;  // around what is copied
   bool is_limit_next_ = false;
@@ -67,9 +85,11 @@ class Agreeing : public GraphCopier {
 Result<Graph> agree_decisions(Graph&& graph, const OpTable& ops, const RankRules& rules,
                               const AgreeRules& agrees) {
   EDDY_ASSIGN_OR_RETURN(const Decisions decisions, find_decisions(graph, rules));
-  if (std::ranges::none_of(decisions.by_node, is_agreed)) return std::move(graph);
+  if (std::ranges::none_of(decisions.by_node, is_agreed) && !has_mark(graph, rules)) {
+    return std::move(graph);
+  }
   GraphBuilder builder(ops, graph.name());
-  Agreeing(graph, builder, decisions, agrees).run();
+  Agreeing(graph, builder, decisions, rules, agrees).run();
   builder.adopt_blobs_of(std::move(graph));
   return builder.finish();
 }

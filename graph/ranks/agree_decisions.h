@@ -6,8 +6,9 @@
 //
 //   while (p && iteration < limit)   becomes   while (agreed(p && iteration < limit))
 //
-// So agreement is an operation like any other, ordered on its channel, planned and proved, and its
-// result is uniform. Decisions that are uniform anyway cost nothing.
+// Marks on decisions (RankRules::mark) say how ranks agree, and are gone afterwards. So agreement
+// is an operation like any other, ordered on its channel, planned and proved, and its result is
+// uniform. Decisions that are uniform anyway cost nothing.
 //
 // Errors: those of find_decisions, and the builder's. Cost: O(nodes). Run it before tie_channels.
 #pragma once

@@ -41,12 +41,19 @@ struct RankRules {
   std::function<bool(const Node&)> is_varying;
   // By the graph's inputs: equal on all ranks.
   std::function<bool(size_t)> is_replicated;
-  // Of a loop or case.
+  // Of a loop or case whose decision has no mark.
   std::function<Agreement(const Node&)> agreement;
+  // Of an exec node that does no more than mark the decision that it gives on: how ranks agree on
+  // it. None: it is no such node. Empty: there are no marks.
+  std::function<std::optional<Agreement>(const Node&)> mark = {};
   // All ranks have this graph and the same kernels. Otherwise only results of communication are
   // equal, and nothing that is computed from them.
   bool is_one_graph = true;
 };
+
+// How the ranks in a loop or case decide as one: by the mark on its decision, or what the rules
+// say.
+Agreement find_agreement(const Graph& graph, const Node& control, const RankRules& rules);
 
 // "all", "any", "root" of an attribute `agree`; empty: varying. Else an error.
 Result<RankSkeleton::Decision> parse_agree(std::string_view text);

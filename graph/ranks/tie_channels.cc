@@ -37,7 +37,7 @@ class Tying : public GraphCopier {
     for (uint32_t n = 0; n < source.num_nodes(); ++n) {
       const Node& node = source.node(NodeId(n));
       if (node.kind == NodeKind::kExec || held_[n].empty()) continue;
-      const Agreement agreement = rules.agreement(node);
+      const Agreement agreement = find_agreement(source, node, rules);
       if (agreement.decision < RankSkeleton::Decision::kAgreeAll) continue;
       held_[n].insert({.channel = agreement.channel});
       add_to_owners(node, {.channel = agreement.channel});

@@ -81,7 +81,7 @@ class Spread {
   }
 
   bool agrees(const Node& node) const {
-    const Agreement agreement = rules_.agreement(node);
+    const Agreement agreement = find_agreement(graph_, node, rules_);
     return agreement.decision >= Decision::kAgreeAll && covers(agreement.channel.group, group_);
   }
 
@@ -219,7 +219,7 @@ Result<Decisions> find_decisions(const Graph& graph, const RankRules& rules) {
       decisions.by_node[n].decision = Decision::kUniform;
       continue;
     }
-    const Agreement agreement = rules.agreement(node);
+    const Agreement agreement = find_agreement(graph, node, rules);
     if (agreement.decision < Decision::kAgreeAll) {
       return differing(graph, node, graph.path(NodeId(n)), uniformity, decision, held.group,
                        graph.path(held.communication));
@@ -233,6 +233,18 @@ Result<Decisions> find_decisions(const Graph& graph, const RankRules& rules) {
     decisions.by_node[n] = agreement;
   }
   return decisions;
+}
+
+Agreement find_agreement(const Graph& graph, const Node& control, const RankRules& rules) {
+  const bool is_loop = control.kind == NodeKind::kWhile;
+  const ValueId decision = is_loop ? LoopView(graph, control).predicate() : control.inputs[0];
+  const ValueInfo& value = graph.value(decision);
+  if (rules.mark && value.origin == ValueOrigin::kNodeOutput) {
+    const Node& producer = graph.node(value.producer);
+    const bool is_exec = producer.kind == NodeKind::kExec;
+    if (const auto marked = is_exec ? rules.mark(producer) : std::nullopt) return *marked;
+  }
+  return rules.agreement(control);
 }
 
 Result<RankSkeleton::Decision> parse_agree(std::string_view text) {

@@ -12,6 +12,11 @@
 
 namespace eddy::check {
 
+// Whether the graph says how its ranks agree, and not the session's options.
+inline bool is_marked(const RankStep& step) {
+  return step.meets && !step.name.empty() && step.name.back() % 2 == 0;
+}
+
 class RankGraphMaker {
  public:
   RankGraphMaker(const RankProgram& program, const OpTable& ops, uint32_t rank)
@@ -83,6 +88,15 @@ class RankGraphMaker {
   void set(const std::vector<RankVar>& vars, ValueSpan values) {
     for (size_t i = 0; i < vars.size() && i < values.size(); ++i) values_[vars[i]] = values[i];
   }
+  Value marked(const RankStep& step, Value decision) {
+    if (!is_marked(step)) return decision;
+    const bool is_root = step.agree == RankAgree::kRoot;
+    Attributes attributes = {{"how", std::string(is_root                         ? "root"
+                                                 : step.agree == RankAgree::kAll ? "all"
+                                                                                 : "any")}};
+    if (is_root) attributes.set("root", step.root);
+    return b_.op("Agree", {decision}, std::move(attributes), {.domain = "eddy"});
+  }
   void loop(const RankStep& step) {
     Value limit = number(step.limit);
     if (step.limit_varies) limit = b_.op("Add", {limit, own_rank()});
@@ -93,7 +107,7 @@ class RankGraphMaker {
           build(step.blocks[0]);
           const Value test =
               b_.op("Less", {wrapped(sum(values_[step.carried[0]]), 7), number(step.threshold)});
-          return WhileTest{test, all(step.carried)};
+          return WhileTest{marked(step, test), all(step.carried)};
         },
         [&](Value, ValueSpan received) {
           set(step.received, received);
@@ -114,7 +128,8 @@ class RankGraphMaker {
         return all(block.results);
       });
     }
-    CaseOptions options{.name = step.name, .selector = wrapped(sum(values_[step.a]), 3)};
+    CaseOptions options{.name = step.name,
+                        .selector = marked(step, wrapped(sum(values_[step.a]), 3))};
     options.default_region = 0;
     set(step.made, b_.case_of(options, bodies));
   }
@@ -125,10 +140,10 @@ class RankGraphMaker {
   std::vector<Value> values_;  // by variable
 };
 
-// How its loops and cases agree, by name.
+// How its loops and cases agree, by name, where its graph does not say it.
 inline void add_agreements(const RankBlock& block, std::map<std::string, RankWorld::Agree>& agree) {
   for (const RankStep& step : block.steps) {
-    if (step.meets) {
+    if (step.meets && !is_marked(step)) {
       RankWorld::Agree& own = agree[step.name];
       own.decision = step.agree == RankAgree::kAll   ? RankSkeleton::Decision::kAgreeAll
                      : step.agree == RankAgree::kAny ? RankSkeleton::Decision::kAgreeAny

@@ -229,12 +229,28 @@ Status run_collective(const Collective& collective, const CollectiveCall& call,
   return Status::ok();
 }
 
+namespace {
+
+// On one rank there is nobody to agree with.
+Result<BoundKernel> bind_agree(const KernelInit&) {
+  BoundKernel kernel;
+  kernel.run = [](const KernelArgs& args) {
+    const TensorView& x = args.inputs[0];
+    std::memcpy(args.outputs[0].data, x.data, x.size_bytes());
+    return true;
+  };
+  return kernel;
+}
+
+}  // namespace
+
 void add_collective_reference(KernelRegistry& registry) {
   for (const std::string_view op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
                                     "AllToAll", "Send", "Recv", "Barrier", "Rank"}) {
     registry.add(
         {.op = op, .bind = refuse_without_ranks, .provider = "reference", .domain = "eddy"});
   }
+  registry.add({.op = "Agree", .bind = bind_agree, .provider = "reference", .domain = "eddy"});
 }
 
 }  // namespace eddy

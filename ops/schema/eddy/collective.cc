@@ -1,4 +1,5 @@
-// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Recv, Barrier, Rank.
+// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Recv, Barrier, Rank; and Agree, a
+// mark on a decision, which communicates where its ranks meet (graph/ranks/agree_decisions.h).
 //
 // may_wait of an operator of this domain is what tells passes that it has effects
 // (graph/ir/node_facts.h); Rank has none.
@@ -177,6 +178,24 @@ Status infer_rank(InferContext& context) {
   return Status::ok();
 }
 
+Status infer_agree(InferContext& context) {
+  const std::string_view how = context.attributes().get_string("how", "");
+  if (how != "all" && how != "any" && how != "root") {
+    return invalid_argument("attribute 'how' of Agree is '" + std::string(how) +
+                            "'; it must be all, any or root");
+  }
+  const Result<Collective> group = read_collective("Broadcast", context.attributes());
+  EDDY_RETURN_IF_ERROR(group.status());
+  if (how != "root" && context.attributes().has("root")) {
+    return invalid_argument("attribute 'root' of Agree is for ranks that agree by how = root");
+  }
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  if (x->is_ranked && x->dims.count().value_or(1) != 1) {
+    return invalid_argument("Agree takes a decision of one element, not " + to_string(*x));
+  }
+  return infer_same_as_input(context);
+}
+
 // What it waits for and does not read, so that its place in an order can be said
 // (graph/ranks/tie_channels.h).
 FormalInput after() { return in("after", kAllTypes, InputFlag::kVariadic | InputFlag::kOptional); }
@@ -252,6 +271,12 @@ Status add_collective_schemas(OpTable& table) {
         .inputs = {after()},
         .attributes = {attribute("root", kInt, true), attribute("type", kType, true), channel},
         .infer = infer_recv,
+        .may_wait = true},
+       {.name = "Agree",
+        .domain = "eddy",
+        .inputs = {in("input", kBoolType | TypeSet{ElementType::kInt32, ElementType::kInt64})},
+        .attributes = {attribute("how", kString, true), attribute("group", kInts), root},
+        .infer = infer_agree,
         .may_wait = true},
        {.name = "Rank",
         .domain = "eddy",

@@ -13,8 +13,11 @@ namespace {
 
 using Kind = CollectiveKind;
 
+bool is_agree(const Node& node) { return node.op->domain == "eddy" && node.op->name == "Agree"; }
+
 bool communicates(const Node& node) {
-  return node.kind == NodeKind::kExec && has_effects(node) && !calls_host_function(node);
+  return node.kind == NodeKind::kExec && has_effects(node) && !calls_host_function(node) &&
+         !is_agree(node);
 }
 
 bool is_message(const Collective& collective) {
@@ -126,6 +129,20 @@ std::optional<Communication> read(const Node& node, const RankWorld& world) {
   return result;
 }
 
+// For a node that the schema has accepted.
+Agreement read_mark(const Node& node, const RankWorld& world) {
+  Agreement result;
+  result.decision = parse_agree(node.attributes.get_string("how", "")).value();
+  const std::span<const int64_t> group = node.attributes.get_ints("group");
+  result.channel = {std::vector<uint32_t>(group.begin(), group.end()), RankWorld::kAgreeChannel};
+  if (group.empty()) result.channel.group = all_ranks(world);
+  std::ranges::sort(result.channel.group);
+  if (result.decision != RankSkeleton::Decision::kAgreeRoot) return result;
+  const int64_t first = group.empty() ? 0 : group[0];
+  result.root = static_cast<uint32_t>(node.attributes.get_int("root", first));
+  return result;
+}
+
 // Draws numbers that nothing fixes.
 bool draws_unseeded(const Node& node) {
   if (!node.op->domain.empty() || !draws_random_numbers(node)) return false;
@@ -145,8 +162,11 @@ bool is_varying(const Node& node) {
 Status check_communication(const Graph& graph, const RankWorld& world) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     const Node& node = graph.node(NodeId(n));
-    if (!communicates(node)) continue;
-    EDDY_ASSIGN_OR_RETURN(const Collective c, read_collective(node.op->name, node.attributes));
+    const bool is_mark = node.kind == NodeKind::kExec && is_agree(node);
+    if (!communicates(node) && !is_mark) continue;
+    // A mark's group and root are checked as those of a copy.
+    EDDY_ASSIGN_OR_RETURN(const Collective c,
+                          read_collective(is_mark ? "Broadcast" : node.op->name, node.attributes));
     Status status = check(c, world);
     if (!status.is_ok()) return std::move(status.prepend_message(graph.path(NodeId(n))));
   }
@@ -168,6 +188,10 @@ RankRules standard_rank_rules(const RankWorld& world) {
         agree.decision,
         {agree.group.empty() ? all_ranks(world) : agree.group, RankWorld::kAgreeChannel},
         agree.decision == RankSkeleton::Decision::kAgreeRoot ? agree.root : RankSkeleton::kNone};
+  };
+  rules.mark = [world](const Node& node) -> std::optional<Agreement> {
+    if (!is_agree(node)) return std::nullopt;
+    return read_mark(node, world);
   };
   rules.is_one_graph = world.is_one_graph;
   return rules;

@@ -12,7 +12,8 @@
 // operation over one rank sends nothing. Results are equal where the operator makes them so;
 // sums, products and averages of `order` any are not, as MPI does not promise it.
 //
-// Loops and cases have no attributes yet: how they agree stands in RankWorld, by their names.
+// How the ranks of a loop or case agree says an Agree on its decision, which files have as metadata
+// of the node (graph/io/EDDY_DOMAIN.md), or else RankWorld, by the node's name.
 //
 // Ownership: the rules hold a copy of the world. Threads: pure.
 #pragma once

@@ -3,6 +3,7 @@
 // checked.
 #include <gtest/gtest.h>
 
+#include "graph/io/export.h"
 #include "tests/graph/io/test_import.h"
 
 namespace eddy {
@@ -297,6 +298,71 @@ TEST(ImportWhile, BothRegionsAreRead) {
   EXPECT_EQ(g.value(g.region(loop.regions[1]).parameters[1]).name, "u");
   expect_import_error(text(graph({.outputs = {untyped("x")}})), StatusCode::kInvalidArgument,
                       "its graph 'after' takes 0 inputs, but 2 are passed");
+}
+
+// How ranks agree on a decision is metadata of its node, and a mark on the decision in the graph.
+WireWriter with_agree(WireWriter node, std::string_view how) {
+  WireWriter entry;
+  entry.bytes(1, "eddy.agree");
+  entry.bytes(2, how);
+  node.message(9, entry);
+  return node;
+}
+
+std::string agreeing_loop(std::string_view how) {
+  const WireWriter body =
+      graph({.nodes = kStep,
+             .inputs = {info("i", int64s({})), info("ci", bools({})), info("v", floats({2}))},
+             .outputs = {untyped("go"), untyped("v2")}});
+  return model(
+      graph({.nodes = {with_agree(
+                 node("Loop", {"m", "c", "x"}, {"y"}, {graph_attribute("body", body)}, "L"), how)},
+             .inputs = {info("m", int64s({})), info("c", bools({})), info("x", floats({2})),
+                        info("limit", floats({2}))},
+             .outputs = {untyped("y")}}));
+}
+
+TEST(ImportAgree, TheLoopsPredicateIsMarkedAndStaysSoInAFile) {
+  const Graph first = must_import(agreeing_loop("root:2"));
+  const std::string text = format_onnx(first).value();
+  const Graph second = must_import(text);
+  for (const Graph* const g : {&first, &second}) {
+    const Node& loop = node_of(*g, NodeKind::kWhile);
+    const ValueInfo& predicate = g->value(g->region(loop.regions[0]).results[0]);
+    ASSERT_EQ(predicate.origin, ValueOrigin::kNodeOutput);
+    const Node& mark = g->node(predicate.producer);
+    EXPECT_EQ(mark.op->name, "Agree");
+    EXPECT_EQ(mark.name, "L_agree");
+    EXPECT_EQ(mark.attributes.get_string("how", ""), "root");
+    EXPECT_EQ(mark.attributes.get_int("root", -1), 2);
+    EXPECT_EQ(mark.inputs[0], g->region(loop.regions[0]).parameters[1]);
+  }
+}
+
+TEST(ImportAgree, TheConditionOfAnIfIsMarked) {
+  const auto branch = [](const char* op, const char* name) {
+    return graph({.nodes = {node(op, {"x"}, {name})}, .outputs = {untyped(name)}});
+  };
+  const Graph g = must_import(
+      model(graph({.nodes = {with_agree(node("If", {"c"}, {"y"},
+                                             {graph_attribute("then_branch", branch("Neg", "t")),
+                                              graph_attribute("else_branch", branch("Abs", "e"))},
+                                             "I"),
+                                        "any")},
+                   .inputs = {info("c", bools({})), info("x", floats({2}))},
+                   .outputs = {untyped("y")}})));
+  const ValueInfo& selector = g.value(node_of(g, NodeKind::kCaseOf).inputs[0]);
+  ASSERT_EQ(selector.origin, ValueOrigin::kNodeOutput);
+  EXPECT_EQ(g.node(selector.producer).attributes.get_string("how", ""), "any");
+}
+
+TEST(ImportAgree, UnknownWordsAreRefusedWithTheNode) {
+  for (const char* const how :
+       {"some", "root:", "root:x", "all:1", "root:-1", "root:99999999999"}) {
+    expect_import_error(agreeing_loop(how), StatusCode::kInvalidArgument, "node 'L' (Loop)");
+    expect_import_error(agreeing_loop(how), StatusCode::kInvalidArgument,
+                        "must be all, any, root or root:RANK");
+  }
 }
 
 }  // namespace

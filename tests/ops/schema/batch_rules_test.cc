@@ -439,7 +439,7 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
-      "Rank",
+      "Rank", "Agree",
       // Replaced by what computes it before plans are made.
       "Gradient",
       // Steps of training.

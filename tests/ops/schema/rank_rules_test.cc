@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <set>
 
 #include "graph/base/random.h"
 #include "graph/proof/rank_proof.h"
@@ -136,6 +137,57 @@ TEST_F(RankRulesTest, AVaryingPredicateIsRefusedUnlessRanksAgree) {
                         "root"));
   world_.agreement["halve"] = {.decision = RankSkeleton::Decision::kAgreeAny};
   EXPECT_EQ(verdict({halving(false), halving(false)}), "");
+}
+
+Build marked(const std::string& how, const Ints& group = {}) {
+  return [=](GraphBuilder& b, Value x) {
+    const auto made = b.while_loop(
+        {.name = "halve", .initial = {x}},
+        [&](Value, ValueSpan carried) {
+          const Value more = b.op("Greater", {carried[0], b.scalar(1.0f)});
+          return WhileTest{talk(b, "Agree", {more}, {{"how", how}, {"group", group}}),
+                           {carried[0]}};
+        },
+        [&](Value, ValueSpan forwarded) -> std::vector<Value> {
+          return {b.op("Sqrt", {talk(b, "AllReduce", {forwarded[0]}, {}, "sum")})};
+        });
+    b.output("y", made[0]);
+  };
+}
+
+TEST_F(RankRulesTest, AMarkOnTheDecisionSaysHowRanksAgree) {
+  for (const char* const how : {"all", "any", "root"}) {
+    EXPECT_EQ(verdict({marked(how), marked(how)}), "") << how;
+  }
+  EXPECT_NE(verdict({marked("all"), marked("any")}), "");
+  EXPECT_THAT(verdict({marked("all", {0, 1}), marked("all", {0, 1}), marked("all", {0, 1})}),
+              HasSubstr("but only ranks 0, 1 agree on its decision"));
+  EXPECT_THAT(verdict({marked("all", {0, 7}), marked("all")}),
+              HasSubstr("its group has rank 7, which is none of 2 ranks"));
+  EXPECT_THAT(verdict({marked("some"), marked("some")}), HasSubstr("it must be all, any or root"));
+}
+
+TEST_F(RankRulesTest, AMarkBecomesCommunicationOnlyWhereRanksMightDiffer) {
+  world_.num_ranks = 2;
+  const auto ops_of = [&](const Build& build) {
+    GraphBuilder b(ops_);
+    build(b, b.input("x", line()));
+    const Graph graph = agree_decisions(b.finish().value(), ops_, standard_rank_rules(world_),
+                                        standard_agree_rules())
+                            .value();
+    std::multiset<std::string> names;
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      if (node.kind == NodeKind::kExec) names.insert(node.op->name);
+    }
+    return names;
+  };
+  const std::multiset<std::string> alone = {"AllReduce", "Greater", "Sqrt"};
+  std::multiset<std::string> agreed = alone;
+  agreed.insert("AllReduce");
+  EXPECT_EQ(ops_of(marked("all")), agreed);
+  world_.replicated = {true};
+  EXPECT_EQ(ops_of(marked("all")), alone) << "x is equal on all ranks";
 }
 
 // All values are float[1].

@@ -32,8 +32,9 @@ inline std::string renamed_summing_model(std::string_view input) {
 }
 
 // While x is above 1: x of all ranks added, then divided. The test is of the rank's own x, or of
-// the sum.
-inline std::string halving_model(bool has_own_test, float divisor = 8) {
+// the sum. `agree`: how the ranks agree on it, as the file says; empty: it does not.
+inline std::string halving_model(bool has_own_test, float divisor = 8,
+                                 std::string_view agree = {}) {
   const WireWriter body = graph({
       .nodes = {talk("AllReduce", {"x_in"}, {"sum"}, "sum"),
                 node("Div", {"sum", "divisor"}, {"x_out"}, {}, "part"),
@@ -42,12 +43,38 @@ inline std::string halving_model(bool has_own_test, float divisor = 8) {
       .outputs = {info("go_on", bools({})), info("x_out", floats({}))},
       .name = "body",
   });
+  WireWriter loop = node("Loop", {"", "yes", "x"}, {"y"}, {graph_attribute("body", body)}, "halve");
+  if (!agree.empty()) {
+    WireWriter entry;
+    entry.bytes(1, "eddy.agree");
+    entry.bytes(2, agree);
+    loop.message(9, entry);
+  }
   return model(graph({
-      .nodes = {node("Equal", {"one", "one"}, {"yes"}),
-                node("Loop", {"", "yes", "x"}, {"y"}, {graph_attribute("body", body)}, "halve")},
+      .nodes = {node("Equal", {"one", "one"}, {"yes"}), loop},
       .inputs = {info("x", floats({}))},
       .outputs = {info("y", floats({}))},
       .initializers = {tensor<float>("divisor", {}, {divisor}), tensor<float>("one", {}, {1.0f})},
+  }));
+}
+
+// y = tanh(x w), t = x of each sample added up; x floats [batch, 3]. Of the mean over samples,
+// where one is wanted, each sample gets its part.
+inline std::string sample_model(bool crosses) {
+  const Messages own = {node("MatMul", {"x", "w"}, {"p"}, {}, "product"),
+                        node("Tanh", {"p"}, {"y"}, {}, "tanh"),
+                        node("ReduceSum", {"x", "last"}, {"t"}, {}, "sum")};
+  const Messages crossed = {
+      node("ReduceMean", {"x"}, {"m"}, {attribute("axes", std::vector<int64_t>{0})}, "mean"),
+      node("Sub", {"x", "m"}, {"y"}, {}, "less"),
+      node("ReduceSum", {"x", "last"}, {"t"}, {}, "sum")};
+  const ValueType samples = tensor_type(ElementType::kFloat, {-2, 3});
+  return model(graph({
+      .nodes = crosses ? crossed : own,
+      .inputs = {info("x", samples)},
+      .outputs = {untyped("y"), untyped("t")},
+      .initializers = {tensor<float>("w", {3, 2}, {0.5f, -1, 2, 0.25f, -0.75f, 1}),
+                       tensor<int64_t>("last", {1}, {1})},
   }));
 }
 
