@@ -24,9 +24,9 @@ std::vector<std::string> names_of(const std::vector<ValueDescription>& descripti
 }
 
 // The index of the input that an option names; none: it is another model's.
-Result<std::optional<size_t>> find_input(const InputArguments& arguments, const Session& session,
+Result<std::optional<size_t>> find_input(const InputArguments& arguments, const ModelValues& model,
                                          const std::string& name, const char* option) {
-  const std::vector<std::string> names = names_of(session.inputs());
+  const std::vector<std::string> names = names_of(model.inputs);
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return std::optional(i);
   }
@@ -75,31 +75,31 @@ Status mark_given(std::vector<bool>& given, size_t i, const std::string& name, c
   return Status::ok();
 }
 
-Status give_files(const InputArguments& arguments, const Session& session,
+Status give_files(const InputArguments& arguments, const ModelValues& model,
                   std::vector<std::optional<HostValue>>& values) {
   std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.files) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--input", "NAME=FILE"));
-    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, session, given.first, "--input"));
+    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, model, given.first, "--input"));
     if (!found) continue;
     const size_t i = *found;
     EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--input"));
-    EDDY_ASSIGN_OR_RETURN(values[i], read_value(given.second, session.inputs()[i].type));
+    EDDY_ASSIGN_OR_RETURN(values[i], read_value(given.second, model.inputs[i].type));
   }
   return Status::ok();
 }
 
-Status give_values(const InputArguments& arguments, const Session& session,
+Status give_values(const InputArguments& arguments, const ModelValues& model,
                    std::vector<std::optional<HostValue>>& values) {
   std::vector<bool> is_given(values.size());
   for (const std::string& text : arguments.values) {
     EDDY_ASSIGN_OR_RETURN(auto given, split_assignment(text, "--set", "NAME=VALUE"));
-    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, session, given.first, "--set"));
+    EDDY_ASSIGN_OR_RETURN(const auto found, find_input(arguments, model, given.first, "--set"));
     if (!found) continue;
     const size_t i = *found;
     EDDY_RETURN_IF_ERROR(mark_given(is_given, i, given.first, "--set"));
     if (values[i]) continue;
-    EDDY_ASSIGN_OR_RETURN(values[i], filled_value(session.inputs()[i], given.second));
+    EDDY_ASSIGN_OR_RETURN(values[i], filled_value(model.inputs[i], given.second));
   }
   return Status::ok();
 }
@@ -141,32 +141,33 @@ bool DataSet::has_inputs() const {
       inputs, [](const std::optional<HostValue>& value) { return value.has_value(); });
 }
 
-Result<DataSet> read_data_set(const std::string& folder, const Session& session) {
+Result<DataSet> read_data_set(const std::string& folder, const ModelValues& model) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     return not_found(fmt::format("{} is no folder; name one that holds input_0.pb, ...", folder));
   }
   DataSet data_set;
-  EDDY_RETURN_IF_ERROR(read_numbered(folder, "input", session.inputs(), data_set.inputs));
-  EDDY_RETURN_IF_ERROR(read_numbered(folder, "output", session.outputs(), data_set.outputs));
+  EDDY_RETURN_IF_ERROR(read_numbered(folder, "input", model.inputs, data_set.inputs));
+  EDDY_RETURN_IF_ERROR(read_numbered(folder, "output", model.outputs, data_set.outputs));
   return data_set;
 }
 
 Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
-                                             const Session& session) {
+                                             const ModelValues& model) {
   if (arguments.folder.empty()) return std::optional<DataSet>();
-  EDDY_ASSIGN_OR_RETURN(DataSet data_set, read_data_set(arguments.folder, session));
+  EDDY_ASSIGN_OR_RETURN(DataSet data_set, read_data_set(arguments.folder, model));
   return std::optional(std::move(data_set));
 }
 
-Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
+Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments,
+                                           const ModelValues& model,
                                            const DataSet* data_set_or_null) {
-  const std::vector<ValueDescription>& inputs = session.inputs();
+  const std::vector<ValueDescription>& inputs = model.inputs;
   EDDY_CHECK(data_set_or_null == nullptr || data_set_or_null->inputs.size() == inputs.size())
       << "the folder was read for another model";
   std::vector<std::optional<HostValue>> values(inputs.size());
-  EDDY_RETURN_IF_ERROR(give_files(arguments, session, values));
-  EDDY_RETURN_IF_ERROR(give_values(arguments, session, values));
+  EDDY_RETURN_IF_ERROR(give_files(arguments, model, values));
+  EDDY_RETURN_IF_ERROR(give_values(arguments, model, values));
   Random random(arguments.seed.value_or(0));
   bool is_complete = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -185,13 +186,13 @@ Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, cons
   return result;
 }
 
-std::string open_inputs_text(const InputArguments& arguments, const Session& session,
+std::string open_inputs_text(const InputArguments& arguments, const ModelValues& model,
                              const DataSet* data_set_or_null) {
   std::string text;
   std::string example;
   std::vector<std::string> options;  // those that made values up
-  for (size_t i = 0; i < session.inputs().size(); ++i) {
-    const ValueDescription& input = session.inputs()[i];
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const ValueDescription& input = model.inputs[i];
     if (!input.type.is_tensor() || input.type.tensor.is_static()) continue;
     const auto names_it = [&](const std::string& given) {
       return given.starts_with(input.name + "=");
@@ -211,11 +212,11 @@ std::string open_inputs_text(const InputArguments& arguments, const Session& ses
       fmt::join(options, " and "), text, example, example);
 }
 
-NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values) {
-  EDDY_CHECK(values.size() <= session.inputs().size()) << values.size() << " values";
+NamedTensors name_inputs(const ModelValues& model, const std::vector<HostValue>& values) {
+  EDDY_CHECK(values.size() <= model.inputs.size()) << values.size() << " values";
   NamedTensors tensors;
   for (size_t i = 0; i < values.size(); ++i) {
-    tensors.emplace_back(session.inputs()[i].name, borrow_value(values[i]));
+    tensors.emplace_back(model.inputs[i].name, borrow_value(values[i]));
   }
   return tensors;
 }

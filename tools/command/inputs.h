@@ -18,6 +18,17 @@
 
 namespace eddy {
 
+// Of a session, or of a model that has none yet. Borrows.
+struct ModelValues {
+  ModelValues(const Session& session)  // NOLINT(google-explicit-constructor): what a session has
+      : inputs(session.inputs()), outputs(session.outputs()) {}
+  ModelValues(const std::vector<ValueDescription>& inputs,
+              const std::vector<ValueDescription>& outputs)
+      : inputs(inputs), outputs(outputs) {}
+  const std::vector<ValueDescription>& inputs;
+  const std::vector<ValueDescription>& outputs;
+};
+
 struct InputArguments {
   std::vector<std::string> files;   // NAME=FILE
   std::vector<std::string> values;  // NAME=VALUE
@@ -38,22 +49,23 @@ struct DataSet {
 
   bool has_inputs() const;
 };
-Result<DataSet> read_data_set(const std::string& folder, const Session& session);
+Result<DataSet> read_data_set(const std::string& folder, const ModelValues& model);
 // The data set of arguments.folder, if one is named.
 Result<std::optional<DataSet>> read_data_set(const InputArguments& arguments,
-                                             const Session& session);
+                                             const ModelValues& model);
 
-// One value for each input of the session. `data_set_or_null` is that of arguments.folder.
-Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments, const Session& session,
+// One value for each input of the model. `data_set_or_null` is that of arguments.folder.
+Result<std::vector<HostValue>> make_inputs(const InputArguments& arguments,
+                                           const ModelValues& model,
                                            const DataSet* data_set_or_null);
 
 // Which of the inputs that --set and --random-inputs made up had open dimensions, and what fixes
 // them: for runs that fail on them. Empty without any.
-std::string open_inputs_text(const InputArguments& arguments, const Session& session,
+std::string open_inputs_text(const InputArguments& arguments, const ModelValues& model,
                              const DataSet* data_set_or_null);
 
 // Borrows.
-NamedTensors name_inputs(const Session& session, const std::vector<HostValue>& values);
+NamedTensors name_inputs(const ModelValues& model, const std::vector<HostValue>& values);
 
 // Floats uniform in -1..1, integers 0..9, bools true.
 Result<HostValue> random_value(const ValueDescription& input, Random& random);

@@ -9,6 +9,7 @@
 #include "graph/io/tensor_file.h"
 #include "runtime/mpi/job_board.h"
 #include "runtime/mpi/mpi_library.h"
+#include "runtime/net/gather.h"
 #include "runtime/net/world.h"
 #include "runtime/trace/trace_recorder.h"
 #include "tools/command/compare.h"
@@ -17,6 +18,8 @@
 #include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/rank_options.h"
+#include "tools/command/run_report.h"
+#include "tools/command/split_batch.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -33,34 +36,27 @@ struct RunArguments {
   std::string trace;
   double timeout_s = 0;
   Tolerance tolerance;
+  std::string split;  // the dimension along which ranks share samples; empty: they do not
 };
 
-struct RunReport {
-  NamedTensors outputs;
-  std::vector<int64_t> runs_ns;
-  std::vector<std::string> differences;
-  bool is_compared = false;
-  std::vector<std::string> files;  // by output; empty where none was written
-  bool has_ended = false;          // all runs went well
-};
+// One run, with the outputs that this process has of it.
+using RunOnce = std::function<Result<NamedTensors>(const RunOptions&)>;
 
-Result<NamedTensors> run_once(const RunArguments& arguments, Session& session,
-                              const NamedTensors& inputs, TraceRecorder* trace_or_null,
-                              RunReport& report) {
+Result<NamedTensors> run_timed(const RunArguments& arguments, const RunOnce& once,
+                               TraceRecorder* trace_or_null, RunReport& report) {
   RunOptions options;
   options.trace_or_null = trace_or_null;
   if (arguments.timeout_s > 0) {
     options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(arguments.timeout_s * 1e9));
   }
   const int64_t start_ns = now_ns();
-  auto outputs = session.run(inputs, options);
+  auto outputs = once(options);
   report.runs_ns.push_back(now_ns() - start_ns);
   return outputs;
 }
 
-Status run_all(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
-               const Interrupts& interrupts, TraceRecorder* trace_or_null, Console& console,
-               RunReport& report) {
+Status run_all(const RunArguments& arguments, const RunOnce& once, const Interrupts& interrupts,
+               TraceRecorder* trace_or_null, Console& console, RunReport& report) {
   constexpr int64_t kShownNs = 100'000'000;
   int64_t shown_ns = 0;
   for (uint32_t i = 0; i < arguments.repeat; ++i) {
@@ -73,140 +69,19 @@ Status run_all(const RunArguments& arguments, Session& session, const NamedTenso
       shown_ns = now;
     }
     report.outputs.clear();  // their memory is the next run's
-    EDDY_ASSIGN_OR_RETURN(report.outputs,
-                          run_once(arguments, session, inputs, trace_or_null, report));
+    EDDY_ASSIGN_OR_RETURN(report.outputs, run_timed(arguments, once, trace_or_null, report));
   }
   return Status::ok();
 }
 
-void compare_outputs(const DataSet& data_set, const Tolerance& tolerance, RunReport& report) {
-  for (size_t i = 0; i < data_set.outputs.size() && i < report.outputs.size(); ++i) {
-    if (!data_set.outputs[i]) continue;
-    report.is_compared = true;
-    const auto& [name, tensor] = report.outputs[i];
-    if (auto text = find_difference(copy_value(tensor), *data_set.outputs[i], tolerance)) {
-      report.differences.push_back(fmt::format("output {} {}", name, *text));
-    }
-  }
-}
-
-// A name as a file's: letters, digits, '.', '_' and '-', not starting with a dot.
-std::string file_stem(const std::string& name) {
-  std::string stem = name.substr(0, 200);
-  for (char& c : stem) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    if (!is_plain) c = '_';
-  }
-  if (stem.empty() || stem[0] == '.') stem.insert(stem.begin(), '_');
-  return stem;
-}
-
-// .npy where NumPy has such values, else .pb.
-Status write_outputs(const std::string& folder, RunReport& report) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return invalid_argument(
-        fmt::format("--output-dir {}: cannot make this folder: {}", folder, error.message()));
-  }
-  std::set<std::string> stems;
-  for (const auto& [name, tensor] : report.outputs) {
-    std::string& file = report.files.emplace_back();
-    if (tensor.kind() == ValueKind::kNone) continue;
-    std::string stem = file_stem(name);
-    while (!stems.insert(stem).second) stem += "_";
-    const HostValue value = copy_value(tensor);
-    const std::string path = (std::filesystem::path(folder) / stem).string();
-    file = path + (format_npy(value).is_ok() ? ".npy" : ".pb");
-    EDDY_RETURN_IF_ERROR(write_value(file, value));
-  }
-  return Status::ok();
-}
-
-Json output_json(const Tensor& tensor, const std::string& file) {
-  if (file.empty()) return value_json(tensor);
-  if (!tensor.is_tensor()) return {{"file", file}};
-  const std::span<const int64_t> shape = tensor.dims().span();
-  return {{"dtype", element_type_name(tensor.element_type())},
-          {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
-          {"file", file}};
-}
-
-uint64_t arena_bytes(const Plan& plan) {
-  uint64_t bytes = 0;
-  for (const MemoryArena& arena : plan.memory.arenas) bytes += arena.size_bytes;
-  return bytes;
-}
-
-Json report_json(const Model& model, const RunReport& report) {
-  Json outputs = Json::object();
-  for (size_t i = 0; i < report.outputs.size(); ++i) {
-    const auto& [name, tensor] = report.outputs[i];
-    outputs[name] = output_json(tensor, report.files.empty() ? "" : report.files[i]);
-  }
-  Json loops = Json::array();
-  for (const LoopReport& loop : model.session->loop_reports()) {
-    loops.push_back({{"path", loop.path},
-                     {"iterations", loop.iterations},
-                     {"driven", loop.driven},
-                     {"reason", loop.reason}});
-  }
-  Json document = {
-      {"outputs", std::move(outputs)},
-      {"times_ns",
-       {{"load", model.load_ns}, {"plan", model.session->plan_ns()}, {"runs", report.runs_ns}}},
-      {"loops", std::move(loops)},
-      {"fingerprint", model.session->fingerprint()},
-      {"memory",
-       {{"peak_bytes", model.session->memory().peak_bytes},
-        {"arena_bytes", arena_bytes(model.session->plan())},
-        {"workspace_bytes", model.session->workspace_bytes()}}}};
-  if (report.is_compared) document["matched"] = report.differences.empty();
-  if (!report.differences.empty()) document["differences"] = report.differences;
-  return document;
-}
-
-std::string times_text(const std::vector<int64_t>& runs_ns) {
-  std::vector<int64_t> sorted = runs_ns;
-  std::sort(sorted.begin(), sorted.end());
-  const auto text = [](int64_t ns) { return duration_text(static_cast<double>(ns)); };
-  if (sorted.size() == 1) return text(sorted[0]);
-  return fmt::format("{} (best of {}; median {}, worst {})", text(sorted[0]), sorted.size(),
-                     text(sorted[sorted.size() / 2]), text(sorted.back()));
-}
-
-void say_report(const Model& model, const RunReport& report, Console& console) {
-  constexpr int64_t kMaxElements = 100;
-  for (size_t i = 0; i < report.outputs.size(); ++i) {
-    const auto& [name, tensor] = report.outputs[i];
-    const bool is_in_file = !report.files.empty() && !report.files[i].empty();
-    console.say(one_line(fmt::format("{}: {}{}", name, shape_text(tensor),
-                                     is_in_file ? " in " + report.files[i] : "")));
-    std::string data = is_in_file ? "" : data_text(tensor, kMaxElements);
-    if (!data.empty()) data.pop_back();
-    if (!data.empty()) console.say(data);
-  }
-  for (const LoopReport& loop : model.session->loop_reports()) {
-    console.say(one_line(fmt::format("loop {}: {} iteration{}, driven by the {} ({})", loop.path,
-                                     loop.iterations, loop.iterations == 1 ? "" : "s", loop.driven,
-                                     loop.reason)));
-  }
-  console.say(fmt::format(
-      "load {}, plan {}, run {}", duration_text(static_cast<double>(model.load_ns)),
-      duration_text(static_cast<double>(model.session->plan_ns())), times_text(report.runs_ns)));
-  if (report.is_compared && report.differences.empty()) console.say("outputs match");
-}
-
-// Runs, and writes the trace whatever came of it.
-Outcome run_traced(const RunArguments& arguments, Session& session, const NamedTensors& inputs,
+// Runs `once`, which runs the session, and writes the trace whatever came of it.
+Outcome run_traced(const RunArguments& arguments, Session& session, const RunOnce& once,
                    const std::string& hint_or_empty, Interrupts& interrupts, Console& console,
                    RunReport& report) {
   std::optional<TraceRecorder> trace;
   if (!arguments.trace.empty()) trace.emplace();
   const Interrupts::Attachment attachment(interrupts, session);
-  Status status =
-      run_all(arguments, session, inputs, interrupts, trace ? &*trace : nullptr, console, report);
+  Status status = run_all(arguments, once, interrupts, trace ? &*trace : nullptr, console, report);
   Status written = trace ? trace->write_json(arguments.trace) : Status::ok();
   if (trace && trace->num_dropped() > 0) {
     console.remark(fmt::format("trace: {} holds the last events; {} earlier ones had no room",
@@ -250,32 +125,23 @@ Result<RunInputs> read_inputs(const InputArguments& arguments, const Session& se
   return inputs;
 }
 
+Status finish_run(const RunArguments& arguments, const DataSet* data_set_or_null,
+                  RunReport& report) {
+  report.has_ended = true;
+  if (data_set_or_null != nullptr) compare_outputs(*data_set_or_null, arguments.tolerance, report);
+  return arguments.output_dir.empty() ? Status::ok() : write_outputs(arguments.output_dir, report);
+}
+
 Outcome run_session(const RunArguments& arguments, const Model& model, const RunInputs& inputs,
                     Console& console, Interrupts& interrupts, RunReport& report) {
   Session& session = *model.session;
-  Outcome outcome =
-      run_traced(arguments, session, name_inputs(session, inputs.values),
-                 open_inputs_text(arguments.inputs, session, inputs.data_set_or_null()), interrupts,
-                 console, report);
+  const NamedTensors named = name_inputs(session, inputs.values);
+  Outcome outcome = run_traced(
+      arguments, session, [&](const RunOptions& options) { return session.run(named, options); },
+      open_inputs_text(arguments.inputs, session, inputs.data_set_or_null()), interrupts, console,
+      report);
   if (!outcome.status().is_ok()) return outcome;
-  report.has_ended = true;
-  if (inputs.data_set) compare_outputs(*inputs.data_set, arguments.tolerance, report);
-  if (!arguments.output_dir.empty()) {
-    if (Status status = write_outputs(arguments.output_dir, report); !status.is_ok()) return status;
-  }
-  return Outcome::success();
-}
-
-Outcome show(const Model& model, const RunReport& report, Console& console) {
-  if (console.is_json()) {
-    console.print(report_json(model, report));
-  } else {
-    say_report(model, report, console);
-  }
-  if (report.differences.empty()) return Outcome::success();
-  const size_t others = report.differences.size() - 1;
-  return Outcome::differs(report.differences[0] +
-                          (others == 0 ? "" : fmt::format(" (and {} more outputs)", others)));
+  return finish_run(arguments, inputs.data_set_or_null(), report);
 }
 
 Outcome run_model(const RunArguments& arguments, const SessionOptions& options, Console& console,
@@ -293,21 +159,27 @@ Outcome run_model(const RunArguments& arguments, const SessionOptions& options, 
   return show(*model, report, console);
 }
 
-// As run_model, on one of several ranks. What fails until the run has ended fails on all ranks, and
-// rank 0 says it. Where the world is lost, each that sees it says so, and ends the job.
+// What fails until the run has ended fails on all ranks, and rank 0 says it. Where the world is
+// lost, each that sees it says so, and ends the job.
+Outcome say_shared(const Outcome& outcome, World& world, Console& console,
+                   RankReport& rank_report) {
+  if (outcome.status().code() == StatusCode::kDeviceLost) {
+    const int code = console.finish(outcome);
+    rank_report.end(code);
+    world.abort(code);
+    return outcome;
+  }
+  console.share_failures();
+  // Said before this rank leaves the world: the first process to end ends the job.
+  console.finish(outcome);
+  return outcome;
+}
+
+// As run_model, on one of several ranks.
 Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& options,
                           Console& console, Interrupts& interrupts, RankReport& rank_report) {
   const auto shared = [&](const Outcome& outcome) {
-    if (outcome.status().code() == StatusCode::kDeviceLost) {
-      const int code = console.finish(outcome);
-      rank_report.end(code);
-      options.ranks.world->abort(code);
-      return outcome;
-    }
-    console.share_failures();
-    // Said before this rank leaves the world: the first process to end ends the job.
-    console.finish(outcome);
-    return outcome;
+    return say_shared(outcome, *options.ranks.world, console, rank_report);
   };
   const Library library;
   auto model = load_model(library, arguments.model, options);
@@ -321,6 +193,78 @@ Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& o
   Outcome outcome = run_session(arguments, *model, *inputs, console, interrupts, report);
   if (outcome.status().is_ok()) return show(*model, report, console);
   return report.has_ended ? outcome : shared(outcome);
+}
+
+// This rank's share of a batch, whose inputs all ranks read whole.
+struct SplitRun {
+  SplitModel model;
+  std::optional<DataSet> data_set;
+  std::string hint;
+};
+
+Result<SplitRun> prepare_split(const RunArguments& arguments, const Library& library,
+                               const SessionOptions& options, const World& world) {
+  SplitRun run;
+  EDDY_ASSIGN_OR_RETURN(run.model, split_model(library, arguments.model, options, arguments.split));
+  const ModelValues whole(run.model.inputs, run.model.outputs);
+  EDDY_ASSIGN_OR_RETURN(run.data_set, read_data_set(arguments.inputs, whole));
+  const DataSet* const data_set_or_null = run.data_set ? &*run.data_set : nullptr;
+  EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
+                        make_inputs(arguments.inputs, whole, data_set_or_null));
+  run.hint = open_inputs_text(arguments.inputs, whole, data_set_or_null);
+  NamedTensors named;
+  for (size_t i = 0; i < values.size(); ++i) {
+    named.emplace_back(run.model.inputs[i].name, borrow_value(values[i]));
+  }
+  EDDY_RETURN_IF_ERROR(
+      run.model.take_share(library, named, world.rank(), world.num_ranks(), options));
+  // The parts are copies, and what all samples share is not.
+  for (auto& [name, tensor] : run.model.share) {
+    if (tensor.is_tensor()) tensor = Tensor::copy_of(tensor.view());
+  }
+  return run;
+}
+
+// Ranks run apart; each run ends with all outputs on rank 0 and one status on all ranks.
+Outcome run_split_on_rank(const RunArguments& arguments, SessionOptions options, Console& console,
+                          Interrupts& interrupts, RankReport& rank_report) {
+  const RankOptions ranks = std::exchange(options.ranks, {});
+  World& world = *ranks.world;
+  const auto shared = [&](const Outcome& outcome) {
+    return say_shared(outcome, world, console, rank_report);
+  };
+  const Library library;
+  auto run = prepare_split(arguments, library, options, world);
+  const Status ready = agree_ready(ranks, run.is_ok() ? Status::ok() : run.status());
+  if (!ready.is_ok()) return shared(ready);
+  SplitModel& split = run->model;
+  for (const std::string& warning : split.warnings) console.remark(one_line(warning));
+  rank_report.reach(JobBoard::Stage::kRunning);
+  const auto gathered = [&](const Result<NamedTensors>& own) -> Result<NamedTensors> {
+    EDDY_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
+                          gather_at_first(world, own.is_ok() ? Status::ok() : own.status(),
+                                          own.is_ok() && world.rank() > 0 ? split.pack(*own) : ""));
+    return world.rank() > 0 ? NamedTensors() : split.join(*own, parts);
+  };
+  if (split.session == nullptr) {
+    for (uint32_t i = 0; i < arguments.repeat; ++i) {
+      auto outputs = gathered(NamedTensors());
+      if (!outputs.is_ok()) return shared(Outcome::of_run(outputs.take_status()));
+    }
+    return Outcome::success();
+  }
+  RunReport report;
+  const RunOnce once = [&](const RunOptions& of_run) {
+    return gathered(split.session->run(split.share, of_run));
+  };
+  Outcome outcome =
+      run_traced(arguments, *split.session, once, run->hint, interrupts, console, report);
+  if (!outcome.status().is_ok()) return shared(outcome);
+  if (world.rank() > 0) return Outcome::success();
+  const Status finished = finish_run(arguments, run->data_set ? &*run->data_set : nullptr, report);
+  if (!finished.is_ok()) return finished;
+  const Model model{std::move(split.session), split.load_ns, {}};
+  return show(model, report, console);
 }
 
 // Joins the other ranks; names of files are this rank's own from here on.
@@ -350,6 +294,9 @@ Outcome run_on_rank(RunArguments arguments, SessionOptions options, const Launch
     if (rank > 0 && !names_rank(*output)) output->clear();
     *output = file_of_rank(*output, rank);
   }
+  if (!arguments.split.empty()) {
+    return run_split_on_rank(arguments, std::move(options), console, interrupts, rank_report);
+  }
   return run_model_on_rank(arguments, options, console, interrupts, rank_report);
 }
 
@@ -374,6 +321,9 @@ Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& 
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
   if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
+  if (!arguments.split.empty() && !wants_ranks(arguments.ranks)) {
+    return Outcome::usage("--split is for several ranks; give --ranks N");
+  }
   if (!wants_ranks(arguments.ranks)) return run_model(arguments, *options, console, interrupts);
   if (arguments.shared.device != "cpu") {
     return Outcome::usage("--device " + arguments.shared.device +
@@ -403,6 +353,9 @@ Action add_run(CLI::App& app) {
   add_planning_options(app, arguments->shared);
   add_rank_options(app, arguments->ranks);
   add_rank_run_options(app, arguments->ranks);
+  app.add_option("--split", arguments->split,
+                 "the dimension along which ranks share samples, each running all of the model on "
+                 "its own; batch: the first one, too");
   app.add_option("--repeat", arguments->repeat, "how many times")
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();

@@ -78,6 +78,61 @@ TEST_F(RankRun, LoopsWithSharedAndAgreedTests) {
   const Job agreed =
       run({own, "--ranks", "2", "--set", "x=64", "--agree", "halve=any", "--check-ranks"});
   EXPECT_EQ(agreed.exit_code, 0) << agreed.err;
+  const std::string says = write_test_file("says.onnx", halving_model(true, 8, "any"));
+  const Job by_file = run({says, "--ranks", "2", "--set", "x=64", "--json"});
+  ASSERT_EQ(by_file.exit_code, 0) << by_file.err;
+  // 64, 16 and 4 are above 1, then 1 is not.
+  EXPECT_EQ(json::parse(by_file.out)["loops"][0]["iterations"], 4) << by_file.out;
+  const std::string wrong = write_test_file("wrong.onnx", halving_model(true, 8, "both"));
+  expect_one_line(run({wrong, "--ranks", "2", "--set", "x=64"}), 3,
+                  {"node 'halve' (Loop)", "'eddy.agree' is 'both'", "all, any, root or root:RANK"});
+}
+
+// Products of other sizes round otherwise.
+void expect_near(const json& found, const json& expected) {
+  for (const auto& [name, value] : expected.items()) {
+    EXPECT_EQ(found[name]["shape"], value["shape"]) << name;
+    const auto a = found[name]["data"].get<std::vector<double>>();
+    const auto b = value["data"].get<std::vector<double>>();
+    ASSERT_EQ(a.size(), b.size()) << name;
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << name << " " << i;
+  }
+}
+
+// s2: what the models' writer calls the first symbolic dimension.
+TEST_F(RankRun, ASplitBatchGivesWhatOneRankGives) {
+  const std::string path = write_test_file("samples.onnx", sample_model(false));
+  for (const int samples : {1, 2, 5, 8}) {
+    const std::vector<std::string> words = {
+        path, "--random-inputs", "7", "--dim", "s2=" + std::to_string(samples), "--json"};
+    std::vector<std::string> alone = words;
+    alone.insert(alone.begin(), "run");
+    const json expected = run_eddy(alone).json()["outputs"];
+    ASSERT_EQ(expected["y"]["shape"], json({samples, 2}));
+    for (const int n : {2, 3}) {
+      std::vector<std::string> split = words;
+      split.insert(split.end(),
+                   {"--ranks", std::to_string(n), "--split", "batch", "--repeat", "2"});
+      const Job job = run(split);
+      ASSERT_EQ(job.exit_code, 0) << job.err;
+      expect_near(json::parse(job.out)["outputs"], expected);
+    }
+  }
+}
+
+TEST_F(RankRun, ABatchThatCantBeSplitIsRefusedWithTheNode) {
+  const std::string path = write_test_file("crossed.onnx", sample_model(true));
+  const std::vector<std::string> words = {path, "--ranks", "2", "--set", "x=1", "--split"};
+  const auto split = [&](const std::string& dimension) {
+    std::vector<std::string> all = words;
+    all.push_back(dimension);
+    return run(all);
+  };
+  expect_one_line(split("batch"), 3, {"--split batch", "crossed.onnx", "mean"});
+  expect_one_line(split("time"), 3, {"no dimension of that name; it has s2"});
+  const Finished alone = run_eddy({"run", path, "--set", "x=1", "--split", "batch"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("give --ranks N"));
 }
 
 TEST_F(RankRun, AFileThatOneRankLacksIsNamedOnce) {
