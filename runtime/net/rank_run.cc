@@ -332,12 +332,14 @@ CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args
   const size_t bytes = args.outputs[0].size_bytes();
   const auto copying = std::chrono::nanoseconds(bytes / kCopiedBytesPerNs);
   const auto until = std::chrono::steady_clock::now() + world.spin() + copying;
+  World::Watch watch(world);
   while (!operation.is_over.load(std::memory_order_acquire)) {
     if (std::chrono::steady_clock::now() >= until) break;
-    if (!world.poll()) cpu_relax();
+    if (!watch.poll()) cpu_relax();
   }
   World::Turn turn(world);
   if (!operation.is_over.load(std::memory_order_acquire)) {
+    watch.leave();
     operation.call = std::move(call);
     return CallOutcome::kLater;
   }

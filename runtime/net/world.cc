@@ -37,6 +37,10 @@ void World::abort(int exit_code) {
 
 void World::want(int change) {
   if (num_wants_.fetch_add(change, std::memory_order_acq_rel) > 0 || change <= 0) return;
+  wake();
+}
+
+void World::wake() {
   const std::lock_guard lock(wakers_mutex_);
   for (const auto& [key, waker] : wakers_) waker();
 }
@@ -52,6 +56,12 @@ void World::remove_waker(const void* key) {
 }
 
 bool World::poll() {
+  if (num_watches_.load(std::memory_order_relaxed) > 0) return false;
+  const bool was_left = was_left_.load(std::memory_order_relaxed) && was_left_.exchange(false);
+  return poll_once() || was_left;
+}
+
+bool World::poll_once() {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !health_.is_ok()) return false;
   Turn turn(*this, std::move(lock));

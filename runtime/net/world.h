@@ -48,6 +48,8 @@ struct WorldOptions {
 
 class World {
  public:
+  // Of a thread that polls again and again, for a moment.
+  class Watch;
   // What the room's own parts do with what comes.
   class TransferOwner;
   class SessionEnd;
@@ -69,7 +71,8 @@ class World {
   }
   Status health() const;
 
-  // Moves on what is under way. True: something came. Where another thread does, false at once.
+  // Moves on what is under way. True: something came. Where another thread does, or watches, false
+  // at once: a scheduler that polled beside it would take its processor and its news.
   bool poll();
   // Whether poll() may see anything come. From a no on, wakers are called when that changes.
   bool wants_polling() const { return num_wants_.load(std::memory_order_acquire) > 0; }
@@ -83,6 +86,8 @@ class World {
   using Clock = std::chrono::steady_clock;
 
   World(std::unique_ptr<Transport> transport, const WorldOptions& options);
+  bool poll_once();
+  void wake();
   void lose(Turn& turn, Status status);
   void deliver(Turn& turn, const Transport::Message& message);
   void want(int change);
@@ -117,6 +122,33 @@ class World {
 
   std::mutex wakers_mutex_;
   std::map<const void*, std::function<void()>> wakers_;  // under its mutex
+
+  // Hints: a watch orders nothing, and who polls instead is only late.
+  std::atomic<int> num_watches_{0};
+  std::atomic<bool> was_left_{false};  // by a watch, so that polling is urgent again
+};
+
+class World::Watch {
+ public:
+  explicit Watch(World& world) : world_(world) {
+    world.num_watches_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Watch() {
+    world_.num_watches_.fetch_sub(1, std::memory_order_relaxed);
+    if (!has_left_) return;
+    world_.was_left_.store(true, std::memory_order_relaxed);
+    world_.wake();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  bool poll() { return world_.poll_once(); }
+  // What this thread has waited for is for others to see, who are woken when the watch ends.
+  void leave() { has_left_ = true; }
+
+ private:
+  World& world_;
+  bool has_left_ = false;
 };
 
 // Whose transfer it is; stays until it is done.
