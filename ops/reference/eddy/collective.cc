@@ -20,8 +20,8 @@ using Combined = std::conditional_t<
     std::conditional_t<is_floating<T>, float,
                        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
 
-template <typename C>
-C combine(RankReduction reduction, C a, C b) {
+template <RankReduction reduction, typename C>
+C combine(C a, C b) {
   // Sums and products of whole numbers wrap, which signed ones of C++ may not.
   using Wrapping = std::conditional_t<std::is_floating_point_v<C>, C, uint64_t>;
   switch (reduction) {
@@ -60,23 +60,62 @@ T element_at(const TensorView& input, int64_t i) {
   }
 }
 
+// `count` elements from `from` of each input. Where operands are combined in their own type, one
+// input after the other, which is the same order for each element.
+template <typename T, RankReduction reduction>
+void reduce_run(std::span<const TensorView> inputs, int64_t from, int64_t count, T* out) {
+  using C = Combined<T>;
+  if constexpr (std::is_same_v<C, T>) {
+    std::copy_n(inputs[0].as<T>() + from, count, out);
+    for (const TensorView& input : inputs.subspan(1)) {
+      const T* const x = input.as<T>() + from;
+      for (int64_t i = 0; i < count; ++i) out[i] = combine<reduction>(out[i], x[i]);
+    }
+    if (reduction != RankReduction::kAverage) return;
+    for (int64_t i = 0; i < count; ++i) out[i] /= static_cast<T>(inputs.size());
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      C sum = static_cast<C>(element_at<T>(inputs[0], from + i));
+      for (const TensorView& input : inputs.subspan(1)) {
+        sum = combine<reduction>(sum, static_cast<C>(element_at<T>(input, from + i)));
+      }
+      if (reduction == RankReduction::kAverage) sum = sum / static_cast<C>(inputs.size());
+      if constexpr (std::is_same_v<C, float>) {
+        out[i] = T(sum);
+      } else {
+        out[i] = static_cast<T>(sum);
+      }
+    }
+  }
+}
+
+template <typename T, RankReduction reduction>
+void reduce_by(std::span<const TensorView> inputs, const Runs& runs, const TensorView& output) {
+  const int64_t count = output.count();
+  for (int64_t i = 0; i < count; i += runs.run) {
+    reduce_run<T, reduction>(inputs, runs.at(i), std::min(runs.run, count - i),
+                             output.mutable_as<T>() + i);
+  }
+}
+
 template <typename T>
 void reduce(RankReduction reduction, std::span<const TensorView> inputs, const Runs& runs,
             const TensorView& output) {
-  using C = Combined<T>;
-  const int64_t count = output.count();
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t from = runs.at(i);
-    C sum = static_cast<C>(element_at<T>(inputs[0], from));
-    for (const TensorView& input : inputs.subspan(1)) {
-      sum = combine<C>(reduction, sum, static_cast<C>(element_at<T>(input, from)));
-    }
-    if (reduction == RankReduction::kAverage) sum = sum / static_cast<C>(inputs.size());
-    if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, float>) {
-      output.mutable_as<T>()[i] = T(sum);
-    } else {
-      output.mutable_as<T>()[i] = static_cast<T>(sum);
-    }
+  switch (reduction) {
+    case RankReduction::kSum:
+      return reduce_by<T, RankReduction::kSum>(inputs, runs, output);
+    case RankReduction::kMin:
+      return reduce_by<T, RankReduction::kMin>(inputs, runs, output);
+    case RankReduction::kMax:
+      return reduce_by<T, RankReduction::kMax>(inputs, runs, output);
+    case RankReduction::kProd:
+      return reduce_by<T, RankReduction::kProd>(inputs, runs, output);
+    case RankReduction::kAnd:
+      return reduce_by<T, RankReduction::kAnd>(inputs, runs, output);
+    case RankReduction::kOr:
+      return reduce_by<T, RankReduction::kOr>(inputs, runs, output);
+    case RankReduction::kAverage:
+      return reduce_by<T, RankReduction::kAverage>(inputs, runs, output);
   }
 }
 
