@@ -172,7 +172,7 @@ class RanksBench {
 
   Status add_sums(int64_t bytes) {
     const std::string any = "AllReduce any", in_order = "AllReduce rank";
-    if (!suite_.is_wanted(any) && !suite_.is_wanted(in_order)) return Status::ok();
+    if (!is_wanted(any, bytes) && !is_wanted(in_order, bytes)) return Status::ok();
     say_progress(any, bytes);
     const int64_t turns = turns_of(bytes), count = bytes / static_cast<int64_t>(sizeof(float));
     EDDY_ASSIGN_OR_RETURN(const Graph first, rank_turns(library_, RankTurn::kSumInAnyOrder, bytes));
@@ -199,7 +199,7 @@ class RanksBench {
 
   Status add_gathers(int64_t bytes) {
     const std::string name = "AllGather";
-    if (!suite_.is_wanted(name)) return Status::ok();
+    if (!is_wanted(name, bytes)) return Status::ok();
     say_progress(name, bytes);
     const int64_t turns = turns_of(bytes);
     EDDY_ASSIGN_OR_RETURN(const Graph graph, rank_turns(library_, RankTurn::kGather, bytes));
@@ -340,6 +340,9 @@ class RanksBench {
     return Status::ok();
   }
 
+  bool is_wanted(const std::string& name, int64_t bytes) const {
+    return suite_.is_wanted(name + " of " + size_text(bytes));
+  }
   void say_progress(const std::string& name, int64_t bytes) {
     suite_.console().progress(fmt::format("measuring {} of {}", name, size_text(bytes)));
   }
