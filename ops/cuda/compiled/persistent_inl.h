@@ -7,10 +7,10 @@
 //   goes_on(p, memory)               the predicate
 //   count(memory, number)            takes the number of the iteration that begins
 //
-// `stop` and `progress` are in host memory: one read and one posted write an iteration, by one
-// thread. A read costs what the bus costs, a µs or more, so the value read is used a whole
-// iteration later and no thread waits for it: a loop that is stopped ends one iteration later at
-// most.
+// `stop` and `progress` are in host memory: a posted write an iteration and a read every
+// kRoundsOfALook-th, by one thread. A read costs what the bus costs, a µs or more, which is longer
+// than a short iteration, and one that is in flight holds up the next: so the value read is used an
+// iteration later, and a loop that is stopped ends within kRoundsOfALook + 1 iterations.
 // Compiled by NVRTC when a program is bound, and by the host's compiler and nvcc in tests.
 #pragma once
 
@@ -29,6 +29,8 @@ struct PersistentLoop {
     bool goes_on;
   };
 
+  static constexpr int64_t kRoundsOfALook = 8;
+
   // Between the look at `goes_on` and its next writing there is a barrier: that of the count.
   EDDY_HD static void run(const LoopParams& p, const Block& block, Shared& s) {
     uint32_t stop = 0;  // of the first thread
@@ -43,7 +45,7 @@ struct PersistentLoop {
       block.each([&](int thread) {
         if (thread != 0) return;
         s.goes_on = stop == 0 && s.count < p.limit && Body::goes_on(p, s.values);
-        stop = *p.stop;
+        if (s.count % kRoundsOfALook == 0) stop = *p.stop;
       });
       if (!s.goes_on) break;
       Body::after(p, block, s.values, s.scratch);
