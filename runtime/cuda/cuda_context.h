@@ -25,6 +25,7 @@
 #include "runtime/cuda/cuda_api.h"
 #include "runtime/cuda/launch_guards.h"
 #include "runtime/cuda/stream_keepers.h"
+#include "runtime/cuda/stream_tails.h"
 
 namespace eddy {
 
@@ -106,6 +107,8 @@ class CudaContext {
   // The primary context stays to the end of the process.
   Status keep();
 
+  StreamTails& stream_tails() { return stream_tails_; }
+
   // What launches on streams that collect must look at.
   LaunchGuards& launch_guards() { return launch_guards_; }
 
@@ -145,6 +148,7 @@ class CudaContext {
   StreamKeepers recording_streams_;
   std::shared_ptr<CaptureTurns> capture_turns_;
   LaunchGuards launch_guards_;
+  StreamTails stream_tails_;
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex
 };

@@ -172,6 +172,14 @@ Status CudaDevice::copy_by_kernel(void* to, const void* from, size_t size_bytes,
                      static_cast<CuStream>(native_stream));
 }
 
+Status CudaDevice::copy_last_by_kernel(void* to, const void* from, size_t size_bytes,
+                                       void* native_stream) {
+  GraphCapture* const capture =
+      context_->stream_tails().open_capture_or_null(static_cast<CuStream>(native_stream));
+  if (capture != nullptr) return capture->copy(to, from, size_bytes);
+  return copy_by_kernel(to, from, size_bytes, native_stream);
+}
+
 Result<std::unique_ptr<Event>> CudaDevice::create_event() {
   EDDY_RETURN_IF_ERROR(health());
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(polled_));

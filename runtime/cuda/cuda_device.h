@@ -64,6 +64,8 @@ class CudaDevice : public Device, public Staging {
   }
   // Only where can_copy_words().
   Status copy_by_kernel(void* to, const void* from, size_t size_bytes, void* native_stream);
+  // The same for what a Work does last: in a capture it may be a part of a later launch.
+  Status copy_last_by_kernel(void* to, const void* from, size_t size_bytes, void* native_stream);
   // Set before others use the device.
   void set_kernels(CudaDeviceKernels kernels) { kernels_ = std::move(kernels); }
   const CudaDeviceKernels& kernels() const { return kernels_; }

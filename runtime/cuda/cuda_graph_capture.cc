@@ -68,6 +68,7 @@ Status CudaGraphCapture::begin() {
   levels_.back().graph = graph;
   num_events_ = 0;
   is_graph_freed_ = false;
+  told_ = nullptr;
   return Status::ok();
 }
 
@@ -84,6 +85,7 @@ Status CudaGraphCapture::open_capture() {
   is_capturing_ = begun == CuResult::kSuccess;
   if (!is_capturing_) context_.capture_turns().end_capture();
   EDDY_RETURN_IF_ERROR(context_.check(begun, "cuStreamBeginCaptureToGraph"));
+  context_.stream_tails().set_open_capture(origin, this);
   has_begun_.assign(streams_.size(), false);
   has_begun_[0] = true;
   return Status::ok();
@@ -96,6 +98,7 @@ Status CudaGraphCapture::close_capture() {
   const CudaContext::Use use(context_);
   CuGraph graph = nullptr;
   is_capturing_ = false;
+  context_.stream_tails().set_open_capture(streams_[0], nullptr);
   const CuResult ended = context_.api().stream_end_capture(streams_[0], &graph);
   context_.capture_turns().end_capture();
   is_graph_freed_ |= ended != CuResult::kSuccess;
@@ -195,14 +198,23 @@ Status CudaGraphCapture::copy_now(void* native_stream, void* to, const void* fro
                         "cuMemcpyAsync");
 }
 
+void CudaGraphCapture::tell_end(void* native_stream) {
+  const auto stream = static_cast<CuStream>(native_stream);
+  const bool can_tell =
+      kernels_.copy != nullptr && context_.stream_tails().word_or_null(stream) != 0;
+  told_ = can_tell ? stream : nullptr;
+}
+
 Result<std::unique_ptr<CapturedGraph>> CudaGraphCapture::finish() {
   if (levels_.size() != 1) return internal_error("a capture ends inside a loop or case");
+  if (told_ != nullptr) EDDY_RETURN_IF_ERROR(keep_end());
   EDDY_RETURN_IF_ERROR(close_capture());
   const CudaContext::Use use(context_);
   CuGraphExec executable = nullptr;
   EDDY_RETURN_IF_ERROR(context_.check(
       context_.api().graph_instantiate(&executable, levels_[0].graph, 0), "cuGraphInstantiate"));
-  auto captured = std::make_unique<CudaCapturedGraph>(context_, levels_[0].graph, executable);
+  auto captured =
+      std::make_unique<CudaCapturedGraph>(context_, levels_[0].graph, executable, told_);
   levels_.clear();
   return std::unique_ptr<CapturedGraph>(std::move(captured));
 }
@@ -235,20 +247,22 @@ Status CudaGraphCapture::launch_one(CuFunction function, const void* params, uin
 Status CudaGraphCapture::count(const LoopWords& words, uint32_t flags) {
   if (levels_.empty()) return internal_error("a loop is counted outside a capture");
   return keep({0, words.counter, words.limit, nullptr, words.stop, words.progress,
-               levels_.back().test.go_on, flags | guard_flag(), 0});
+               levels_.back().test.go_on, words.asked_ns, flags | guard_flag(), 0});
 }
 
 Status CudaGraphCapture::test(const LoopTest& test, CuConditionalHandle handle,
                               uint32_t more_flags) {
   const LoopWords& words = test.words;
-  EDDY_RETURN_IF_ERROR(
-      keep({handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate),
-            words.stop, words.progress, test.go_on, cuda::LoopStepParams::kTest | more_flags, 0}));
+  EDDY_RETURN_IF_ERROR(keep(
+      {handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate), words.stop,
+       words.progress, test.go_on, words.asked_ns, cuda::LoopStepParams::kTest | more_flags, 0}));
   return flush();
 }
 
 Status CudaGraphCapture::start_counter(const LoopWords& words) {
-  return count(words, cuda::LoopStepParams::kStart);
+  using Step = cuda::LoopStepParams;
+  const bool is_first = levels_.size() == 1 && words.asked_ns != nullptr;
+  return count(words, Step::kStart | (is_first ? uint32_t{Step::kForget} : 0));
 }
 
 Status CudaGraphCapture::advance_counter(const LoopWords& words) {

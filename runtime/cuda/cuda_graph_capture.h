@@ -63,6 +63,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   Status copy(void* to, const void* from, size_t size_bytes) override;
   Status copy_all(std::span<const MemoryCopy> copies) override;
   Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) override;
+  void tell_end(void* native_stream) override;
   Result<std::unique_ptr<CapturedGraph>> finish() override;
   void abandon() override;
 
@@ -81,6 +82,8 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
                                       const BoundKernel& kernel) const override;
   Status compute(const Expression& expression, std::span<const void* const> inputs,
                  std::span<void* const> made) override;
+  Status compute_all(const Expression& expression, std::span<const void* const> inputs,
+                     const Elements& elements, std::span<void* const> made) override;
 
  private:
   // A graph that is being filled: the whole, a loop's body or a branch.
@@ -109,6 +112,8 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   cuda::LoopCopyParams& keep_new();
   // Launches what is kept.
   Status flush();
+  // What is kept, or one more launch, tells the stream.
+  Status keep_end();
   Result<void*> capturing_stream(uint32_t index);
   // The innermost level is a body that may hold several iterations.
   bool is_watched() const { return !levels_.empty() && levels_.back().test.go_on != nullptr; }
@@ -136,9 +141,10 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   // though it is ours or a conditional node's, and to destroy the root would free it once more, at
   // the process's cost. So the root is left alone: some KiB.
   bool is_graph_freed_ = false;
-  // Steps over single elements, copies and a loop's step of the innermost level, in this order, of
-  // each some or none; none at all: nothing is kept.
+  // Steps over single elements, over many, copies and a loop's step of the innermost level, in this
+  // order, of each some or none; none at all: nothing is kept.
   std::optional<cuda::LoopCopyParams> kept_;
+  CuStream told_ = nullptr;    // of its end; null: none
   std::vector<Level> levels_;  // innermost last; none: nothing is captured
 };
 

@@ -1,5 +1,5 @@
 // What a capture keeps back, because one launch may do what comes next, too: steps over single
-// elements, copies, and a loop's step.
+// elements and over many, copies, and a loop's step.
 #include <algorithm>
 #include <utility>
 
@@ -18,27 +18,109 @@ bool is_of_first_thread(const cuda::LoopCopyParams::Piece& piece) {
 
 // One thread does all of it.
 bool is_of_one_thread(const cuda::LoopCopyParams& kept) {
-  return std::all_of(kept.pieces, kept.pieces + kept.num_pieces, is_of_first_thread);
+  return kept.num_maps == 0 &&
+         std::all_of(kept.pieces, kept.pieces + kept.num_pieces, is_of_first_thread);
 }
 
-bool holds(const void* memory, uint64_t size_bytes, const void* address) {
-  const auto begin = reinterpret_cast<uintptr_t>(memory), at = reinterpret_cast<uintptr_t>(address);
-  return at >= begin && at - begin < size_bytes;
-}
+// What a part of a launch reads or writes.
+struct Touched {
+  const void* at;
+  uint64_t size_bytes;
+  bool is_written;
+};
+using Touches = std::vector<Touched>;
 
-// Whether threads other than the first copy what a step over single elements reads or writes.
-bool are_shared(const cuda::LoopCopyParams& kept, const MemoryCopy& copy) {
-  if (copy.size_bytes <= cuda::kFirstThreadsBytes) return false;
-  for (int64_t i = 0; i < kept.num_scalars; ++i) {
-    const cuda::ScalarStepParams& step = kept.scalars[i];
-    for (const void* const word :
-         {step.in[0], step.in[1], step.in[2], static_cast<const void*>(step.out)}) {
-      if (holds(copy.to, copy.size_bytes, word) || holds(copy.from, copy.size_bytes, word)) {
-        return true;
-      }
-    }
+void add_touches(const cuda::ScalarStepParams& step, Touches& touches) {
+  if (step.op == cuda::ScalarOp::kSet) return touches.push_back({step.out, 1, true});
+  for (const void* const word : step.in) {
+    if (word != nullptr) touches.push_back({word, 1, false});
   }
-  return false;
+  touches.push_back({step.out, 1, true});
+}
+void add_touches(const cuda::MapParams& map, Touches& touches) {
+  for (size_t i = 0; i < std::size(map.in_bytes); ++i) {
+    if (map.step.in[i] == nullptr) continue;
+    touches.push_back({map.step.in[i], std::max<uint64_t>(map.count * map.in_bytes[i], 1), false});
+  }
+  touches.push_back({map.step.out, map.count * map.out_bytes, true});
+}
+void add_touches(const MemoryCopy& copy, Touches& touches) {
+  touches.push_back({copy.from, copy.size_bytes, false});
+  touches.push_back({copy.to, copy.size_bytes, true});
+}
+void add_touches(const cuda::LoopStepParams& step, Touches& touches) {
+  touches.push_back({step.counter, sizeof(int64_t), true});
+  touches.push_back({step.limit, sizeof(int64_t), false});
+  if (step.predicate != nullptr) touches.push_back({step.predicate, 1, false});
+}
+
+bool do_overlap(const Touched& a, const Touched& b) {
+  const auto begin_a = reinterpret_cast<uintptr_t>(a.at);
+  const auto begin_b = reinterpret_cast<uintptr_t>(b.at);
+  return begin_a < begin_b + b.size_bytes && begin_b < begin_a + a.size_bytes;
+}
+
+// Whether one of them writes what the other one reads or writes.
+bool do_meet(const Touches& all, const Touches& others) {
+  return std::ranges::any_of(all, [&](const Touched& a) {
+    return std::ranges::any_of(others, [&](const Touched& b) {
+      return (a.is_written || b.is_written) && do_overlap(a, b);
+    });
+  });
+}
+
+// Of what only the first thread does, of what all do; steps are first.
+Touches scalar_touches(const cuda::LoopCopyParams& kept) {
+  Touches touches;
+  for (int64_t i = 0; i < kept.num_scalars; ++i) add_touches(kept.scalars[i], touches);
+  return touches;
+}
+Touches map_touches(const cuda::LoopCopyParams& kept) {
+  Touches touches;
+  for (int64_t i = 0; i < kept.num_maps; ++i) add_touches(kept.maps[i], touches);
+  return touches;
+}
+
+// Whether threads other than the first copy what a step over single elements reads or writes, or
+// any copies what steps over many do.
+bool are_shared(const cuda::LoopCopyParams& kept, const MemoryCopy& copy) {
+  Touches touches;
+  add_touches(copy, touches);
+  if (do_meet(map_touches(kept), touches)) return true;
+  if (copy.size_bytes <= cuda::kFirstThreadsBytes) return false;
+  // Also where both only read: their first thread may copy a word of it later than others.
+  return std::ranges::any_of(scalar_touches(kept), [&](const Touched& word) {
+    return do_overlap(word, touches[0]) || do_overlap(word, touches[1]);
+  });
+}
+
+// Whether each thread that runs the later one's element has run the earlier one's: they have the
+// same elements of what they share.
+bool can_follow(const cuda::MapParams& earlier, const cuda::MapParams& later) {
+  Touches before, behind;
+  add_touches(earlier, before);
+  add_touches(later, behind);
+  const auto is_apart = [&](const Touched& a, const Touched& b) {
+    const bool is_same = a.at == b.at && a.size_bytes == b.size_bytes;
+    return !(a.is_written || b.is_written) || !do_overlap(a, b) ||
+           (is_same && earlier.count == later.count);
+  };
+  return std::ranges::all_of(before, [&](const Touched& a) {
+    return std::ranges::all_of(behind, [&](const Touched& b) { return is_apart(a, b); });
+  });
+}
+
+// As many as give each thread a few words, or one element.
+size_t blocks_of(const cuda::LoopCopyParams& kept) {
+  constexpr size_t kBytesOfAThread = 16, kBytesOfABlock = kBytesOfAThread * cuda::kBlockThreads;
+  size_t largest = 1;
+  for (int32_t i = 0; i < kept.num_pieces; ++i) {
+    largest = std::max<size_t>(largest, kept.pieces[i].size_bytes);
+  }
+  for (int64_t i = 0; i < kept.num_maps; ++i) {
+    largest = std::max<size_t>(largest, kept.maps[i].count * kBytesOfAThread);
+  }
+  return (largest + kBytesOfABlock - 1) / kBytesOfABlock;
 }
 
 // Whether one launch may do what is kept and, behind it, the step. Threads wait for none of the
@@ -47,36 +129,39 @@ bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& st
   using Step = cuda::LoopStepParams;
   const bool tests = (step.flags & Step::kTest) != 0;
   if (kept.step.flags != 0 && (!tests || kept.step.counter != step.counter)) return false;
-  if (kept.num_pieces == 0) return true;
   if (is_of_one_thread(kept)) return true;
   if (tests && ((kept.flags | step.flags) & Step::kGuarded) != 0) return false;
+  Touches words;
+  add_touches(step, words);
+  Touches others = map_touches(kept);
   for (int32_t i = 0; i < kept.num_pieces; ++i) {
     const cuda::LoopCopyParams::Piece& piece = kept.pieces[i];
-    for (const void* word :
-         {static_cast<const void*>(step.counter), static_cast<const void*>(step.limit),
-          static_cast<const void*>(step.predicate)}) {
-      const bool is_shared =
-          holds(piece.to, piece.size_bytes, word) || holds(piece.from, piece.size_bytes, word);
-      if (is_shared && !is_of_first_thread(piece)) return false;
-    }
+    if (!is_of_first_thread(piece)) add_touches({piece.to, piece.from, piece.size_bytes}, others);
   }
-  return true;
+  return std::ranges::none_of(words, [&](const Touched& word) {
+    return std::ranges::any_of(others,
+                               [&](const Touched& other) { return do_overlap(word, other); });
+  });
 }
 
 }  // namespace
 
 Status CudaGraphCapture::copy_by_kernel(std::span<const MemoryCopy> copies) {
   if (levels_.empty()) return internal_error("copies are captured outside a capture");
+  // Behind copies that are kept come others only where one thread makes all of them, in order.
+  const bool are_small = std::ranges::all_of(
+      copies, [](const MemoryCopy& each) { return each.size_bytes <= cuda::kFirstThreadsBytes; });
   while (!copies.empty()) {
-    const auto some = copies.first(std::min<size_t>(copies.size(), cuda::kMaxLoopCopies));
     const bool may_join =
-        kept_ && kept_->num_pieces == 0 && kept_->step.flags == 0 &&
-        std::ranges::none_of(some, [&](const MemoryCopy& c) { return are_shared(*kept_, c); });
+        kept_ && kept_->step.flags == 0 && kept_->num_pieces < cuda::kMaxLoopCopies &&
+        (kept_->num_pieces == 0 || (are_small && is_of_one_thread(*kept_))) &&
+        std::ranges::none_of(copies, [&](const MemoryCopy& c) { return are_shared(*kept_, c); });
     if (!may_join) EDDY_RETURN_IF_ERROR(flush());
     cuda::LoopCopyParams& kept = may_join ? *kept_ : keep_new();
-    kept.num_pieces = static_cast<int32_t>(some.size());
-    for (size_t i = 0; i < some.size(); ++i) {
-      kept.pieces[i] = {some[i].to, some[i].from, some[i].size_bytes};
+    const auto room = static_cast<size_t>(cuda::kMaxLoopCopies - kept.num_pieces);
+    const auto some = copies.first(std::min(copies.size(), room));
+    for (const MemoryCopy& each : some) {
+      kept.pieces[kept.num_pieces++] = {each.to, each.from, each.size_bytes};
     }
     copies = copies.subspan(some.size());
   }
@@ -95,12 +180,35 @@ Status CudaGraphCapture::compute(const Expression& expression, std::span<const v
                                  std::span<void* const> made) {
   if (levels_.empty()) return internal_error("an element is made outside a capture");
   const std::vector<cuda::ScalarStepParams> steps = cuda::scalar_steps(expression, inputs, made);
+  Touches touches;
+  for (const cuda::ScalarStepParams& step : steps) add_touches(step, touches);
   const bool has_room = kept_ && kept_->num_pieces == 0 && kept_->step.flags == 0 &&
                         static_cast<size_t>(kept_->num_scalars) + steps.size() <=
-                            static_cast<size_t>(cuda::kMaxScalarSteps);
+                            static_cast<size_t>(cuda::kMaxScalarSteps) &&
+                        !do_meet(map_touches(*kept_), touches);
   if (!has_room) EDDY_RETURN_IF_ERROR(flush());
   cuda::LoopCopyParams& kept = has_room ? *kept_ : keep_new();
   for (const cuda::ScalarStepParams& step : steps) kept.scalars[kept.num_scalars++] = step;
+  return Status::ok();
+}
+
+Status CudaGraphCapture::compute_all(const Expression& expression,
+                                     std::span<const void* const> inputs, const Elements& elements,
+                                     std::span<void* const> made) {
+  if (levels_.empty()) return internal_error("elements are made outside a capture");
+  for (const cuda::MapParams& map :
+       cuda::map_steps(expression, inputs, elements.are_single, elements.count, made)) {
+    Touches touches;
+    add_touches(map, touches);
+    const bool has_room =
+        kept_ && kept_->num_pieces == 0 && kept_->step.flags == 0 &&
+        kept_->num_maps < cuda::kMaxMaps && !do_meet(scalar_touches(*kept_), touches) &&
+        std::all_of(kept_->maps, kept_->maps + kept_->num_maps,
+                    [&](const cuda::MapParams& earlier) { return can_follow(earlier, map); });
+    if (!has_room) EDDY_RETURN_IF_ERROR(flush());
+    cuda::LoopCopyParams& kept = has_room ? *kept_ : keep_new();
+    kept.maps[kept.num_maps++] = map;
+  }
   return Status::ok();
 }
 
@@ -124,22 +232,24 @@ cuda::LoopCopyParams& CudaGraphCapture::keep_new() {
 Status CudaGraphCapture::flush() {
   if (!kept_) return Status::ok();
   const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
-  if (kept.num_pieces == 0 && kept.num_scalars == 0) {
-    return launch_one(kernels_.step, &kept.step);
-  }
+  const bool is_step =
+      kept.num_pieces == 0 && kept.num_scalars == 0 && kept.num_maps == 0 && kept.told == nullptr;
+  if (is_step) return launch_one(kernels_.step, &kept.step);
   if (is_of_one_thread(kept)) return launch_one(kernels_.copy, &kept);
-  EDDY_DCHECK(kept.num_pieces > 0 && kept.num_pieces <= cuda::kMaxLoopCopies)
-      << kept.num_pieces << " pieces are copied";
-  constexpr size_t kBytesOfABlock = 16 * cuda::kBlockThreads;
+  EDDY_DCHECK(kept.num_pieces <= cuda::kMaxLoopCopies) << kept.num_pieces << " pieces are copied";
   const auto most_blocks =
       4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
-  size_t largest = 1;
-  for (int32_t i = 0; i < kept.num_pieces; ++i) {
-    largest = std::max<size_t>(largest, kept.pieces[i].size_bytes);
-  }
-  const size_t blocks = (largest + kBytesOfABlock - 1) / kBytesOfABlock;
-  return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(std::min(blocks, most_blocks)),
-                    cuda::kBlockThreads);
+  const size_t num_blocks = kept.told != nullptr ? 1 : std::min(blocks_of(kept), most_blocks);
+  return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(num_blocks), cuda::kBlockThreads);
+}
+
+// Behind all other streams, which stream 0 has waited for. Several blocks don't wait for each
+// other.
+Status CudaGraphCapture::keep_end() {
+  if (kept_ && !is_of_one_thread(*kept_) && blocks_of(*kept_) > 1) EDDY_RETURN_IF_ERROR(flush());
+  cuda::LoopCopyParams& kept = kept_ ? *kept_ : keep_new();
+  kept.told = reinterpret_cast<uint32_t*>(context_.stream_tails().word_or_null(told_));
+  return Status::ok();
 }
 
 }  // namespace eddy

@@ -8,17 +8,20 @@
 namespace eddy {
 
 Result<std::unique_ptr<CudaStream>> CudaStream::create(const CudaShared& shared) {
-  PinnedWord word;
+  PinnedWord word, tail;
   if (shared.has_memory_words) {
     EDDY_ASSIGN_OR_RETURN(word, shared.words.acquire());
+    Result<PinnedWord> second = shared.words.acquire();
+    if (second.is_ok()) tail = *second;  // else each decision of the host's is marked
   }
   const CudaContext::Use use(shared.context);
   Result<CuStream> stream = shared.context.make_stream();
   if (!stream.is_ok()) {
-    if (shared.has_memory_words) shared.words.release(word);
+    if (word.host != nullptr) shared.words.release(word);
+    if (tail.host != nullptr) shared.words.release(tail);
     return stream.take_status();
   }
-  return std::unique_ptr<CudaStream>(new CudaStream(shared, *stream, word, true));
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, *stream, {word, tail}, true));
 }
 
 Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const CudaShared& shared, CuStream stream) {
@@ -26,16 +29,19 @@ Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const CudaShared& shared, 
   if (shared.has_memory_words) {
     EDDY_ASSIGN_OR_RETURN(word, shared.words.acquire());
   }
-  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, word, false));
+  return std::unique_ptr<CudaStream>(new CudaStream(shared, stream, {word, {}}, false));
 }
 
-CudaStream::CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own)
+CudaStream::CudaStream(const CudaShared& shared, CuStream stream, const Words& words, bool is_own)
     : shared_(shared),
       stream_(stream),
-      word_(word),
+      word_(words.position),
+      tail_word_(words.tail),
       is_own_(is_own),
-      progress_(std::make_shared<StreamProgress>(word.host)) {
+      progress_(std::make_shared<StreamProgress>(word_.host, tail_word_.host)) {
   shared_.progress.add(progress_);
+  if (tail_word_.host == nullptr) return;
+  shared_.context.stream_tails().add(stream_, progress_, tail_word_.device);
 }
 
 CudaStream::~CudaStream() {
@@ -44,9 +50,11 @@ CudaStream::~CudaStream() {
   progress_->is_ended_.store(true, std::memory_order_release);
   shared_.progress.remove(progress_.get());
   const CudaContext::Use use(shared_.context);
+  shared_.context.stream_tails().remove(stream_);
   shared_.context.stream_ends().tell(stream_);
   if (is_own_) shared_.context.api().stream_destroy(stream_);
   if (word_.host != nullptr) shared_.words.release(word_);
+  if (tail_word_.host != nullptr) shared_.words.release(tail_word_);
 }
 
 // ---------------------------------------------------------------- issuing
@@ -158,6 +166,10 @@ bool CudaStream::issue(Item& item) {
     more_launches_.emplace_back(issued, launches - 1);
     num_more_ += launches - 1;
     num_more_unmarked_ += launches - 1;
+  }
+  if (item.kind == Item::Kind::kWork && progress_->take_tail(issued)) {
+    marked_ = issued;
+    num_more_unmarked_ = 0;
   }
   const bool is_last =
       !is_own_ && (item.kind == Item::Kind::kWork || item.kind == Item::Kind::kGate);

@@ -10,7 +10,8 @@
 //
 // Progress: now and then, and when the stream was asked whether it is idle, poll() or the
 // issuer enqueues a mark: a write of the position into the stream's word. Without memory words a
-// mark is an event, and poll() asks the driver for it. A device that faults writes no word any
+// mark is an event, and poll() asks the driver for it. Behind a graph that tells by itself
+// (stream_tails.h) there is none. A device that faults writes no word any
 // more: of a stream that does not move, poll() asks the driver now and then. A stream of the
 // application's is marked behind each Work and gate, and never asked after: should it be captured
 // when its contract forbids that, the capture has nothing of ours in it, commands are refused and
@@ -112,7 +113,11 @@ class CudaStream : public Stream, public WatchedStream {
     std::shared_ptr<CudaRecord> record;
   };
 
-  CudaStream(const CudaShared& shared, CuStream stream, PinnedWord word, bool is_own);
+  struct Words {
+    PinnedWord position, tail;  // or none
+  };
+
+  CudaStream(const CudaShared& shared, CuStream stream, const Words& words, bool is_own);
   bool request(Item item);
   bool has_credit() const;
   bool can_issue(const Item& item) const;
@@ -132,7 +137,8 @@ class CudaStream : public Stream, public WatchedStream {
   const CudaShared shared_;
   const CuStream stream_;
   const PinnedWord word_;
-  const bool is_own_;  // else the driver's stream is the application's
+  const PinnedWord tail_word_;  // a stream of the application's has none
+  const bool is_own_;           // else the driver's stream is the application's
   const std::shared_ptr<StreamProgress> progress_;
   mutable std::mutex mutex_;
   // Under the mutex.

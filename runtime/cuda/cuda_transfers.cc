@@ -111,7 +111,7 @@ bool run_to_host(const KernelArgs& args) {
     return status.is_ok() || args.fail(std::move(status));
   }
   const bool by_kernel = device.can_copy_words() && size_bytes <= kMostBytesByKernel;
-  Status status = by_kernel ? device.copy_by_kernel(to, from.data, size_bytes, args.stream)
+  Status status = by_kernel ? device.copy_last_by_kernel(to, from.data, size_bytes, args.stream)
                             : enqueue(device, args.stream, to, from.data, size_bytes);
   return status.is_ok() || args.fail(std::move(status));
 }

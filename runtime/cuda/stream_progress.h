@@ -10,14 +10,23 @@
 // by then. So a stream that stands before a gate of a run, as an application's does from run to
 // run, holds up no block of that run, nor of any other.
 //
-// Memory order: completed() reads the word with acquire; its partner is the device's write behind a
-// memory barrier, so what the stream did up to that position is visible to the reader.
+// A tail is a graph whose last kernel writes 1 into a second word (stream_tails.h). Its value does
+// not say which launch it is of, so a launch is armed, its position told by the word, only once all
+// tails before it have run; a launch that is not armed is learned of by the next mark.
+//
+// Memory order: completed() reads the words with acquire; their partners are the device's writes
+// behind a memory barrier, so what the stream did up to that position is visible to the reader.
+// arm_tail() keeps in `told` what is known, clears the word, and only then take_tail() stores the
+// position that the word will tell of, each with release: who reads the position (acquire) sees the
+// word cleared, and who sees it cleared sees `told`.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace eddy {
@@ -26,7 +35,8 @@ class StreamProgress {
  public:
   // `word_or_null`: null where streams cannot write words; then its stream reports what events
   // show.
-  explicit StreamProgress(uint32_t* word_or_null) : word_(word_or_null) {}
+  explicit StreamProgress(uint32_t* word_or_null, uint32_t* tail_word_or_null = nullptr)
+      : word_(word_or_null), tail_word_(tail_word_or_null) {}
 
   // Sequentially consistent: WorkWatch's sleepers look at it behind their watch().
   uint64_t requested() const { return requested_.load(); }
@@ -35,20 +45,47 @@ class StreamProgress {
   uint64_t completed() const {
     if (is_ended_.load(std::memory_order_acquire)) return requested();
     if (word_ == nullptr) return told_.load(std::memory_order_acquire);
+    const uint64_t tail = tail_position_.load(std::memory_order_acquire);
+    const bool has_told = tail != 0 && std::atomic_ref(*tail_word_).load(std::memory_order_acquire);
+    const uint64_t told = std::max(told_.load(std::memory_order_acquire), has_told ? tail : 0);
     // Read first: what is issued afterwards only widens the distance. It stays far below 2^32,
     // because credit bounds what is in flight.
     const uint32_t word = std::atomic_ref<uint32_t>(*word_).load(std::memory_order_acquire);
     const uint64_t issued = this->issued();
-    return issued - static_cast<uint32_t>(static_cast<uint32_t>(issued) - word);
+    return std::max(told, issued - static_cast<uint32_t>(static_cast<uint32_t>(issued) - word));
   }
   bool has_completed(uint64_t position) const { return completed() >= position; }
 
   // Asks poll() to mark the stream, so that `completed` can move on.
+  // By the thread that issues, just before a tail is launched.
+  void arm_tail() {
+    is_tail_launched_ = true;
+    const uint64_t completed = this->completed();
+    is_tail_armed_ = tail_word_ != nullptr && completed >= last_tail_;
+    if (!is_tail_armed_) return;
+    told_.store(completed, std::memory_order_release);
+    std::atomic_ref(*tail_word_).store(0, std::memory_order_release);
+  }
+  // It was refused.
+  void disarm_tail() { is_tail_launched_ = is_tail_armed_ = false; }
+  // Behind a Work at that position. True: it ends with a tail, which tells of it.
+  bool take_tail(uint64_t position) {
+    if (!std::exchange(is_tail_launched_, false)) return false;
+    last_tail_ = position;
+    if (!std::exchange(is_tail_armed_, false)) return false;
+    tail_position_.store(position, std::memory_order_release);
+    return true;
+  }
+
   void want_mark() { is_mark_wanted_.store(true, std::memory_order_relaxed); }
 
  private:
   friend class CudaStream;
   uint32_t* const word_;
+  uint32_t* const tail_word_;
+  bool is_tail_launched_ = false, is_tail_armed_ = false;  // the issuer's
+  uint64_t last_tail_ = 0;                                 // the issuer's: armed or not
+  std::atomic<uint64_t> tail_position_{0};                 // the last one armed; 0: none
   std::atomic<uint64_t> requested_{0};
   std::atomic<uint64_t> last_work_{0};  // its position; 0: none yet
   std::atomic<uint64_t> issued_{0};

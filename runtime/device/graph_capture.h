@@ -45,6 +45,9 @@ struct LoopWords {
   int64_t* limit = nullptr;
   const uint32_t* stop = nullptr;  // not 0: no further iteration begins
   int64_t* progress = nullptr;     // {the counter, 1 once it is over}, for the host; may lag behind
+  // In the device's memory, one for all loops of a graph: the device may look at `stop` every 20 µs
+  // only, for graphs in which no kernel writes it. Null: in each iteration.
+  uint64_t* asked_ns = nullptr;
 };
 
 // What decides a loop: go on while the counter is below the limit, `predicate` (a bool in memory
@@ -94,12 +97,16 @@ class GraphCapture {
   virtual Status copy_all(std::span<const MemoryCopy> copies) = 0;
   // One copy at once, on a native stream.
   virtual Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) = 0;
+  // The graph is launched on that native stream alone, by one Work's last call, and then waited
+  // for: it may tell by itself that it has run. Just before finish().
+  virtual void tell_end([[maybe_unused]] void* native_stream) {}
   virtual Result<std::unique_ptr<CapturedGraph>> finish() = 0;
   virtual void abandon() = 0;
 
   // Whether the device can decide loops and cases. Below only then.
   virtual bool can_decide() const { return false; }
-  // Sets the counter to 0; before the commands that make the first predicate.
+  // Sets the counter to 0; before the commands that make the first predicate. The first of a graph
+  // makes the device look at `stop` with the first test.
   virtual Status start_counter(const LoopWords& words) = 0;
   // Counts the iteration that has ended; before the commands that make the next predicate.
   virtual Status advance_counter(const LoopWords& words) = 0;

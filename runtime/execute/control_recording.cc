@@ -141,6 +141,10 @@ Status ControlRecording::record() {
   EDDY_RETURN_IF_ERROR(capture_.stream(0).status());
   const Node& node = graph().node(top_);
   if (node.kind == NodeKind::kCaseOf) return record_top_case(node);
+  if (!may_stop_itself()) {
+    EDDY_ASSIGN_OR_RETURN(void* const asked, device_memory(sizeof(uint64_t)));
+    asked_ns_ = static_cast<uint64_t*>(asked);
+  }
   EDDY_RETURN_IF_ERROR(record_loop(top_));
   // What the outside sees, and what owns it.
   const LoopView loop(graph(), top_);
@@ -186,6 +190,7 @@ Result<ControlRecording::Loop*> ControlRecording::make_words(NodeId id) {
   loop.words.limit = loop.words.counter + 1;
   loop.words.stop = state_.stop_word();
   loop.words.progress = on_host;
+  loop.words.asked_ns = asked_ns_;
   on_host[1] = 1;  // nothing of it runs before it is launched
   loop.limit_word = on_host + 2;
   return &loops_.emplace_back(loop);
@@ -341,7 +346,7 @@ Status ControlRecording::record_case(NodeId id) {
 }
 
 // The block's steps, each stream a capture stream. A decision joins all; behind it they begin anew,
-// and events that were recorded before it have passed. Single elements are made at its end.
+// and events that were recorded before it have passed. Steps of another launch come at its end.
 // long: one kind of step after the other.
 Status ControlRecording::record_region(RegionId id, Addresses* log) {
   const Program& program = state_.executable().plan().program;
@@ -388,7 +393,7 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
           break;
         }
         EDDY_RETURN_IF_ERROR(open(stream));
-        EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), stream, log));
+        EDDY_RETURN_IF_ERROR(record_exec(node_of(program, step), stream, scalars, log));
         break;
       case Program::Op::kLoop:
       case Program::Op::kCase: {
@@ -406,23 +411,38 @@ Status ControlRecording::record_region(RegionId id, Addresses* log) {
   }
   // Those of a pipelined loop's `after` end without a wait of the block.
   if (is_pipelined(program, block)) EDDY_RETURN_IF_ERROR(join());
-  for (const NodeId node : at_end) {
-    EDDY_RETURN_IF_ERROR(record_exec(node, kNoStream, log));
-    const ExecNode& exec = state_.exec_node(node);
-    std::vector<const void*> inputs;
-    for (const TensorView& input : exec.inputs) inputs.push_back(input.data);
-    const Expression& expression = *scalars.expression_or_null(node);
-    std::vector<void*> made;
-    for (size_t i = 1; i < expression.steps.size(); ++i) {
-      EDDY_ASSIGN_OR_RETURN(made.emplace_back(), device_memory(kElementBytes));
-    }
-    made.push_back(exec.outputs()[0].data);
-    EDDY_RETURN_IF_ERROR(scalars.steps().compute(expression, inputs, made));
-  }
+  for (const NodeId node : at_end) EDDY_RETURN_IF_ERROR(record_steps(node, scalars, log));
   return Status::ok();
 }
 
-Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log) {
+// A node that is a part of the launch at the end of its region.
+Status ControlRecording::record_steps(NodeId id, const RecordedScalars& scalars, Addresses* log) {
+  EDDY_RETURN_IF_ERROR(record_exec(id, kNoStream, scalars, log));
+  const ExecNode& exec = state_.exec_node(id);
+  const Expression& expression = *scalars.expression_or_null(id);
+  const TensorView& result = exec.outputs()[0];
+  const auto count = static_cast<size_t>(result.count());
+  std::vector<const void*> inputs;
+  std::vector<bool> are_single;
+  for (const TensorView& input : exec.inputs) {
+    inputs.push_back(input.data);
+    are_single.push_back(input.count() == 1);
+  }
+  std::vector<void*> made;
+  for (size_t i = 1; i < expression.steps.size(); ++i) {
+    void*& step = step_results_[{id.index(), i}];
+    if (step == nullptr) {
+      EDDY_ASSIGN_OR_RETURN(step, device_memory(count * kElementBytes));
+    }
+    made.push_back(step);
+  }
+  made.push_back(result.data);
+  if (count == 1) return scalars.steps().compute(expression, inputs, made);
+  return scalars.steps().compute_all(expression, inputs, {count, are_single}, made);
+}
+
+Status ControlRecording::record_exec(NodeId id, uint32_t stream, const RecordedScalars& scalars,
+                                     Addresses* log) {
   const Node& node = graph().node(id);
   ExecNode& exec = state_.exec_node(id);
   if (copy_to_host_or_null(graph(), node.outputs[0]) != nullptr) return Status::ok();
@@ -441,6 +461,10 @@ Status ControlRecording::record_exec(NodeId id, uint32_t stream, Addresses* log)
   // values stand, and here they stand in homes.
   for (const ExecNode::Output& output : exec.out) {
     const ValueId value = node.outputs[static_cast<size_t>(&output - exec.out.data())];
+    if (const ValueId parameter = scalars.written_home(value); !parameter.is_none()) {
+      point(value, homes_.at(parameter.index()).data());
+      continue;
+    }
     BufferRef& memory = made_[value.index()];
     if (!memory) {
       const size_t size_bytes = std::max<size_t>(output.slot->view.size_bytes(), 1);

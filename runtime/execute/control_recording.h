@@ -18,6 +18,8 @@
 
 namespace eddy {
 
+class RecordedScalars;
+
 class ControlRecording : public ControlLaunch {
  public:
   // Records. On failure the capture holds nothing. `words`: those of a recording of the same loop
@@ -74,6 +76,7 @@ class ControlRecording : public ControlLaunch {
                        bool unrolls);
   Status record_iteration(const Node& node, const LoopWords& words, const Addresses& first);
   Result<uint32_t> iterations_a_round(const Node& node);
+  bool may_stop_itself() const;
   Result<Loop*> make_words(NodeId id);
   Status enter_loop(const Loop& loop);
   Status leave_loop(const Node& node);
@@ -83,7 +86,8 @@ class ControlRecording : public ControlLaunch {
   void point_to_homes(const LoopView& loop);
   Status record_case(NodeId id);
   Status record_region(RegionId id, Addresses* log);
-  Status record_exec(NodeId id, uint32_t stream, Addresses* log);
+  Status record_exec(NodeId id, uint32_t stream, const RecordedScalars& scalars, Addresses* log);
+  Status record_steps(NodeId id, const RecordedScalars& scalars, Addresses* log);
   Status copy_all(std::vector<MemoryCopy> copies);
   Result<void*> home(ValueId value, size_t size_bytes);
   Result<void*> device_memory(size_t size_bytes);
@@ -104,13 +108,15 @@ class ControlRecording : public ControlLaunch {
   std::string why_not_unrolled_;  // of the loop that was refused last
   std::unique_ptr<CapturedGraph> graph_;
   std::vector<uint32_t> uses_;
-  std::map<uint32_t, BufferRef> homes_;       // by ValueId; written by each launch
-  std::map<uint32_t, BufferRef> made_;        // by ValueId: made inside, not in the plan
+  std::map<uint32_t, BufferRef> homes_;  // by ValueId; written by each launch
+  std::map<uint32_t, BufferRef> made_;   // by ValueId: made inside, not in the plan
+  std::map<std::pair<uint32_t, size_t>, void*> step_results_;  // by NodeId and step, but the last
   std::map<const void*, void*> between_;      // by where a copy goes: where it waits for others
   std::vector<BufferRef> kept_;               // other memory of the recording's own
   std::map<uint32_t, void*> kept_decisions_;  // by ValueId of the parameter: on the device
   BufferRef words_;                           // host memory
   size_t num_words_ = 0;
+  uint64_t* asked_ns_ = nullptr;  // of all loops
   std::deque<Loop> loops_;
   std::vector<Entry> entries_;  // of the outermost loop
   std::vector<CarriedIn> carried_in_;

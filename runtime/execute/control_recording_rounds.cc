@@ -3,11 +3,27 @@
 
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
 #include "graph/loops/unrolling.h"
 #include "runtime/execute/control_recording.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {
+
+// By a fault that a kernel reports, or a selector without a branch.
+bool ControlRecording::may_stop_itself() const {
+  const RegionTree regions(graph());
+  for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
+    const Node& node = graph().node(NodeId(n));
+    if (!regions.is_inside(node.region, top_)) continue;
+    if (node.kind == NodeKind::kExec && state_.executable().kernel(NodeId(n)).may_fault)
+      return true;
+    if (node.kind != NodeKind::kCaseOf) continue;
+    const CaseView view(graph(), NodeId(n));
+    if (node.default_region < 0 && !view.has_pass_through()) return true;
+  }
+  return false;
+}
 
 // How many iterations a round holds is seen once there is one.
 Status ControlRecording::record_rounds(const Node& node, const LoopWords& words,

@@ -6,21 +6,33 @@
 #include "ops/cuda/device/params.h"
 
 namespace eddy::cuda {
+namespace {
+
+struct SetConditional {
+  __device__ void operator()(uint64_t handle, uint32_t value) const {
+    cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
+  }
+};
+struct GlobalTime {
+  __device__ uint64_t operator()() const {
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+  }
+};
+
+}  // namespace
 
 extern "C" __global__ void eddy_loop_step(const __grid_constant__ LoopStepParams params) {
   await_earlier_grids();
   let_next_grid_wait();
-  loop_step(params, [](uint64_t handle, uint32_t value) {
-    cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
-  });
+  loop_step(params, SetConditional(), GlobalTime());
 }
 
 extern "C" __global__ void eddy_case_choice(const __grid_constant__ CaseChoiceParams params) {
   await_earlier_grids();
   let_next_grid_wait();
-  case_choice(params, [](uint64_t handle, uint32_t value) {
-    cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
-  });
+  case_choice(params, SetConditional());
 }
 
 extern "C" __global__ void __launch_bounds__(kBlockThreads)
@@ -28,9 +40,10 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads)
   await_earlier_grids();
   let_next_grid_wait();
   loop_copy(params, uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x,
-            uint64_t{gridDim.x} * kBlockThreads, [](uint64_t handle, uint32_t value) {
-              cudaGraphSetConditional(static_cast<cudaGraphConditionalHandle>(handle), value);
-            });
+            uint64_t{gridDim.x} * kBlockThreads, SetConditional(), GlobalTime());
+  if (params.told == nullptr) return;
+  __syncthreads();
+  if (threadIdx.x == 0) tell_end(params);
 }
 
 }  // namespace eddy::cuda

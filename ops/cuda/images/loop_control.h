@@ -3,9 +3,10 @@
 //
 //   eddy_loop_step   counts a loop's iterations and decides whether another one begins
 //   eddy_case_choice selects the branch of a case that runs
-//   eddy_loop_copy   the first thread takes steps over single elements (scalar_step.h); carried
-//                    values go to where the next iteration reads them; behind that, the first
-//                    thread may do a step of the loop, too
+//   eddy_loop_copy   the first thread takes steps over single elements, all threads take steps over
+//                    many (scalar_step.h); carried values go to where the next iteration reads
+//                    them; behind that, the first thread may do a step of the loop, too; and one
+//                    block may tell the host at its end that all that came before it has run
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
 // its decision there, too, and what belongs to the second iteration or a later one does nothing
@@ -14,8 +15,10 @@
 //
 // Both end every loop around them once the word `stop` is not 0; a case that has no branch for its
 // selector sets it. `stop`, `progress` and `failure` are in host memory that the device sees, so
-// the host ends a loop by a write to `stop`, and reads how far it has come. A step reads `stop`
-// once, which takes as long as the bus does.
+// the host ends a loop by a write to `stop`, and reads how far it has come. To read `stop` takes as
+// long as the bus does, a µs or more: where no kernel of the loop writes it, a test looks at it
+// only when kMostUnaskedNs have passed since the last look, whose time the device keeps
+// (`asked_ns`).
 //
 // On the device the decision goes to a conditional node's handle (cudaGraphSetConditional).
 #pragma once
@@ -27,8 +30,10 @@
 
 namespace eddy::cuda {
 
+inline constexpr uint64_t kMostUnaskedNs = 20'000;
 struct LoopStepParams {
-  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4, kGuarded = 8 };
+  // kForget: with kStart, as if `stop` had never been looked at.
+  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4, kGuarded = 8, kForget = 16 };
   uint64_t handle;  // kTest
   int64_t* counter;
   const int64_t* limit;
@@ -36,15 +41,18 @@ struct LoopStepParams {
   const volatile uint32_t* stop;
   volatile int64_t* progress;  // {the counter, whether the loop is over}
   uint32_t* go_on;             // null: the body holds one iteration
+  uint64_t* asked_ns;          // null: each step looks at `stop`
   uint32_t flags;
   uint32_t reserved;
 };
-static_assert(sizeof(LoopStepParams) == 64);
+static_assert(sizeof(LoopStepParams) == 72);
 
 // Pieces of memory that do not overlap. What the steps read or write may be among them where the
-// first thread copies it, which it does with eight bytes and less.
+// first thread copies it, which it does with eight bytes and less. A map may read, element by
+// element, what an earlier one writes: a thread has the same elements of both.
 inline constexpr int kMaxLoopCopies = 8;
 inline constexpr int kMaxScalarSteps = 12;
+inline constexpr int kMaxMaps = 4;
 inline constexpr uint64_t kFirstThreadsBytes = 8;
 struct LoopCopyParams {
   struct Piece {
@@ -58,9 +66,12 @@ struct LoopCopyParams {
   Piece pieces[kMaxLoopCopies];
   LoopStepParams step;  // flags 0: none
   int64_t num_scalars;
-  ScalarStepParams scalars[kMaxScalarSteps];  // before the pieces, in order
+  ScalarStepParams scalars[kMaxScalarSteps];  // before the maps, in order
+  int64_t num_maps;
+  MapParams maps[kMaxMaps];  // before the pieces, in order
+  volatile uint32_t* told;   // a word of the host's that becomes 1 at the end; null: none
 };
-static_assert(sizeof(LoopCopyParams) == 760);
+static_assert(sizeof(LoopCopyParams) == 1008);
 static_assert(sizeof(LoopCopyParams::Piece) == 24, "host and device share it");
 
 struct CaseChoiceParams {
@@ -99,12 +110,26 @@ EDDY_HD bool is_called_off(uint32_t flags, const uint32_t* go_on) {
          *static_cast<const volatile uint32_t*>(go_on) == 0;
 }
 
-// Set: (handle, value) -> void.
-template <typename Set>
-EDDY_HD void loop_step(const LoopStepParams& p, Set set) {
+// Whether the loop is stopped, as far as it is worth a look.
+template <typename Now>
+EDDY_HD bool is_seen_stopped(const LoopStepParams& p, Now now) {
+  if (p.asked_ns == nullptr) {
+    return (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0 &&
+           read_shared(p.stop) != 0;
+  }
+  if ((p.flags & LoopStepParams::kTest) == 0) return false;
+  const uint64_t time_ns = now();
+  if (time_ns - *p.asked_ns < kMostUnaskedNs) return false;
+  *p.asked_ns = time_ns;
+  return read_shared(p.stop) != 0;
+}
+
+// Set: (handle, value) -> void; Now: () -> ns of a clock of the whole device.
+template <typename Set, typename Now>
+EDDY_HD void loop_step(const LoopStepParams& p, Set set, Now now) {
   if (is_called_off(p.flags, p.go_on)) return;
-  const bool asks = (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0;
-  const bool is_stopped = asks && read_shared(p.stop) != 0;
+  if ((p.flags & LoopStepParams::kForget) != 0) *p.asked_ns = 0;
+  const bool is_stopped = is_seen_stopped(p, now);
   int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
   // A stopped iteration is not over: the counter keeps its number, which reports of the place show.
   if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
@@ -143,14 +168,27 @@ EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint
 }
 
 // Threads: `first`, `first + step`, …
-template <typename Set>
-EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set) {
+template <typename Set, typename Now>
+EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set, Now now) {
   if (is_called_off(p.flags, p.go_on)) return;
   if (first == 0) {
     for (int64_t k = 0; k < p.num_scalars; ++k) scalar_step(p.scalars[k]);
   }
+  for (int64_t k = 0; k < p.num_maps; ++k) {
+    for (uint64_t i = first; i < p.maps[k].count; i += step) map_element(p.maps[k], i);
+  }
   for (int32_t k = 0; k < p.num_pieces; ++k) copy_piece(p.pieces[k], first, step);
-  if (first == 0 && p.step.flags != 0) loop_step(p.step, set);
+  if (first == 0 && p.step.flags != 0) loop_step(p.step, set, now);
+}
+
+// By one thread, once all threads are through.
+EDDY_HD void tell_end(const LoopCopyParams& p) {
+#ifdef __CUDA_ARCH__
+  __threadfence_system();
+  *p.told = 1;
+#else
+  __atomic_store_n(p.told, 1u, __ATOMIC_RELEASE);
+#endif
 }
 
 template <typename Set>

@@ -19,8 +19,8 @@ constexpr NamedOp kOps[] = {
 #define EDDY_OF_NUMBERS(op) {#op, ScalarOp::k##op, true, false},
 #define EDDY_OF_BOOLS(op) {#op, ScalarOp::k##op, false, true},
     EDDY_SCALAR_BINARY(EDDY_OF_NUMBERS) EDDY_SCALAR_COMPARE(EDDY_OF_NUMBERS)
-        EDDY_SCALAR_UNARY(EDDY_OF_NUMBERS) EDDY_OF_NUMBERS(Div) EDDY_SCALAR_LOGIC(EDDY_OF_BOOLS)
-            EDDY_OF_BOOLS(Not)
+        EDDY_SCALAR_UNARY(EDDY_OF_NUMBERS) EDDY_SCALAR_REAL(EDDY_OF_NUMBERS) EDDY_OF_NUMBERS(Div)
+            EDDY_SCALAR_LOGIC(EDDY_OF_BOOLS) EDDY_OF_BOOLS(Not)
 #undef EDDY_OF_NUMBERS
 #undef EDDY_OF_BOOLS
                 {"Equal", ScalarOp::kEqual, true, true},
@@ -56,6 +56,17 @@ std::optional<ScalarStepParams> step_of(const ElementFunction& function) {
   const bool is_taken = *type == ScalarType::k_b8 ? found->takes_bools : found->takes_numbers;
   if (!is_taken) return std::nullopt;
   return ScalarStepParams{found->op, *type, *to, {}, {}, nullptr};
+}
+
+uint8_t bytes_of(ScalarType type) {
+  switch (type) {
+#define EDDY_SCALAR_BYTES(type, size) \
+  case ScalarType::k_##type:          \
+    return size;
+    EDDY_SCALAR_TYPES(EDDY_SCALAR_BYTES)
+#undef EDDY_SCALAR_BYTES
+  }
+  return 0;
 }
 
 std::optional<Expression> expression_of(const KernelInit& init) {
@@ -102,6 +113,25 @@ std::vector<ScalarStepParams> scalar_steps(const Expression& expression,
     one.out = made[steps.size() - 1];
   }
   return steps;
+}
+
+std::vector<MapParams> map_steps(const Expression& expression, std::span<const void* const> inputs,
+                                 const std::vector<bool>& are_single, uint64_t count,
+                                 std::span<void* const> made) {
+  EDDY_CHECK(are_single.size() == inputs.size()) << are_single.size() << " of " << inputs.size();
+  std::vector<MapParams> maps;
+  for (const ScalarStepParams& step : scalar_steps(expression, inputs, made)) {
+    const ExpressionStep& from = expression.steps[maps.size()];
+    const auto signature = element_signature(from.function.name);
+    MapParams& map = maps.emplace_back(MapParams{step, count, {}, 0, {}});
+    for (size_t i = 0; i < from.arguments.size(); ++i) {
+      const uint32_t argument = from.arguments[i];
+      const bool is_single = argument < expression.num_inputs && are_single[argument];
+      map.in_bytes[i] = is_single ? uint8_t{0} : bytes_of(*scalar_type(signature->inputs[i]));
+    }
+    map.out_bytes = bytes_of(*scalar_type(signature->output));
+  }
+  return maps;
 }
 
 }  // namespace eddy::cuda

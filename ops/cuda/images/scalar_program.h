@@ -1,8 +1,8 @@
-// scalar_expression, scalar_steps: a node of one element each as steps of scalar_step.h: the host's
-// half.
+// scalar_expression, scalar_steps, map_steps: an elementwise node as steps of scalar_step.h, of one
+// element or of many: the host's half.
 //
-// Contract: pure. Every step of scalar_expression()'s answer has a place in scalar_steps(), in
-// order, and there are at most kMaxScalarSteps. Cost: O(steps).
+// Contract: pure. Every step of scalar_expression()'s answer has a place in scalar_steps() and in
+// map_steps(), in order, and there are at most kMaxScalarSteps. Cost: O(steps).
 #pragma once
 
 #include <optional>
@@ -22,5 +22,10 @@ std::optional<Expression> scalar_expression(const KernelInit& init);
 std::vector<ScalarStepParams> scalar_steps(const Expression& expression,
                                            std::span<const void* const> inputs,
                                            std::span<void* const> made);
+
+// Over `count` elements; `made` has room for as many, of an input only where it is not single.
+std::vector<MapParams> map_steps(const Expression& expression, std::span<const void* const> inputs,
+                                 const std::vector<bool>& are_single, uint64_t count,
+                                 std::span<void* const> made);
 
 }  // namespace eddy::cuda

@@ -1,10 +1,11 @@
-// scalar_step: what an elementwise node does, where each of its values is one element: a step that
-// one thread interprets as a part of a launch that is made anyway (loop_control.h), so that a
-// loop's counter and test cost no launch of their own.
+// scalar_step: what an elementwise node does to one element of each of its values: a step that a
+// thread interprets as a part of a launch that is made anyway (loop_control.h), so that a loop's
+// counter and test, and what makes a carried value, cost no launch of their own.
+// map_element: the same to one element of many.
 //
-// Functions and types are the cheap ones that counters and predicates are made of; whatever else is
-// a kernel of its own. The same bits as there: the functions are those of scalar_ops.h and
-// unary_ops.h, rounded one by one. For the device and for tests on the host.
+// Functions and types are the cheap ones that counters, predicates and activations are made of;
+// whatever else is a kernel of its own. The same bits as there: the functions are those of
+// scalar_ops.h and unary_ops.h, rounded one by one. For the device and for tests on the host.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,20 @@
 
 namespace eddy::cuda {
 
-// X(op): of two numbers, to their type; of two floats; of two of any type, to bool; of two bools;
-// of one number. Beside them are Not, Where, Cast, and Set, whose result stands in the step itself.
+// X(op): of two numbers, to their type; of two of any type, to bool; of two bools; of one number;
+// of one float. Beside them are Div of floats, Equal, Not, Where, Cast, and Set, whose result
+// stands in the step itself.
 #define EDDY_SCALAR_BINARY(X) X(Add) X(Sub) X(Mul) X(Max) X(Min)
 #define EDDY_SCALAR_COMPARE(X) X(Less) X(LessOrEqual) X(Greater) X(GreaterOrEqual)
 #define EDDY_SCALAR_LOGIC(X) X(And) X(Or) X(Xor)
-#define EDDY_SCALAR_UNARY(X) X(Abs) X(Neg)
+#define EDDY_SCALAR_UNARY(X) X(Abs) X(Neg) X(Relu)
+#define EDDY_SCALAR_REAL(X) X(Exp) X(Sigmoid) X(Sqrt) X(Tanh)
 
 enum class ScalarOp : uint8_t {
 #define EDDY_SCALAR_NAME(op) k##op,
   EDDY_SCALAR_BINARY(EDDY_SCALAR_NAME) EDDY_SCALAR_COMPARE(EDDY_SCALAR_NAME)
-      EDDY_SCALAR_LOGIC(EDDY_SCALAR_NAME) EDDY_SCALAR_UNARY(EDDY_SCALAR_NAME) kDiv,
+      EDDY_SCALAR_LOGIC(EDDY_SCALAR_NAME) EDDY_SCALAR_UNARY(EDDY_SCALAR_NAME)
+          EDDY_SCALAR_REAL(EDDY_SCALAR_NAME) kDiv,
 #undef EDDY_SCALAR_NAME
   kEqual,
   kNot,
@@ -49,6 +53,16 @@ struct ScalarStepParams {
 };
 static_assert(sizeof(ScalarStepParams) == 40, "host and device share it");
 
+// A step over `count` elements of its result.
+struct MapParams {
+  ScalarStepParams step;  // for element 0
+  uint64_t count;
+  uint8_t in_bytes[3];  // of an element; 0: one element serves all
+  uint8_t out_bytes;
+  uint8_t reserved[4];
+};
+static_assert(sizeof(MapParams) == 56, "host and device share it");
+
 template <typename T>
 EDDY_HD T scalar_in(const ScalarStepParams& p, int i) {
   return *static_cast<const T*>(p.in[i]);
@@ -61,6 +75,11 @@ EDDY_HD void scalar_out(const ScalarStepParams& p, T value) {
 #define EDDY_SCALAR_APPLY(op) \
   case ScalarOp::k##op:       \
     return scalar_out(p, op::apply(x, scalar_in<decltype(x)>(p, 1)));
+// Of one float; a switch over other types has no such case.
+#define EDDY_SCALAR_APPLY_REAL(op)                                      \
+  case ScalarOp::k##op:                                                 \
+    if constexpr (is_real<T>) return scalar_out(p, op::apply(x, 0, 0)); \
+    return;
 #define EDDY_SCALAR_APPLY_ONE(op) \
   case ScalarOp::k##op:           \
     return scalar_out(p, op::apply(x, 0, 0));
@@ -85,6 +104,7 @@ EDDY_HD void scalar_of_numbers(const ScalarStepParams& p) {
     EDDY_SCALAR_COMPARE(EDDY_SCALAR_APPLY)
     EDDY_SCALAR_APPLY(Equal)
     EDDY_SCALAR_UNARY(EDDY_SCALAR_APPLY_ONE)
+    EDDY_SCALAR_REAL(EDDY_SCALAR_APPLY_REAL)
     case ScalarOp::kDiv:
       if constexpr (is_real<T>) scalar_out(p, Div::apply(x, scalar_in<T>(p, 1)));
       return;
@@ -94,6 +114,7 @@ EDDY_HD void scalar_of_numbers(const ScalarStepParams& p) {
 }
 #undef EDDY_SCALAR_APPLY
 #undef EDDY_SCALAR_APPLY_ONE
+#undef EDDY_SCALAR_APPLY_REAL
 
 template <typename From>
 EDDY_HD void scalar_cast(const ScalarStepParams& p) {
@@ -129,6 +150,13 @@ EDDY_HD void scalar_step(const ScalarStepParams& p) {
     EDDY_SCALAR_TYPES(EDDY_SCALAR_STEP)
 #undef EDDY_SCALAR_STEP
   }
+}
+
+EDDY_HD void map_element(const MapParams& p, uint64_t i) {
+  ScalarStepParams at = p.step;
+  for (int k = 0; k < 3; ++k) at.in[k] = static_cast<const char*>(at.in[k]) + i * p.in_bytes[k];
+  at.out = static_cast<char*>(at.out) + i * p.out_bytes;
+  scalar_step(at);
 }
 
 }  // namespace eddy::cuda

@@ -113,9 +113,11 @@ Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
   made.owner = this;
   made.strand = strand;
   if (!found) return nullptr;
-  made.segment =
-      std::make_unique<Segment>(std::move(found->steps), found->next,
-                                SegmentShared{options_.captures[device], options_.on_refusal});
+  const Op next = code_.commands[found->next].op;
+  const bool is_awaited = next == Op::kTest || next == Op::kSelect || next == Op::kEnd;
+  made.segment = std::make_unique<Segment>(
+      std::move(found->steps), found->next,
+      SegmentShared{options_.captures[device], options_.on_refusal, is_awaited});
   return made.segment.get();
 }
 

@@ -106,7 +106,7 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
     make_room();
     std::erase_if(seen_, is_same);
     std::unique_ptr<CapturedGraph> made;
-    if (const Status refused = record(made); !refused.is_ok()) {
+    if (const Status refused = record(stream, made); !refused.is_ok()) {
       is_off_ = true;
       if (shared_.tell_refusal) shared_.tell_refusal(refused);
       return issue(stream);
@@ -118,11 +118,12 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
   return why.is_ok();
 }
 
-Status Segment::record(std::unique_ptr<CapturedGraph>& made) {
+Status Segment::record(NativeStream stream, std::unique_ptr<CapturedGraph>& made) {
   Status status = shared_.capture->make_streams(num_streams_);
   if (status.is_ok()) status = shared_.capture->begin();
   if (status.is_ok()) status = record_steps();
   if (status.is_ok()) {
+    if (shared_.is_awaited) shared_.capture->tell_end(stream);
     Result<std::unique_ptr<CapturedGraph>> finished = shared_.capture->finish();
     if (finished.is_ok()) {
       made = std::move(*finished);

@@ -56,12 +56,14 @@ struct SegmentStep {
   RecordableWork* work = nullptr;
 };
 
-// What segments of one run share.
+// What segments of one run share, but for the last.
 struct SegmentShared {
   GraphCapture* capture = nullptr;
   // Called once by each segment whose capture fails, with the reason, by the thread that runs it;
   // may be empty.
   std::function<void(const Status& why)> tell_refusal = {};
+  // The host waits for each of them before it goes on, to decide.
+  bool is_awaited = false;
 };
 
 class Segment {
@@ -106,7 +108,7 @@ class Segment {
   bool has_room() const;
   void make_room();
   bool issue(NativeStream stream);
-  Status record(std::unique_ptr<CapturedGraph>& made);
+  Status record(NativeStream stream, std::unique_ptr<CapturedGraph>& made);
   Status record_steps();
 
   const std::vector<SegmentStep> steps_;

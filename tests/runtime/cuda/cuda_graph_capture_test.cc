@@ -13,6 +13,7 @@
 #include "ops/cuda/images/loop_control.h"
 #include "runtime/cuda/cuda_device.h"
 #include "tests/runtime/cuda/fake_cuda.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
 
 namespace eddy::testing {
 namespace {
@@ -33,9 +34,10 @@ class CaptureFixture {
       *p.to = *p.number < p.limit ? 1 : 0;
     });
     fake_.define_kernel("step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
-      cuda::loop_step(call.params_as<cuda::LoopStepParams>(), [&](uint64_t handle, uint32_t value) {
-        call.set_conditional(handle, value);
-      });
+      cuda::loop_step(
+          call.params_as<cuda::LoopStepParams>(),
+          [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
+          fake_time_ns);
     });
     fake_.define_kernel("choice", sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
       cuda::case_choice(

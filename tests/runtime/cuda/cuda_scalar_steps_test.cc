@@ -1,9 +1,14 @@
 // Claim: nodes of one element are steps of the launch that moves a loop's values, counts and tests,
 // so a round of a loop over single elements is one kernel, unrolled or not; they come in the order
 // in which they were asked for, also where they fill more than one launch, and what other threads
-// copy is not theirs.
+// copy is not theirs. Of many elements likewise: what one thread would read that others write comes
+// in the next launch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
 
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_graph_capture.h"
@@ -154,6 +159,103 @@ TEST_P(CudaScalarStepsTest, MoreStepsThanALaunchTakesKeepTheirOrder) {
   EXPECT_EQ((fake_.counts() - before).kernels, 2u);
 }
 
+// Of 300 numbers: words 100 and up to words 500 and up; each asked for as `functions` has it.
+struct Asked {
+  const char* function;
+  int x, y, made;
+  bool is_single_y = true;
+  int count = 300;
+};
+struct Moved {
+  int to, from, count;
+};
+class CudaMapsTest : public CudaScalarStepsTest {
+ protected:
+  static constexpr int kWords = 1200;
+  // The numbers of kernels, and what all words are behind it; checked against one element at a
+  // time.
+  uint64_t run(const std::vector<Asked>& all, const std::vector<Moved>& moves = {}) {
+    const CudaContext::Use use(device_->context());
+    words_ = std::move(*device_->allocator().allocate(kWords * sizeof(int64_t)));
+    host_ = std::move(*device_->staging().allocate(kWords * sizeof(int64_t)));
+    std::vector<int64_t> expected(kWords);
+    for (int i = 0; i < kWords; ++i) expected[static_cast<size_t>(i)] = i % 97 - 40;
+    EXPECT_TRUE(device_->write(words_.data(), expected.data(), kWords * 8).is_ok());
+    EXPECT_TRUE(capture_->begin().is_ok());
+    for (const Asked& one : all) {
+      for (int i = 0; i < one.count; ++i) {
+        const int64_t x = expected.at(static_cast<size_t>(one.x + i));
+        const int64_t y = expected.at(static_cast<size_t>(one.y + (one.is_single_y ? 0 : i)));
+        expected.at(static_cast<size_t>(one.made + i)) =
+            std::string_view(one.function) == "Add_i64" ? x + y : std::max(x, y);
+      }
+      const Expression expression{2, {{{one.function}, {0, 1}}}};
+      const void* const inputs[] = {word(one.x), word(one.y)};
+      void* const made = word(one.made);
+      const Status asked =
+          one.count == 1
+              ? capture_->compute(expression, inputs, {&made, 1})
+              : capture_->compute_all(expression, inputs,
+                                      {static_cast<uint64_t>(one.count), {false, one.is_single_y}},
+                                      {&made, 1});
+      EXPECT_TRUE(asked.is_ok()) << asked.to_string();
+    }
+    std::vector<MemoryCopy> copies;
+    for (const Moved& move : moves) {
+      copies.push_back({word(move.to), word(move.from), static_cast<size_t>(move.count) * 8});
+      std::copy_n(expected.begin() + move.from, move.count, expected.begin() + move.to);
+    }
+    EXPECT_TRUE(capture_->copy_all(copies).is_ok());
+    auto graph = capture_->finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    graph_ = std::move(*graph);
+    const FakeCudaCounts before = fake_.counts();
+    EXPECT_TRUE(graph_->launch(stream_->native()).is_ok());
+    const auto native = static_cast<CuStream>(stream_->native());
+    const auto address = [](const void* at) { return reinterpret_cast<CuDevicePointer>(at); };
+    EXPECT_EQ(fake_.api()->copy(address(host_.data()), address(words_.data()), kWords * 8, native),
+              CuResult::kSuccess);
+    EXPECT_EQ(fake_.api()->stream_synchronize(native), CuResult::kSuccess);
+    EXPECT_EQ(std::memcmp(host_.data(), expected.data(), kWords * 8), 0);
+    return (fake_.counts() - before).kernels;
+  }
+};
+
+TEST_P(CudaMapsTest, AreOneLaunchWhereTheyShareNothingOrTheSameElements) {
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}}), 1u);
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}, {"Max_i64", 500, 1, 100}}), 1u) << "in turns";
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 100}, {"Max_i64", 100, 500, 800, false}}), 1u) << "in place";
+  EXPECT_EQ(run({{"Add_i64", 0, 1, 2, true, 1}, {"Add_i64", 100, 0, 500}}), 1u)
+      << "and one element";
+}
+
+TEST_P(CudaMapsTest, ThatReadElementsOfOtherThreadsComeBehindThem) {
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}, {"Add_i64", 501, 1, 900, true, 299}}), 2u);
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}, {"Add_i64", 800, 503, 100}}), 2u) << "one for all";
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}, {"Add_i64", 507, 1, 2, true, 1}}), 2u) << "by a step";
+  EXPECT_EQ(run({{"Add_i64", 0, 1, 2, true, 1}, {"Add_i64", 100, 2, 500}}), 2u) << "of a step";
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500}, {"Add_i64", 3, 1, 0, true, 1}}), 2u) << "overwritten";
+}
+
+TEST_P(CudaMapsTest, CopiesAreInTheSameLaunchUnlessTheyMeetThem) {
+  const Asked one = {"Add_i64", 100, 0, 500};
+  EXPECT_EQ(run({one}, {{810, 850, 30}}), 1u);
+  EXPECT_EQ(run({one}, {{810, 120, 30}}), 1u) << "both read it";
+  EXPECT_EQ(run({one}, {{810, 510, 30}}), 2u) << "what is made";
+  EXPECT_EQ(run({one}, {{110, 850, 1}}), 2u) << "what is read is overwritten";
+  EXPECT_EQ(run({one}, {{510, 850, 1}}), 2u) << "what is made is overwritten";
+}
+
+TEST_P(CudaMapsTest, MoreThanALaunchTakesAreMore) {
+  EXPECT_EQ(run({{"Add_i64", 100, 0, 500},
+                 {"Add_i64", 100, 1, 800},
+                 {"Add_i64", 500, 2, 500},
+                 {"Max_i64", 800, 3, 800},
+                 {"Max_i64", 500, 4, 100}}),
+            2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaMapsTest, ::testing::Range(uint64_t{1}, uint64_t{4}));
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaScalarStepsTest, ::testing::Range(uint64_t{1}, uint64_t{4}));
 
 }  // namespace

@@ -1,18 +1,28 @@
 // define_loop_kernels: the kernels of ops/cuda/images/loop_control.h on a fake driver.
 #pragma once
 
+#include <chrono>
+
 #include "ops/cuda/images/loop_control.h"
 #include "tests/runtime/cuda/fake_cuda.h"
 
 namespace eddy::testing {
 
+// Of the whole device.
+inline uint64_t fake_time_ns() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
 // The first thread first: its step has waited for none of the others.
 inline void run_loop_copy(const FakeKernelCall& call, const cuda::LoopCopyParams& params) {
   const uint64_t threads = uint64_t{call.grid[0]} * call.block[0];
   for (uint64_t thread = 0; thread < threads; ++thread) {
-    cuda::loop_copy(params, thread, threads,
-                    [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+    cuda::loop_copy(
+        params, thread, threads,
+        [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
+        fake_time_ns);
   }
+  if (params.told != nullptr) cuda::tell_end(params);
 }
 
 inline void define_loop_kernels(FakeCuda& fake) {
@@ -20,7 +30,8 @@ inline void define_loop_kernels(FakeCuda& fake) {
       "eddy_loop_step", sizeof(cuda::LoopStepParams), [](const FakeKernelCall& call) {
         cuda::loop_step(
             call.params_as<cuda::LoopStepParams>(),
-            [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); });
+            [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
+            fake_time_ns);
       });
   fake.define_kernel(
       "eddy_case_choice", sizeof(cuda::CaseChoiceParams), [](const FakeKernelCall& call) {
@@ -43,6 +54,18 @@ inline void define_loop_kernels(FakeCuda& fake) {
                            if (word != nullptr && !is_set) fake.check_visible(word, 1);
                          }
                          fake.check_visible(step.out, 1);
+                       }
+                       for (int64_t i = 0; i < params.num_maps; ++i) {
+                         const cuda::MapParams& map = params.maps[i];
+                         for (size_t k = 0; k < std::size(map.in_bytes); ++k) {
+                           const uint64_t bytes = map.count * map.in_bytes[k];
+                           if (map.step.in[k] == nullptr) continue;
+                           fake.check_visible(map.step.in[k], bytes == 0 ? 1 : bytes);
+                         }
+                         fake.check_visible(map.step.out, map.count * map.out_bytes);
+                       }
+                       if (params.told != nullptr) {
+                         fake.check_visible(const_cast<uint32_t*>(params.told), sizeof(uint32_t));
                        }
                        run_loop_copy(call, params);
                      });
