@@ -1,8 +1,10 @@
 #include "ops/cpu/bits_matrix.h"
 
 #include <algorithm>
+#include <string>
 
 #include "graph/base/check.h"
+#include "ops/cpu/packing/pack_bytes.h"
 
 namespace eddy::cpu {
 namespace {
@@ -14,7 +16,8 @@ constexpr int64_t kLongStrip = 1024;
 
 }  // namespace
 
-BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles)
+BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles,
+                       const KernelInit* init_or_null)
     : tiles_(tiles),
       loops_(unpack_loops(tiles.isa).of(source.bits)),
       k_(source.k),
@@ -25,23 +28,32 @@ BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles)
   const auto values = static_cast<size_t>(n_ * num_blocks());
   EDDY_CHECK(source.scales.size() == values && source.zeros.size() == values)
       << source.scales.size() << " scales of " << values;
-  const auto padded = static_cast<size_t>(num_panels() * panel_width());
-  packed_.resize(padded * static_cast<size_t>(packed_rows()));
+  const int64_t width = panel_width();
+  const auto padded = static_cast<size_t>(num_panels() * width);
+  const std::string layout = "bits panels " + std::to_string(k_) + "x" + std::to_string(n_) +
+                             " of " + std::to_string(bits_) + " in " + std::to_string(block_);
+  packed_ = pack_bytes(init_or_null, source.b, layout, padded * static_cast<size_t>(packed_rows()),
+                       [&](std::byte* to) { fill(source, reinterpret_cast<uint8_t*>(to)); });
+  EDDY_CHECK(packed_ != nullptr) << "out of memory packing a constant of " << k_ << " x " << n_;
   scales_.resize(padded * static_cast<size_t>(num_blocks()));
   zeros_.resize(padded * static_cast<size_t>(num_blocks()));
-  for (int64_t j = 0; j < n_; ++j) pack_column(source, j);
+  for (int64_t j = 0; j < n_; ++j) {
+    for (int64_t block = 0; block < num_blocks(); ++block) {
+      const auto at = static_cast<size_t>((j / width * num_blocks() + block) * width + j % width);
+      const auto of = static_cast<size_t>(j * num_blocks() + block);
+      scales_[at] = source.scales[of];
+      zeros_[at] = source.zeros[of];
+    }
+  }
 }
 
-void BitsMatrix::pack_column(const Source& source, int64_t column) {
-  const int64_t width = panel_width(), panel = column / width, lane = column % width;
-  const uint8_t* from = source.b + column * num_blocks() * (block_ * bits_ / 8);
-  uint8_t* to = packed_.data() + panel * packed_rows() * width + lane;
-  for (int64_t row = 0; row < packed_rows(); ++row) to[row * width] = from[row];
-  for (int64_t block = 0; block < num_blocks(); ++block) {
-    const auto at = static_cast<size_t>((panel * num_blocks() + block) * width + lane);
-    const auto of = static_cast<size_t>(column * num_blocks() + block);
-    scales_[at] = source.scales[of];
-    zeros_[at] = source.zeros[of];
+void BitsMatrix::fill(const Source& source, uint8_t* packed) const {
+  const int64_t width = panel_width();
+  std::fill_n(packed, num_panels() * packed_rows() * width, uint8_t{0});
+  for (int64_t j = 0; j < n_; ++j) {
+    const uint8_t* from = source.b + j * num_blocks() * (block_ * bits_ / 8);
+    uint8_t* to = packed + j / width * packed_rows() * width + j % width;
+    for (int64_t row = 0; row < packed_rows(); ++row) to[row * width] = from[row];
   }
 }
 
@@ -62,12 +74,12 @@ size_t BitsMatrix::scratch_bytes(int64_t m) const {
 void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const {
   EDDY_DCHECK(first % rows_each() == 0 && first + rows <= k_) << first << " and " << rows;
   const int64_t width = panel_width(), end = first + rows;
-  const uint8_t* packed = packed_.data() + panel * packed_rows() * width;
+  const uint8_t* from = packed() + panel * packed_rows() * width;
   for (int64_t i = first; i < end;) {
     const int64_t block = panel * num_blocks() + i / block_;
     const int64_t last = std::min(end, (i / block_ + 1) * block_);
     const int64_t num_bytes = (last - i + rows_each() - 1) / rows_each();
-    loops_.unpack(packed + i / rows_each() * width, num_bytes, width,
+    loops_.unpack(from + i / rows_each() * width, num_bytes, width,
                   scales_.data() + block * width, zeros_.data() + block * width,
                   to + (i - first) * width);
     i = last;
@@ -108,7 +120,7 @@ void BitsMatrix::multiply_unpacked(int64_t m, const float* a, int64_t panel,
     std::copy_n(bias_or_null, given, row);
     std::fill(row + given, row + width, 0.0f);
   }
-  loops_.product[m - 1]({.in = packed_.data() + panel * packed_rows() * width,
+  loops_.product[m - 1]({.in = packed() + panel * packed_rows() * width,
                          .width = width,
                          .a = a,
                          .a_row = k_,

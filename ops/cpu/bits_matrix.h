@@ -12,14 +12,15 @@
 // Determinism: the order of every sum depends on m, k, the panel and the instruction set, so panels
 // may be multiplied in any order by any thread.
 //
-// Ownership: copies B, scales and zero points. Threads: const use from any number, each with
-// scratch of its own.
+// Ownership: copies scales and zero points, and packs B, for itself or with other kernels. Threads:
+// const use from any number, each with scratch of its own.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "ops/contract/kernel.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/cpu/unpack/unpack.h"
 
@@ -36,7 +37,10 @@ class BitsMatrix {
     std::vector<float> scales = {};
     std::vector<uint8_t> zeros = {};
   };
-  explicit BitsMatrix(const Source& source, const TileKernels& tiles = tile_kernels());
+  // `init_or_null`: of the kernel that is being bound, with which the packed B, which may be any
+  // bytes, is shared.
+  explicit BitsMatrix(const Source& source, const TileKernels& tiles = tile_kernels(),
+                      const KernelInit* init_or_null = nullptr);
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }
@@ -55,7 +59,8 @@ class BitsMatrix {
   int64_t packed_rows() const { return (k_ + rows_each() - 1) / rows_each(); }
   int64_t num_blocks() const { return (k_ + block_ - 1) / block_; }
   int64_t strip_rows(int64_t m) const;
-  void pack_column(const Source& source, int64_t column);
+  const uint8_t* packed() const { return reinterpret_cast<const uint8_t*>(packed_.get()); }
+  void fill(const Source& source, uint8_t* to) const;
   void dequantize(int64_t panel, int64_t first, int64_t rows, float* to) const;
   void multiply_unpacked(int64_t m, const float* a, int64_t panel, const float* bias_or_null,
                          float* c, int64_t c_row, float* sums) const;
@@ -67,9 +72,9 @@ class BitsMatrix {
   const UnpackLoops::OfBits& loops_;
   const int64_t k_, n_, block_;
   const int bits_;
-  std::vector<uint8_t> packed_;  // panels: [num_panels][packed_rows][panel width]
-  std::vector<float> scales_;    // [num_panels][num_blocks][panel width], 0 beyond n
-  std::vector<uint8_t> zeros_;   // likewise
+  PackedMemory packed_;         // panels: [num_panels][packed_rows][panel width], 0 beyond n
+  std::vector<float> scales_;   // [num_panels][num_blocks][panel width], 0 beyond n
+  std::vector<uint8_t> zeros_;  // likewise
 };
 
 }  // namespace eddy::cpu

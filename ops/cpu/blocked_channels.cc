@@ -175,6 +175,14 @@ bool suits_tiles(const Dims& w, int64_t group, int64_t width) {
   return group == 1 || (w[1] % width == 0 && w[0] / group % width == 0);
 }
 
+// A convolution of constant weights and bias, shared where it can be.
+template <typename Conv, typename Make>
+std::shared_ptr<const Conv> share(const KernelInit& init, const float* bias, std::string layout,
+                                  const Make& make) {
+  layout += " bias " + std::to_string(reinterpret_cast<uintptr_t>(bias));
+  return init.pack<Conv>(init.constants[1].data, std::move(layout), make);
+}
+
 // Whether all calls suit Winograd's transforms, or none; nullopt: each call's shape decides.
 std::optional<bool> suits_winograd(const KernelInit& init, const BlockedConvState& state,
                                    bool is_x_of_vectors) {
@@ -227,10 +235,17 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
     const std::optional<bool> is_for_winograd = suits_winograd(init, *state, x_block == width);
     if (is_for_winograd.value_or(true)) {
-      state->winograd_or_null = std::make_shared<const WinogradConv>(w, bias);
+      state->winograd_or_null = share<WinogradConv>(init, bias, to_string(state->weights), [&] {
+        return std::make_shared<const WinogradConv>(w, bias, cpu::tile_kernels(), &init);
+      });
     }
     if (!is_for_winograd.value_or(false)) {
-      state->conv_or_null = std::make_shared<const BlockedConv>(w, bias, group, x_block);
+      const std::string layout = to_string(state->weights) + " group " + std::to_string(group) +
+                                 " block " + std::to_string(x_block);
+      state->conv_or_null = share<BlockedConv>(init, bias, layout, [&] {
+        return std::make_shared<const BlockedConv>(w, bias, group, x_block, cpu::tile_kernels(),
+                                                   &init);
+      });
     }
   } else {
     return unsupported("the tiled BlockedConv needs groups of whole blocks");

@@ -238,8 +238,9 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
     if (may_suit_tiles(*state, w)) {
       const int64_t group = init.attributes.get_int("group", 1);
       const std::string layout = to_string(Dims(w.shape())) + " group " + std::to_string(group);
-      state->tiles_or_null = init.pack<TileConv>(
-          w.data, layout, [&] { return std::make_shared<const TileConv>(w, group); });
+      state->tiles_or_null = init.pack<TileConv>(w.data, layout, [&] {
+        return std::make_shared<const TileConv>(w, group, cpu::tile_kernels(), &init);
+      });
     }
   }
   BoundKernel kernel;

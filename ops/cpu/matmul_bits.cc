@@ -182,8 +182,9 @@ Result<BoundKernel> bind(const KernelInit& init) {
   EDDY_RETURN_IF_ERROR(
       read_zeros(has_zeros ? init.constants[3] : TensorView(), has_zeros, blocks, source));
   auto state = std::make_unique<BitsState>();
-  state->matrix = init.pack<BitsMatrix>(b.data, layout_of(source),
-                                        [&] { return std::make_shared<const BitsMatrix>(source); });
+  state->matrix = init.pack<BitsMatrix>(b.data, layout_of(source), [&] {
+    return std::make_shared<const BitsMatrix>(source, cpu::tile_kernels(), &init);
+  });
   BoundKernel kernel;
   const TensorType& a = init.inputs[0].tensor;
   const int64_t rows = a.is_static() ? a.dims.count().value_or(0) / source.k : 0;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "graph/base/check.h"
+#include "ops/cpu/packing/pack_bytes.h"
 
 namespace eddy::cpu {
 namespace {
@@ -218,24 +220,46 @@ class GroupRun {
 
 }  // namespace
 
-TileConv::TileConv(const TensorView& weights, int64_t group, const TileKernels& tiles) {
+namespace {
+
+// Of a group, [filters][channels][taps], the rows of its matrix, [taps][channels][filters].
+void order_rows(const float* from, int64_t filters, int64_t channels, int64_t taps,
+                std::vector<float>& ordered) {
+  for (int64_t f = 0; f < filters; ++f) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        ordered[static_cast<size_t>((tap * channels + c) * filters + f)] = *from++;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TileConv::TileConv(const TensorView& weights, int64_t group, const TileKernels& tiles,
+                   const KernelInit* init_or_null) {
   EDDY_CHECK(weights.rank >= 3 && group > 0 && weights.dims[0] % group == 0)
       << weights.dims[0] << " filters in " << group << " groups";
   const int64_t filters = weights.dims[0] / group, channels = weights.dims[1];
   int64_t taps = 1;
   for (int i = 2; i < weights.rank; ++i) taps *= weights.dims[i];
   const int64_t depth = taps * channels;
-  std::vector<float> ordered(static_cast<size_t>(depth * filters));
-  for (int64_t g = 0; g < group; ++g) {
-    const float* from = weights.as<float>() + g * filters * depth;
-    for (int64_t f = 0; f < filters; ++f) {
-      for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          ordered[static_cast<size_t>((tap * channels + c) * filters + f)] = *from++;
+  const size_t group_bytes = (PackedMatrix::size_bytes(depth, filters, tiles) + 63) / 64 * 64;
+  const std::string layout =
+      "tile conv " + to_string(Dims(weights.shape())) + " group " + std::to_string(group);
+  const PackedMemory all = pack_bytes(
+      init_or_null, weights.data, layout, static_cast<size_t>(group) * group_bytes,
+      [&](std::byte* to) {
+        std::vector<float> ordered(static_cast<size_t>(depth * filters));
+        for (int64_t g = 0; g < group; ++g, to += group_bytes) {
+          order_rows(weights.as<float>() + g * filters * depth, filters, channels, taps, ordered);
+          PackedMatrix::fill({ordered.data(), depth, filters, filters, 1}, to, tiles);
         }
-      }
-    }
-    groups_.emplace_back(ordered.data(), depth, filters, filters, 1, tiles);
+      });
+  EDDY_CHECK(all != nullptr) << "out of memory packing a convolution of " << depth << " rows";
+  for (int64_t g = 0; g < group; ++g) {
+    groups_.emplace_back(
+        depth, filters, PackedMemory(all, all.get() + static_cast<size_t>(g) * group_bytes), tiles);
   }
 }
 

@@ -23,8 +23,10 @@ namespace eddy::cpu {
 
 class TileConv {
  public:
-  // `weights` is W of ONNX: [filters, channels of a group, taps].
-  TileConv(const TensorView& weights, int64_t group, const TileKernels& tiles = tile_kernels());
+  // `weights` is W of ONNX: [filters, channels of a group, taps]. The packed weights are shared
+  // with other kernels where `init_or_null` is the one that is being bound.
+  TileConv(const TensorView& weights, int64_t group, const TileKernels& tiles = tile_kernels(),
+           const KernelInit* init_or_null = nullptr);
 
   // Whether the shape's kernel has few enough separate runs of taps.
   static bool fits(const ConvShape& shape);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <string>
 
 #include "ops/cpu/blocked/block_plane.h"
+#include "ops/cpu/packing/pack_bytes.h"
 
 namespace eddy::cpu {
 namespace {
@@ -265,10 +266,8 @@ class BlockedConvPart {
   std::array<const float*, kMaxRuns> a_, b_;
 };
 
-void BlockedConv::Free::operator()(float* data) const { std::free(data); }
-
 BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
-                         int64_t x_block, const TileKernels& tiles)
+                         int64_t x_block, const TileKernels& tiles, const KernelInit* init_or_null)
     : tiles_(tiles), groups_(group), block_(x_block) {
   EDDY_CHECK(weights.rank == 4 && group > 0 && weights.dims[0] % group == 0)
       << weights.dims[0] << " filters in " << group << " groups";
@@ -283,21 +282,23 @@ BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, i
     bias_.assign(static_cast<size_t>(div_up(group * filters_, tiles.width) * tiles.width), 0.0f);
     std::copy_n(bias_or_null, group * filters_, bias_.begin());
   }
-  pack(weights);
+  const int64_t count = groups_ * num_panels() * depth() * tiles_.panel_width();
+  const std::string layout = "blocked conv " + to_string(Dims(weights.shape())) + " group " +
+                             std::to_string(group) + " block " + std::to_string(block_);
+  weights_ =
+      pack_bytes(init_or_null, weights.data, layout, static_cast<size_t>(count) * sizeof(float),
+                 [&](std::byte* to) { fill(weights, reinterpret_cast<float*>(to)); });
+  EDDY_CHECK(weights_ != nullptr) << "out of memory packing " << count << " weights";
 }
 
 int64_t BlockedConv::num_panels() const { return div_up(filters_, tiles_.panel_width()); }
 
-void BlockedConv::pack(const TensorView& weights) {
+void BlockedConv::fill(const TensorView& weights, float* packed) const {
   const int64_t width = tiles_.panel_width();
-  const int64_t count = groups_ * num_panels() * depth() * width;
-  const size_t size_bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
-  weights_.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(size_bytes, 64))));
-  EDDY_CHECK(weights_ != nullptr) << "out of memory packing weights of " << size_bytes << " bytes";
-  std::fill_n(weights_.get(), count, 0.0f);
+  std::fill_n(packed, groups_ * num_panels() * depth() * width, 0.0f);
   for (int64_t g = 0; g < groups_; ++g) {
     for (int64_t f = 0; f < filters_; ++f) {
-      float* to = weights_.get() + (g * num_panels() + f / width) * depth() * width + f % width;
+      float* to = packed + (g * num_panels() + f / width) * depth() * width + f % width;
       const float* from = weights.as<float>() + (g * filters_ + f) * channels_ * taps_;
       for (int64_t c = 0; c < channels_; ++c) {
         for (int64_t tap = 0; tap < taps_; ++tap) {

@@ -35,9 +35,10 @@ class BlockedConv {
  public:
   // `weights` is W of ONNX, [filters, channels of a group, height, width]; `bias_or_null` has one
   // value for each filter. `x_block`: channels in a block of X. Several groups need whole blocks
-  // each, of channels and of filters.
+  // each, of channels and of filters. The packed weights, which may be any numbers, are shared with
+  // other kernels where `init_or_null` is the one that is being bound.
   BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group, int64_t x_block,
-              const TileKernels& tiles = tile_kernels());
+              const TileKernels& tiles = tile_kernels(), const KernelInit* init_or_null = nullptr);
 
   struct Call {
     const ConvShape* shape = nullptr;  // two spatial axes; channels and filters as ONNX has them
@@ -55,20 +56,18 @@ class BlockedConv {
 
  private:
   friend class BlockedConvPart;
-  struct Free {
-    void operator()(float* data) const;
-  };
   // Rows of weights of one group, in the order in which tiles read them.
   int64_t depth() const { return blocks_ * taps_ * block_; }
   int64_t num_panels() const;
   const float* panel(int64_t group, int64_t index) const {
     EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index;
-    return weights_.get() + (group * num_panels() + index) * depth() * tiles_.panel_width();
+    return weights() + (group * num_panels() + index) * depth() * tiles_.panel_width();
   }
   const float* weights_end() const {
-    return weights_.get() + groups_ * num_panels() * depth() * tiles_.panel_width();
+    return weights() + groups_ * num_panels() * depth() * tiles_.panel_width();
   }
-  void pack(const TensorView& weights);
+  const float* weights() const { return reinterpret_cast<const float*>(weights_.get()); }
+  void fill(const TensorView& weights, float* to) const;
 
   const TileKernels& tiles_;
   const int64_t groups_;
@@ -76,7 +75,7 @@ class BlockedConv {
   int64_t taps_ = 0;
   const int64_t block_;  // channels of X that lie beside each other
   int64_t blocks_;       // of them in a group
-  std::unique_ptr<float[], Free> weights_;
+  PackedMemory weights_;
   std::vector<float> bias_;  // empty: none; else of whole blocks
 };
 

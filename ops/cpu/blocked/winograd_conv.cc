@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <string>
 
 #include "graph/base/check.h"
 #include "ops/cpu/blocked/block_plane.h"
+#include "ops/cpu/packing/pack_bytes.h"
 
 namespace eddy::cpu {
 namespace {
@@ -190,31 +191,34 @@ class WinogradPart {
   float *inputs_, *products_;  // [36][at_once][depth], [36][at_once][panel]
 };
 
-void WinogradConv::Free::operator()(float* data) const { std::free(data); }
-
 WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null,
-                           const TileKernels& tiles)
+                           const TileKernels& tiles, const KernelInit* init_or_null)
     : tiles_(tiles), channels_(weights.dims[1]), filters_(weights.dims[0]) {
   EDDY_CHECK(weights.rank == 4 && weights.dims[2] == 3 && weights.dims[3] == 3)
       << "windows other than 3 x 3";
-  const int64_t width = tiles.panel_width();
-  const int64_t count = num_panels() * kProducts * depth() * width;
-  const size_t size_bytes = (static_cast<size_t>(count) * sizeof(float) + 63) / 64 * 64;
-  weights_.reset(static_cast<float*>(std::aligned_alloc(64, std::max<size_t>(size_bytes, 64))));
-  EDDY_CHECK(weights_ != nullptr) << "out of memory packing weights of " << size_bytes << " bytes";
-  std::fill_n(weights_.get(), count, 0.0f);
+  const int64_t count = num_panels() * kProducts * depth() * tiles.panel_width();
+  const std::string layout = "winograd conv " + to_string(Dims(weights.shape()));
+  weights_ =
+      pack_bytes(init_or_null, weights.data, layout, static_cast<size_t>(count) * sizeof(float),
+                 [&](std::byte* to) { fill(weights, reinterpret_cast<float*>(to)); });
+  EDDY_CHECK(weights_ != nullptr) << "out of memory packing " << count << " weights";
+  if (bias_or_null == nullptr) return;
+  bias_.assign(static_cast<size_t>(div_up(filters_, tiles.width) * tiles.width), 0.0f);
+  std::copy_n(bias_or_null, filters_, bias_.begin());
+}
+
+void WinogradConv::fill(const TensorView& weights, float* packed) const {
+  const int64_t width = tiles_.panel_width();
+  std::fill_n(packed, num_panels() * kProducts * depth() * width, 0.0f);
   for (int64_t f = 0; f < filters_; ++f) {
     for (int64_t c = 0; c < channels_; ++c) {
       const auto window = transform_weights(weights.as<float>() + (f * channels_ + c) * 9);
-      float* to = weights_.get() + (f / width * kProducts * depth() + c) * width + f % width;
+      float* to = packed + (f / width * kProducts * depth() + c) * width + f % width;
       for (size_t k = 0; k < kProducts; ++k, to += depth() * width) {
         *to = static_cast<float>(window[k]);
       }
     }
   }
-  if (bias_or_null == nullptr) return;
-  bias_.assign(static_cast<size_t>(div_up(filters_, tiles.width) * tiles.width), 0.0f);
-  std::copy_n(bias_or_null, filters_, bias_.begin());
 }
 
 int64_t WinogradConv::depth() const { return div_up(channels_, tiles_.width) * tiles_.width; }

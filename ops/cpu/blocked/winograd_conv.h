@@ -29,7 +29,7 @@ class WinogradConv {
  public:
   // As of BlockedConv.
   WinogradConv(const TensorView& weights, const float* bias_or_null,
-               const TileKernels& tiles = tile_kernels());
+               const TileKernels& tiles = tile_kernels(), const KernelInit* init_or_null = nullptr);
 
   // Whether its windows are made for it, and it saves time on an image of that size.
   static bool suits(const ConvShape& shape, const TileKernels& tiles = tile_kernels());
@@ -41,22 +41,21 @@ class WinogradConv {
 
  private:
   friend class WinogradPart;
-  struct Free {
-    void operator()(float* data) const;
-  };
   int64_t depth() const;       // channels, whole blocks
   int64_t num_panels() const;  // of filters
   int64_t tiles_at_once() const;
   // One of the 36 matrices of weights.
   const float* weights(int64_t panel, int64_t product) const {
-    return weights_.get() + (panel * 36 + product) * depth() * tiles_.panel_width();
+    return reinterpret_cast<const float*>(weights_.get()) +
+           (panel * 36 + product) * depth() * tiles_.panel_width();
   }
 
   const float* weights_end() const { return weights(num_panels(), 0); }
+  void fill(const TensorView& weights, float* to) const;
 
   const TileKernels& tiles_;
   const int64_t channels_, filters_;
-  std::unique_ptr<float[], Free> weights_;
+  PackedMemory weights_;
   std::vector<float> bias_;  // empty: none; else of whole blocks
 };
 
