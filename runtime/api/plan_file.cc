@@ -38,6 +38,7 @@ enum FactField : uint32_t {
   kGraphFact,
   kPackingFact,
   kModelBytesFact,
+  kNotesFact,
 };
 constexpr uint64_t kSimplify = 1, kFoldsNorms = 2, kBlocksChannels = 4;
 
@@ -97,6 +98,7 @@ std::string facts_of(const PlanFile& plan) {
     facts.message(kPackingFact, packing_fact(packing));
   }
   facts.varint(kModelBytesFact, plan.model_bytes);
+  facts.bytes(kNotesFact, plan.notes);
   return facts.data();
 }
 
@@ -180,6 +182,9 @@ class FactReader {
         return true;
       case kGraphFact:
         plan_.graph = as_text(bytes);
+        return true;
+      case kNotesFact:
+        plan_.notes = as_text(bytes);
         return true;
       case kMadeFact:
         return made(bytes);
@@ -281,9 +286,12 @@ bool is_plan_file(const std::string& path) {
   if (file == nullptr) return false;
   std::array<std::byte, kTagBytes + kMostLengthBytes + kMagic.size()> bytes;
   const size_t size = std::fread(bytes.data(), 1, bytes.size(), file.get());
-  const std::span<const std::byte> start(bytes.data(), size);
+  return is_plan_bytes(std::span(bytes.data(), size));
+}
+
+bool is_plan_bytes(std::span<const std::byte> start) {
   const size_t at = payload_at(start, kFactsField);
-  return at > 0 && at < size && as_text(start.subspan(at)).starts_with(kMagic);
+  return at > 0 && at < start.size() && as_text(start.subspan(at)).starts_with(kMagic);
 }
 
 std::string format_plan_file(PlanFile& plan, std::string_view model,

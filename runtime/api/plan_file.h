@@ -43,6 +43,7 @@ struct PlanFile {
   Fingerprint made = {};   // simplified_fingerprint() of what it became
   std::string graph = {};  // stands for the graph that the file's model gives, with its names
   uint64_t model_bytes = 0;
+  std::string notes = {};  // its saver's
 
   struct Packing {
     uint32_t constant = 0;  // of that graph
@@ -53,8 +54,9 @@ struct PlanFile {
   std::vector<Packing> packings = {};
 };
 
-// Whether the file's first bytes say so; false where it can't be read.
+// Whether the first bytes say so; false for a file that can't be read.
 bool is_plan_file(const std::string& path);
+bool is_plan_bytes(std::span<const std::byte> start);
 
 // `packed`: by PlanFile::packings, which get their places here, as model_bytes its value.
 std::string format_plan_file(PlanFile& plan, std::string_view model,

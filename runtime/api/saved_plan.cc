@@ -132,6 +132,7 @@ PackingStore store_into(NewPackings& made, const Graph& graph) {
   }};
 }
 
+// `file` holds open.packings.
 PackingStore store_of(std::shared_ptr<const FileBytes> file, const OpenPlanFile& open,
                       const Graph& graph) {
   std::map<std::pair<uint32_t, std::string>, std::span<const std::byte>, std::less<>> packings;
@@ -162,8 +163,9 @@ Status replace_file(const std::string& path, const std::string& content) {
 }
 
 Status save(const Library& library, Graph graph, const SessionOptions& options,
-            const std::string& path) {
+            const std::string& path, std::string notes) {
   PlanFile plan = facts_of(options);
+  plan.notes = std::move(notes);
   const Fingerprint given = graph_fingerprint(graph);
   plan.given = given.text();
   std::string model;
@@ -192,16 +194,16 @@ Status save(const Library& library, Graph graph, const SessionOptions& options,
   return replace_file(path, format_plan_file(plan, model, made.bytes));
 }
 
-Result<std::unique_ptr<SessionCore>> load(const Library& library, const std::string& path,
-                                          const SessionOptions& options) {
-  EDDY_RETURN_IF_ERROR(check_devices(options));
-  EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const FileBytes> file, read_file(path, kMostFileBytes));
-  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
+// `packings` holds open.packings; `import` gives the graph of open.model.
+template <typename Import>
+Result<std::unique_ptr<SessionCore>> load(const Library& library, const OpenPlanFile& open,
+                                          std::shared_ptr<const FileBytes> packings,
+                                          const SessionOptions& options, const Import& import) {
   EDDY_RETURN_IF_ERROR(check_here(open.plan));
   EDDY_RETURN_IF_ERROR(check_options(open.plan, options));
   ImportOptions import_options;
   import_options.warn = options.log;
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import(import_options));
   if (graph_key(open.plan.made, graph) != open.plan.graph) {
     return invalid_argument(
         "the saved plan is spoilt (its graph has another fingerprint); save it again from its "
@@ -210,22 +212,43 @@ Result<std::unique_ptr<SessionCore>> load(const Library& library, const std::str
   Fingerprint given = open.plan.made;
   given.add(std::string_view("saved plan"));
   const PreparedGraph prepared{.made = open.plan.made,
-                               .packings = store_of(std::move(file), open, graph)};
+                               .packings = store_of(std::move(packings), open, graph)};
   return make_session_core(library, std::move(graph), given, options, &prepared);
+}
+
+Result<std::unique_ptr<SessionCore>> load_file(const Library& library, const std::string& path,
+                                               const SessionOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_devices(options));
+  EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const FileBytes> file, read_file(path, kMostFileBytes));
+  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
+  return load(library, open, std::move(file), options, [&](const ImportOptions& importing) {
+    return import_onnx(path, library.ops(), importing);
+  });
 }
 
 }  // namespace
 
 Status save_plan(const Library& library, Graph graph, const SessionOptions& options,
-                 const std::string& path) {
+                 const std::string& path, std::string notes) {
   EDDY_RETURN_IF_ERROR(check_devices(options));
   try {
-    return save(library, std::move(graph), options, path);
+    return save(library, std::move(graph), options, path, std::move(notes));
   } catch (const std::system_error& error) {
     return no_thread(error);
   } catch (const std::bad_alloc&) {
     return resource_exhausted("no memory to save the plan");
   }
+}
+
+Result<std::string> read_plan_notes(std::span<const std::byte> plan) {
+  EDDY_ASSIGN_OR_RETURN(OpenPlanFile open, parse_plan_file(plan));
+  return std::move(open.plan.notes);
+}
+
+Result<std::string> read_plan_notes(const std::string& path) {
+  EDDY_ASSIGN_OR_RETURN(const std::shared_ptr<const FileBytes> file,
+                        read_file(path, kMostFileBytes));
+  return read_plan_notes(file->bytes());
 }
 
 Status check_plan_is_of(const std::string& path, const Graph& graph) {
@@ -240,11 +263,25 @@ Status check_plan_is_of(const std::string& path, const Graph& graph) {
 
 Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library, const std::string& path,
                                                     const SessionOptions& options) {
-  Result<std::unique_ptr<SessionCore>> core = load(library, path, options);
+  Result<std::unique_ptr<SessionCore>> core = load_file(library, path, options);
   if (core.is_ok() || core.status().message().find(quoted_path(path)) != std::string::npos) {
     return core;
   }
   return std::move(core.take_status().prepend_message(quoted_path(path)));
+}
+
+Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library,
+                                                    std::span<const std::byte> plan,
+                                                    const SessionOptions& options) {
+  EDDY_RETURN_IF_ERROR(check_devices(options));
+  EDDY_ASSIGN_OR_RETURN(OpenPlanFile open, parse_plan_file(plan));
+  std::shared_ptr<const FileBytes> packings = FileBytes::copy_of(open.packings);
+  if (packings == nullptr) return resource_exhausted("no memory for the plan's packed weights");
+  open.packings = packings->bytes();
+  const std::span<const std::byte> model = open.model;
+  return load(library, open, std::move(packings), options, [&](const ImportOptions& importing) {
+    return import_onnx_bytes(model, library.ops(), importing);
+  });
 }
 
 }  // namespace eddy

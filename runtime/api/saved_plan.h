@@ -2,7 +2,7 @@
 // process starts in a fraction of the time.
 //
 //   save_plan(library, graph, options, "decoder.plan");       once
-//   Session::load(library, "decoder.plan", {});               as often as one likes
+//   Session::load(library, "decoder.plan", {});               as often as one likes; or its bytes
 //
 // In the file (plan_file.h): the graph as it runs, after all passes, with its constants; what
 // kernels have packed of them; and what both depend on. A session of it reads no model, folds
@@ -23,7 +23,9 @@
 // that of making the session once more; of loading, import_onnx()'s, planning and binding.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "graph/base/status.h"
@@ -35,15 +37,23 @@ namespace eddy {
 
 struct SessionCore;
 
-// The plan of a session of this graph and options. The graph keeps no constants.
+// The plan of a session of this graph and options. The graph keeps no constants. `notes`: what the
+// saver wants to read again.
 Status save_plan(const Library& library, Graph graph, const SessionOptions& options,
-                 const std::string& path);
+                 const std::string& path, std::string notes = {});
+
+Result<std::string> read_plan_notes(const std::string& path);
+Result<std::string> read_plan_notes(std::span<const std::byte> plan);
 
 // Whether the plan was saved of this graph: kInvalidArgument, if the model has changed since.
 Status check_plan_is_of(const std::string& path, const Graph& graph);
 
-// For Session::load, where is_plan_file(path). Hooks of `options` that throw do so through it.
+// For Session::load, where is_plan_file(path), and load_bytes, which copies. Hooks of `options`
+// that throw do so through it.
 Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library, const std::string& path,
+                                                    const SessionOptions& options);
+Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library,
+                                                    std::span<const std::byte> plan,
                                                     const SessionOptions& options);
 
 }  // namespace eddy

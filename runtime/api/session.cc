@@ -135,6 +135,22 @@ Result<std::unique_ptr<Session>> Session::load(const Library& library, const std
   return graph.take_status();
 }
 
+Result<std::unique_ptr<Session>> Session::load_bytes(const Library& library,
+                                                     std::span<const std::byte> bytes,
+                                                     const SessionOptions& options) {
+  if (is_plan_bytes(bytes)) {
+    EDDY_ASSIGN_OR_RETURN(std::unique_ptr<SessionCore> core,
+                          guarded_core(options, [&](const SessionOptions& own) {
+                            return load_plan_core(library, bytes, own);
+                          }));
+    return std::unique_ptr<Session>(new Session(std::move(core)));
+  }
+  ImportOptions import_options;
+  import_options.warn = options.log;
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx_bytes(bytes, library.ops(), import_options));
+  return create(library, std::move(graph), options);
+}
+
 Result<Graph> Session::graph_to_run(const Library& library, Graph graph,
                                     const SessionOptions& options) {
   SessionOptions own = options;

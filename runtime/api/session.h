@@ -25,7 +25,9 @@
 // fork(): see fork_guard.h. Destruction waits for runs in flight, and cancels nothing.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,9 +56,13 @@ class Session {
   static Result<std::unique_ptr<Session>> create(const Library& library, Graph graph,
                                                  const Fingerprint& given,
                                                  const SessionOptions& options);
-  // From an ONNX file.
+  // From an ONNX file or a saved plan (saved_plan.h).
   static Result<std::unique_ptr<Session>> load(const Library& library, const std::string& path,
                                                const SessionOptions& options);
+  // From the bytes of one, which are copied.
+  static Result<std::unique_ptr<Session>> load_bytes(const Library& library,
+                                                     std::span<const std::byte> bytes,
+                                                     const SessionOptions& options);
   // The graph that create() would plan: simplified, and changed as the options ask for. On the CPU
   // a session of it, with these options but without those that change graphs, runs the same
   // kernels.

@@ -412,7 +412,8 @@ typedef struct eddy_api {
   eddy_code (*graph_export_bytes)(eddy_graph graph, eddy_value* bytes, eddy_error* error);
   eddy_code (*graph_print)(eddy_graph graph, eddy_value* text, eddy_error* error);
 
-  /* -- sessions: options in README.md; an unknown one is refused with the nearest -- */
+  /* -- sessions: options in README.md; an unknown one is refused with the nearest; session_load()
+   * takes models and saved plans -- */
   eddy_code (*session_create)(eddy_graph graph, const eddy_option* options, size_t num_options,
                               eddy_session* session, eddy_error* error);
   eddy_code (*session_load)(eddy_library library, const char* path, const eddy_option* options,
@@ -563,6 +564,21 @@ typedef struct eddy_api {
   eddy_code (*rows_create_with)(size_t max_waiting, eddy_executor executor,
                                 eddy_row_callback callback, void* user, eddy_function destroy,
                                 eddy_rows* rows, eddy_error* error);
+
+  /* -- saved plans: what making a session of a graph with these options decides and packs, with the
+   * caller's places, in a file that session_load() and session_load_bytes() take in a model's
+   * place, in a fraction of the time. They refuse it with EDDY_UNSUPPORTED and the reason where
+   * Eddy, its compiler, its kernels or the processor is another, and for options that make another
+   * graph; the library has to have the operators and host functions -- */
+  /* Replaces the file; sessions of the old one keep it. */
+  eddy_code (*graph_save_plan)(eddy_graph graph, const eddy_option* options, size_t num_options,
+                               const char* path, eddy_error* error);
+  /* 0 also where there is no such file. */
+  eddy_code (*is_plan)(const char* path, int32_t* is, eddy_error* error);
+  /* As session_load(), of a model's or a saved plan's bytes, which are copied. */
+  eddy_code (*session_load_bytes)(eddy_library library, const void* bytes, size_t num_bytes,
+                                  const eddy_option* options, size_t num_options,
+                                  eddy_session* session, eddy_error* error);
 } eddy_api;
 
 /* Null where this library does not have that version. Never changes, never freed. */

@@ -350,6 +350,12 @@ class Graph : public Handle<eddy_graph> {
     check([&](auto e) { return api().graph_set_location(get(), nullptr, e); });
   }
 
+  // A dimension of a name, for types.
+  int64_t symbol(const std::string& name) {
+    int64_t made = 0;
+    check([&](auto e) { return api().graph_symbol(get(), name.c_str(), &made, e); });
+    return made;
+  }
   ValueId input(const std::string& name, const eddy_type& type) {
     ValueId made = 0;
     check([&](auto e) { return api().graph_input(get(), name.c_str(), &type, &made, e); });
@@ -443,6 +449,13 @@ class Graph : public Handle<eddy_graph> {
     check([&](auto e) { return api().graph_type(get(), value, &made, e); });
     return made;
   }
+  // A plan that Session::load() and load_bytes() take in the model's place (eddy.h).
+  void save_plan(const std::string& path, const Options& options = {}) const {
+    const auto given = as_c(options);
+    check([&](auto e) {
+      return api().graph_save_plan(get(), given.data(), given.size(), path.c_str(), e);
+    });
+  }
   void export_to(const std::string& path) const {
     check([&](auto e) { return api().graph_export_file(get(), path.c_str(), e); });
   }
@@ -456,6 +469,12 @@ class Graph : public Handle<eddy_graph> {
   Graph() = default;
 };
 
+inline bool is_plan(const std::string& path) {
+  int32_t is = 0;
+  check([&](auto e) { return api().is_plan(path.c_str(), &is, e); });
+  return is != 0;
+}
+
 class Session : public Handle<eddy_session> {
  public:
   explicit Session(const Graph& graph, const Options& options = {}) {
@@ -464,6 +483,7 @@ class Session : public Handle<eddy_session> {
       return api().session_create(graph.get(), given.data(), given.size(), out(), e);
     });
   }
+  // Of a model or a saved plan.
   static Session load(const Library& library, const std::string& path,
                       const Options& options = {}) {
     const auto given = as_c(options);
@@ -471,6 +491,16 @@ class Session : public Handle<eddy_session> {
     check([&](auto e) {
       return api().session_load(library.get(), path.c_str(), given.data(), given.size(), made.out(),
                                 e);
+    });
+    return made;
+  }
+  static Session load_bytes(const Library& library, const void* bytes, size_t num_bytes,
+                            const Options& options = {}) {
+    const auto given = as_c(options);
+    Session made;
+    check([&](auto e) {
+      return api().session_load_bytes(library.get(), bytes, num_bytes, given.data(), given.size(),
+                                      made.out(), e);
     });
     return made;
   }

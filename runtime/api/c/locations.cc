@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <span>
 
+#include "graph/io/wire_reader.h"
+#include "graph/io/wire_writer.h"
 #include "runtime/api/c/convert.h"
 
 namespace eddy::c {
@@ -63,6 +67,50 @@ const Location* Locations::find_or_null(const std::vector<PathPart>& parts) cons
     if (found != nullptr && !found->file.empty()) return found;
   }
   return nullptr;
+}
+
+namespace {
+
+enum Field : uint32_t { kEntry = 1, kPath = 1, kFile, kLine, kColumn, kText };
+
+}  // namespace
+
+std::string Locations::as_text() const {
+  WireWriter writer;
+  for (const auto& [path, at] : std::map(by_path_.begin(), by_path_.end())) {
+    WireWriter entry;
+    entry.bytes(kPath, path);
+    entry.bytes(kFile, at.file);
+    entry.varint(kLine, at.line);
+    entry.varint(kColumn, at.column);
+    entry.bytes(kText, at.text);
+    writer.message(kEntry, entry);
+  }
+  return writer.data();
+}
+
+Locations Locations::of_text(std::string_view text) {
+  Locations made;
+  WireReader reader(std::as_bytes(std::span(text)));
+  while (reader.next()) {
+    if (reader.type() != WireType::kBytes || reader.field() != kEntry) continue;
+    std::string path;
+    Location at;
+    WireReader entry(reader.bytes());
+    while (entry.next()) {
+      if (entry.type() == WireType::kBytes) {
+        const std::span<const std::byte> bytes = entry.bytes();
+        std::string& to = entry.field() == kPath   ? path
+                          : entry.field() == kFile ? at.file
+                                                   : at.text;
+        to = one_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      } else if (entry.field() == kLine || entry.field() == kColumn) {
+        (entry.field() == kLine ? at.line : at.column) = static_cast<uint32_t>(entry.number());
+      }
+    }
+    if (entry.is_ok()) made.set(std::move(path), std::move(at));
+  }
+  return made;
 }
 
 std::string Locations::line(const std::vector<PathPart>& parts, const std::string& reason) const {

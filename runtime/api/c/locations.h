@@ -46,6 +46,9 @@ class Locations {
   }
   // Of the node, or of the nearest around it that has one.
   const Location* find_or_null(const std::vector<PathPart>& parts) const;
+  // For plans that are saved (runtime/api/saved_plan.h); what is no such text has no locations.
+  std::string as_text() const;
+  static Locations of_text(std::string_view text);
   // One line: location, iterations, node and reason.
   std::string line(const std::vector<PathPart>& parts, const std::string& reason) const;
 

@@ -51,9 +51,14 @@ Refusal read_run_options(const eddy_run_options* given, RunOptions& options) {
   return {};
 }
 
-namespace {
+Refusal read_options(const LibraryObject& library, const eddy_option* given, size_t count,
+                     SessionOptions& options, bool& checks_memory) {
+  options.threads = library.context->threads;
+  const std::shared_ptr<ContextObject> context = library.context;
+  options.log = [context](std::string_view line) { context->log(line); };
+  return read_session_options(given, count, options, checks_memory);
+}
 
-// A size for a dimension that the graph does not have is a slip of the pen.
 Refusal check_dims(const Graph& graph, const SessionOptions& options) {
   if (options.dims.empty()) return {};
   const std::set<std::string> names = symbolic_dims(graph);
@@ -68,6 +73,8 @@ Refusal check_dims(const Graph& graph, const SessionOptions& options) {
   return {};
 }
 
+namespace {
+
 // Of a copy of the graph, whose constants are read once for all of its sessions.
 Refusal make_session(GraphObject& source, const eddy_option* given, size_t count,
                      eddy_session* session) {
@@ -75,11 +82,8 @@ Refusal make_session(GraphObject& source, const eddy_option* given, size_t count
   Graph graph = source.finished->copy();
   EDDY_C_TRY(need(session, "place for the session"));
   SessionOptions options;
-  options.threads = library->context->threads;
-  const std::shared_ptr<ContextObject> context = library->context;
-  options.log = [context](std::string_view line) { context->log(line); };
   bool checks_memory = false;
-  EDDY_C_TRY(read_session_options(given, count, options, checks_memory));
+  EDDY_C_TRY(read_options(*library, given, count, options, checks_memory));
   EDDY_C_TRY(check_dims(graph, options));
   auto made = std::make_shared<SessionObject>();
   made->library = library;
@@ -140,16 +144,6 @@ eddy_code session_create(eddy_graph graph, const eddy_option* options, size_t nu
     EDDY_C_TRY(g->finish());
     return make_session(*g, options, num_options, session);
   });
-}
-
-eddy_code session_load(eddy_library library, const char* path, const eddy_option* options,
-                       size_t num_options, eddy_session* session, eddy_error* error) {
-  eddy_graph graph = nullptr;
-  eddy_code code = graph_import_file(library, path, &graph, error);
-  if (code != EDDY_OK) return code;
-  code = session_create(graph, options, num_options, session, error);
-  release(graph);
-  return code;
 }
 
 eddy_code session_num_inputs(eddy_session session, size_t* count, eddy_error* error) {

@@ -34,6 +34,11 @@ struct SessionObject : Object {
   std::unique_ptr<Session> session;  // goes first
 };
 
+// What the caller's options make of sessions of this library.
+Refusal read_options(const LibraryObject& library, const eddy_option* given, size_t count,
+                     SessionOptions& options, bool& checks_memory);
+// A size for a dimension that the graph does not have is a slip of the pen.
+Refusal check_dims(const Graph& graph, const SessionOptions& options);
 // Of a caller's options; null: the defaults.
 Refusal read_run_options(const eddy_run_options* given, RunOptions& options);
 

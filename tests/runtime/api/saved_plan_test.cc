@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -208,6 +209,64 @@ TEST_F(SavedPlanTest, AMissingHostFunctionIsNamed) {
   ASSERT_TRUE(save_plan(with, *b.finish(), {}, path_).is_ok());
   EXPECT_TRUE(Session::load(with, path_, {}).is_ok());
   EXPECT_NE(refusal().find("of the saver"), std::string::npos) << refusal();
+}
+
+TEST_F(SavedPlanTest, ItsBytesAreLoadedAsTheFileIs) {
+  save();
+  const auto expected = bytes_of((*Session::load(library_, path_, {}))->run(inputs()));
+  std::string content = "x" + read();  // nothing is aligned
+  auto loaded = Session::load_bytes(library_, std::as_bytes(std::span(content).subspan(1)),
+                                    {.num_threads = 1});
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().to_string();
+  std::ranges::fill(content, '\0');
+  EXPECT_EQ(bytes_of((*loaded)->run(inputs())), expected);
+}
+
+TEST_F(SavedPlanTest, ItsSaverReadsItsNotesAgain) {
+  ASSERT_TRUE(save_plan(library_, *products(library_), {}, path_, "line 12").is_ok());
+  EXPECT_EQ(*read_plan_notes(path_), "line 12");
+  EXPECT_FALSE(read_plan_notes(path_ + " of nobody").is_ok());
+}
+
+// By each kernel that packs constants as plain bytes.
+TEST_F(SavedPlanTest, PackingsOfConvolutionsAndOfFewBitsAreInIt) {
+  GraphBuilder b(library_.ops());
+  const auto weights = [&](const Dims& dims, uint64_t seed) {
+    return b.tensor<float>(dims, some<float>(static_cast<size_t>(*dims.count()), seed));
+  };
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 32, 24, 24}));
+  const std::vector<int64_t> ones = {1, 1, 1, 1};
+  const Value wide = b.op("Conv", {x, weights({64, 32, 3, 3}, 1)}, {{"pads", ones}});
+  b.output("y", b.op("Conv", {wide, weights({16, 64, 1, 1}, 2)}));
+  const Value line = b.input("line", tensor_type(ElementType::kFloat, {1, 4, 20}));
+  b.output("line_y", b.op("Conv", {line, weights({8, 4, 3}, 3)}));
+  const Value row = b.input("row", tensor_type(ElementType::kFloat, {1, 64}));
+  const Value four = b.tensor<uint8_t>({24, 2, 16}, some<uint8_t>(24 * 32, 4));
+  const Value scales = b.tensor<float>({24 * 2}, some<float>(24 * 2, 5));
+  b.output("row_y", b.op("MatMulNBits", {row, four, scales},
+                         {{"K", int64_t{64}}, {"N", int64_t{24}}, {"block_size", int64_t{32}}},
+                         {.domain = "com.microsoft"}));
+  Result<Graph> graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  ASSERT_TRUE(save_plan(library_, graph->copy(), {}, path_).is_ok());
+  edit([](PlanFile& plan) {
+    for (const char* kind : {"winograd conv", "blocked conv", "tile conv", "bits panels"}) {
+      EXPECT_TRUE(std::ranges::any_of(plan.packings, [&](const PlanFile::Packing& each) {
+        return each.layout.starts_with(kind);
+      })) << kind;
+    }
+  });
+  const auto values = [](const Dims& dims, size_t count) {
+    const std::vector<float> made = some<float>(count, 6);
+    return Tensor::of(dims, std::span<const float>(made));
+  };
+  const NamedTensors given = {{"x", values({1, 32, 24, 24}, 32 * 24 * 24)},
+                              {"line", values({1, 4, 20}, 80)},
+                              {"row", values({1, 64}, 64)}};
+  const auto expected = bytes_of((*Session::create(library_, std::move(*graph), {}))->run(given));
+  auto loaded = Session::load(library_, path_, {});
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().to_string();
+  EXPECT_EQ(bytes_of((*loaded)->run(given)), expected);
 }
 
 TEST_F(SavedPlanTest, SaysWhetherTheModelIsStillTheSame) {

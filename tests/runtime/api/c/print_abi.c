@@ -231,5 +231,8 @@ int main(void) {
   PLACE(eddy_api, run_start_trace)
   PLACE(eddy_api, run_stop_trace)
   PLACE(eddy_api, rows_create_with)
+  PLACE(eddy_api, graph_save_plan)
+  PLACE(eddy_api, is_plan)
+  PLACE(eddy_api, session_load_bytes)
   return 0;
 }
