@@ -30,6 +30,24 @@ NodeId find_unrepeatable(const Graph& graph, const Node& node) {
   return {};
 }
 
+// Whether anything inside reads or makes a value that is no tensor, those of the root left out.
+bool has_sequences(const Graph& graph, const Node& node) {
+  const auto is_other = [&](ValueId id) {
+    return !id.is_none() && graph.value(id).region != Graph::kRoot &&
+           !graph.value(id).type.is_tensor();
+  };
+  for (const RegionId region : node.regions) {
+    if (std::ranges::any_of(graph.region(region).parameters, is_other)) return true;
+    for (const NodeId id : graph.region(region).nodes) {
+      const Node& inner = graph.node(id);
+      const bool has_others = std::ranges::any_of(inner.inputs, is_other) ||
+                              std::ranges::any_of(inner.outputs, is_other);
+      if (has_others || has_sequences(graph, inner)) return true;
+    }
+  }
+  return false;
+}
+
 // Empty: the loop's iterations can be made again from states.
 std::string why_not_again(const Graph& graph, NodeId loop) {
   const NodeId node = find_unrepeatable(graph, graph.node(loop));
@@ -37,11 +55,9 @@ std::string why_not_again(const Graph& graph, NodeId loop) {
     return graph.path(node) + " (" + graph.node(node).op->name +
            ") may give something else when it runs again";
   }
-  const LoopView view(graph, loop);
-  const auto is_tensor = [&](ValueId value) { return graph.value(value).type.is_tensor(); };
-  const bool is_of_tensors = std::ranges::all_of(view.carried(), is_tensor) &&
-                             std::ranges::all_of(view.forwarded(), is_tensor);
-  return is_of_tensors ? "" : "it carries a sequence or an optional, which no state holds";
+  return has_sequences(graph, graph.node(loop))
+             ? "it makes or reads a sequence or an optional, which no state holds"
+             : "";
 }
 
 }  // namespace

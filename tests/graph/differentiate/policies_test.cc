@@ -264,8 +264,8 @@ TEST(PoliciesTest, ReportsNameWhatTheGraphHas) {
   EXPECT_GE(num_lines, 500u);
 }
 
-// States are of tensors: what carries sequences keeps all, whatever is asked, and says so.
-TEST(PoliciesTest, LoopsThatCarrySequencesKeepAll) {
+// States are of tensors: what has sequences inside keeps all, whatever is asked, and says so.
+TEST(PoliciesTest, LoopsWithSequencesKeepAll) {
   int num_kept = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     for (const char* text : {"carried", "every:3", "grow"}) {
@@ -280,7 +280,7 @@ TEST(PoliciesTest, LoopsThatCarrySequencesKeepAll) {
           << gradient.status().to_string();
       if (!gradient.is_ok()) continue;  // flat
       for (const LoopSaving& loop : gradient->report.loops) {
-        if (loop.why.find("it carries a sequence") == std::string::npos) continue;
+        if (loop.why.find("makes or reads a sequence") == std::string::npos) continue;
         EXPECT_EQ(loop.policy, "all") << loop.path;
         ++num_kept;
       }
