@@ -46,7 +46,8 @@ Status add_flat_operators(GradientTable& table) {
   for (const Flat& flat : kFlat) {
     EDDY_RETURN_IF_ERROR(table.add({.op = flat.op, .reason = flat.reason}));
   }
-  return Status::ok();
+  // By key: of its input the shape is read.
+  return table.add({.op = "KeyedUniform", .domain = "eddy", .reason = kRandom});
 }
 
 }  // namespace eddy
