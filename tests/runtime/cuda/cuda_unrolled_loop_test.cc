@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "graph/ir/builder.h"
@@ -281,7 +282,8 @@ TEST(CudaUnrolledLoop, AControlKernelThatForgetsItIsNoticed) {
   EXPECT_NE(counted.loops[0].iterations, host.loops[0].iterations);
 }
 
-// At the n-th run of the body's kernel the run is cancelled: it is the last kernel that runs.
+// At the n-th run of the body's kernel the run is cancelled: it is the last kernel that runs, where
+// it takes longer than a test may leave the cancel unseen.
 TEST(CudaUnrolledLoop, ACancelEndsItWithinTheIteration) {
   for (uint64_t at = 1; at <= 10; ++at) {
     SCOPED_TRACE("cancelled in round " + std::to_string(at));
@@ -289,15 +291,15 @@ TEST(CudaUnrolledLoop, ACancelEndsItWithinTheIteration) {
     std::atomic<uint64_t> num_runs{0};
     std::atomic<bool> is_cancelled{false};
     for (const auto& [name, kernel] : host_kernels()) {
-      if (!name.starts_with("eddy_Tanh")) continue;
-      gpu.cuda().define_kernel(name, kernel.params_bytes,
-                               [&, kernel = kernel](const FakeKernelCall& call) {
-                                 Random random(1);
-                                 run_host_kernel(kernel, call.grid[0], call.params, random);
-                                 if (++num_runs != at) return;
-                                 while (!is_cancelled && call.let_others_in())
-                                   std::this_thread::yield();
-                               });
+      if (!name.starts_with("eddy_Sin_")) continue;
+      gpu.cuda().define_kernel(
+          name, kernel.params_bytes, [&, kernel = kernel](const FakeKernelCall& call) {
+            Random random(1);
+            run_host_kernel(kernel, call.grid[0], call.params, random);
+            if (++num_runs != at) return;
+            while (!is_cancelled && call.let_others_in()) std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::nanoseconds(2 * cuda::kMostUnaskedNs));
+          });
     }
     auto session = make(
         gpu, graph_of([](GraphBuilder& b) {
@@ -310,7 +312,7 @@ TEST(CudaUnrolledLoop, ACancelEndsItWithinTheIteration) {
                     const Value most = b.op("ReduceMax", {v[0]}, {{"keepdims", int64_t{0}}});
                     return WhileTest{b.op("Less", {most, b.scalar(2.0f)}), {v[0]}};
                   },
-                  [&](Value, ValueSpan v) { return std::vector<Value>{b.op("Tanh", {v[0]})}; })[0]);
+                  [&](Value, ValueSpan v) { return std::vector<Value>{b.op("Sin", {v[0]})}; })[0]);
         }),
         Way::kUnrolled);
     ASSERT_NE(session, nullptr);
