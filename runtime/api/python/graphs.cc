@@ -258,9 +258,16 @@ class PyGraph {
   std::string print() const { return text(api().graph_print); }
   py::bytes to_bytes() const { return text(api().graph_export_bytes); }
 
+  void save_plan(const std::string& path, const py::dict& options) const {
+    const Options texts = texts_of(options);
+    const auto given = as_c(texts);
+    check_unlocked([&](auto e) {
+      return api().graph_save_plan(handle_, given.data(), given.size(), path.c_str(), e);
+    });
+  }
+
   std::shared_ptr<PySession> session(const py::dict& options) const {
-    Options texts;
-    for (const auto& [key, value] : options) texts.emplace_back(py::str(key), py::str(value));
+    const Options texts = texts_of(options);
     const auto given = as_c(texts);
     eddy_session made = nullptr;
     check_unlocked([&](auto e) {
@@ -315,6 +322,7 @@ void add_graphs(py::module_& m) {
       .def("save", &PyGraph::save, py::arg("path"))
       .def("print", &PyGraph::print)
       .def("to_bytes", &PyGraph::to_bytes)
+      .def("save_plan", &PyGraph::save_plan, py::arg("path"), py::arg("options"))
       .def("session", &PyGraph::session, py::arg("options"));
 }
 

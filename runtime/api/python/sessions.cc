@@ -139,6 +139,12 @@ struct PySession::Borrowed {
   std::unique_ptr<Slot> slot;
 };
 
+Options texts_of(const py::dict& options) {
+  Options texts;
+  for (const auto& [key, value] : options) texts.emplace_back(py::str(key), py::str(value));
+  return texts;
+}
+
 PySession::PySession(eddy_session handle, py::object library, bool has_calls)
     : handle_(handle), library_(std::move(library)), has_calls_(has_calls) {
   inputs_ = describe(handle_, api().session_num_inputs, api().session_input);
@@ -254,8 +260,41 @@ std::string PySession::text(eddy_code (*call)(eddy_session, eddy_value*, eddy_er
   return Value(made).text();
 }
 
+namespace {
+
+// Of what `call` makes with the options.
+template <typename Call>
+std::shared_ptr<PySession> make_session(const std::shared_ptr<PyLibrary>& library,
+                                        const py::dict& options, const Call& call) {
+  const Options texts = texts_of(options);
+  const std::vector<eddy_option> given = as_c(texts);
+  eddy_session made = nullptr;
+  check_unlocked([&](auto e) { return call(given, &made, e); });
+  return std::make_shared<PySession>(made, py::cast(library), library->has_calls());
+}
+
+std::shared_ptr<PySession> load_session(const std::shared_ptr<PyLibrary>& library,
+                                        const std::string& path, const py::dict& options) {
+  return make_session(library, options, [&](const auto& given, eddy_session* made, auto e) {
+    return api().session_load(library->get(), path.c_str(), given.data(), given.size(), made, e);
+  });
+}
+
+std::shared_ptr<PySession> parse_session(const std::shared_ptr<PyLibrary>& library,
+                                         const py::bytes& bytes, const py::dict& options) {
+  const auto view = static_cast<std::string_view>(bytes);
+  return make_session(library, options, [&](const auto& given, eddy_session* made, auto e) {
+    return api().session_load_bytes(library->get(), view.data(), view.size(), given.data(),
+                                    given.size(), made, e);
+  });
+}
+
+}  // namespace
+
 void add_sessions(py::module_& m) {
   py::class_<PySession, std::shared_ptr<PySession>>(m, "Session", collected<PySession>())
+      .def_static("load", load_session, py::arg("library"), py::arg("path"), py::arg("options"))
+      .def_static("parse", parse_session, py::arg("library"), py::arg("data"), py::arg("options"))
       .def_property_readonly("inputs", [](const PySession& s) { return as_python(s.inputs()); })
       .def_property_readonly("outputs", [](const PySession& s) { return as_python(s.outputs()); })
       .def_property_readonly("is_closed", &PySession::is_closed)
@@ -284,6 +323,8 @@ void add_sessions(py::module_& m) {
       .def("cancel_all", [](const PySession& s) { s.without_lock(api().session_cancel_all); })
       .def("trim", [](const PySession& s) { s.without_lock(api().session_trim); })
       .def("close", &PySession::close);
+  m.def(
+      "is_plan", [](const std::string& path) { return is_plan(path); }, py::arg("path"));
   m.def(
       "close_all",
       [](const std::vector<std::shared_ptr<PySession>>& sessions) {

@@ -21,6 +21,9 @@ struct Description {
   eddy_type type;
 };
 
+// As texts, in any order.
+Options texts_of(const py::dict& options);
+
 class PySession {
  public:
   // Takes the handle over. `has_calls`: its operators are Python's, so that no run of it may be

@@ -16,9 +16,10 @@ from ._core import Value, from_dlpack, sequence, value
 from ._errors import Code, Error, Location, Part
 from ._operators import HostFunction, Operator, host_function, operator
 from ._session import BoundRun, InferenceSession, NodeArg, PlanText, SessionOptions, Stream
+from ._session import is_plan, save_plan
 from ._tensor import Tensor
 from ._timeline import Span, Trace
-from ._trace import Function, Traced, function
+from ._trace import Function, Traced, function, location
 from ._types import TensorType
 from .ops import op
 
@@ -49,9 +50,12 @@ __all__ = [
     "from_dlpack",
     "function",
     "host_function",
+    "is_plan",
+    "location",
     "op",
     "operator",
     "ops",
+    "save_plan",
     "scan",
     "sequence",
     "value",

@@ -38,12 +38,13 @@ class Trace:
 
     def __repr__(self) -> str:
         lanes = len({span.lane for span in self.spans})
-        return f"<eddy.Trace of {len(self.spans)} spans on {lanes} lanes>"
+        lacks = f", {_dropped(self.num_dropped)}" if self.num_dropped else ""
+        return f"<eddy.Trace of {len(self.spans)} spans on {lanes} lanes{lacks}>"
 
     @property
     def svg(self) -> str:
         """A lane below the other, time from left to right; names and times are in tooltips."""
-        return _draw(self.spans)
+        return _draw(self.spans, self.num_dropped)
 
     _repr_svg_ = svg.fget
 
@@ -73,7 +74,11 @@ def _read(trace: Dict[str, Any]) -> Tuple[List[Span], int]:
     return spans, trace["otherData"]["dropped_events"]
 
 
-def _draw(spans: List[Span]) -> str:
+def _dropped(count: int) -> str:
+    return f"{count} older events dropped"
+
+
+def _draw(spans: List[Span], num_dropped: int) -> str:
     end = max((span.start + span.duration for span in spans), default=0.0) or 1.0
     scale = (_WIDTH - _LEFT - 10) / end
     depths: Dict[str, int] = {}
@@ -87,6 +92,7 @@ def _draw(spans: List[Span]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         f'font-family="sans-serif" font-size="11">',
         f'<text x="{_LEFT}" y="14">0</text>',
+        f'<text x="4" y="14">{_dropped(num_dropped)}</text>' if num_dropped else "",
         f'<text x="{_WIDTH - 10}" y="14" text-anchor="end">{end:.1f} µs</text>',
     ]
     for lane, top in tops.items():

@@ -285,3 +285,32 @@ def test_a_session_keeps_its_operators_where_nothing_else_does():
     del graph
     gc.collect()
     assert [each() for each in gone] == [None] * 3
+
+
+def test_a_model_whose_operator_is_not_given_says_what_is():
+    @eddy.operator
+    def doubled(x):
+        return x * 2
+
+    @eddy.operator
+    def halved(x):
+        return x / 2
+
+    @eddy.host_function
+    def more(x):
+        return bool(x.sum() < 9)
+
+    @eddy.function(operators=[doubled, more])
+    def walk(x):
+        return eddy.while_loop(more, doubled, x)
+
+    model = walk.trace(np.ones(2)).graph.to_bytes()
+    with pytest.raises(eddy.Error, match="'doubled'.*; if it is written in Python, give it"):
+        eddy.InferenceSession(model)
+    with pytest.raises(eddy.Error, match="'doubled'.*has 'halved' nearest to it$") as caught:
+        eddy.InferenceSession(model, operators=[more, halved])
+    assert caught.value.code == eddy.Code.UNSUPPORTED and "halved" in caught.value.reason
+    with pytest.raises(eddy.Error, match="no host function 'more'.*has 'doubled' nearest to it$"):
+        eddy.InferenceSession(model, operators=[doubled])
+    (made,) = eddy.InferenceSession(model, operators=[doubled, more]).run(None, {"x": np.ones(2)})
+    np.testing.assert_array_equal(made, [8, 8])

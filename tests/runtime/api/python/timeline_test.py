@@ -87,6 +87,7 @@ def test_many_spans_are_drawn_by_the_longest():
         lines.append({"name": f"n[{i}]", "ph": "X", "tid": 0, "ts": float(i), "dur": 1.0})
     trace = eddy.Trace(json.dumps({"otherData": {"dropped_events": 3}, "traceEvents": lines}), [])
     assert trace.num_dropped == 3 and len(trace.spans) == 9000
+    assert "3 older events dropped" in trace.svg and "3 older events dropped" in repr(trace)
     assert "the longest 4000 of 9000" in trace.svg and "&lt;lane&gt;" in trace.svg
 
 

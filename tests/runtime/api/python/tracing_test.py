@@ -312,3 +312,30 @@ def test_a_saved_graph_is_a_model(tmp_path):
     traced.save(tmp_path / "f.onnx")
     (y,) = eddy.InferenceSession(tmp_path / "f.onnx").run(None, {"x": 3.0})
     assert y == 192 and "while" in traced.plan()
+
+
+def test_a_compiler_in_python_names_the_places_of_its_own_program():
+    @eddy.function
+    def total(x, y):
+        with eddy.location("prog.calc", 12, 5, "while x < 9"):
+            def body(x):
+                with eddy.location("prog.calc", 13):
+                    return x + y
+
+            x = eddy.while_loop(lambda x: x.sum() < 9, body, x)
+        return x
+
+    types = eddy.TensorType(np.float64, (None,)), eddy.TensorType(np.float64, (None,))
+    traced = total.trace(*types)
+    said = "^prog.calc:13: in iteration 0 of 'while x < 9'"
+    with pytest.raises(eddy.Error, match=said) as caught:
+        traced.run([np.ones(2), np.ones(3)])
+    assert caught.value.location == ("prog.calc", 13, 0, "")
+
+    @eddy.function
+    def wrong(x):
+        with eddy.location("prog.calc", 7, 3):
+            return x @ x
+
+    with pytest.raises(eddy.Error, match="^prog.calc:7:3: "):
+        wrong(np.ones((2, 3)))
