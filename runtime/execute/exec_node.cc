@@ -53,6 +53,18 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
   return true;
 }
 
+// Output 0's slot gets the memory of the input that ends here, which gets what the slot had.
+[[gnu::noinline]] bool take_place(ExecNode& node, Slot& output, size_t size_bytes) {
+  Slot& input = *node.in_place_or_null;
+  if (!input.buffer.is_writable(size_bytes) || input.view.data != input.buffer.data() ||
+      !std::ranges::equal(input.view.shape(), output.view.shape()) ||
+      element_size_bytes(input.view.element) != element_size_bytes(output.view.element)) {
+    return false;
+  }
+  output.swap_memory(input);
+  return true;
+}
+
 bool same_shapes(const ExecNode& node) {
   if (!node.changing->are_types_known || node.has_host_values) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -200,7 +212,9 @@ inline bool run_kernel(ExecNode& node) {
         continue;
       }
     }
-    if (!slot.buffer.is_writable(output.size_bytes)) [[unlikely]] {
+    const bool is_taken = node.in_place_or_null != nullptr && &output == node.out.data() &&
+                          take_place(node, slot, output.size_bytes);
+    if (!is_taken && !slot.buffer.is_writable(output.size_bytes)) [[unlikely]] {
       if (!make_writable(node, output)) return false;
     }
     output.view->data = slot.view.data;
@@ -273,8 +287,10 @@ bool prepare_dynamic(ExecNode& node) {
     if (is_planned) {
       // Its slot stands there.
     } else if (targets == nullptr || !targets->give_to(slot, *bytes)) {
-      const bool appended = node.may_append && i == 0 && append_in_place(node, slot, *bytes);
-      if (!appended && !make_writable(node, node.out[i])) return false;
+      const bool has_place =
+          i == 0 && ((node.may_append && append_in_place(node, slot, *bytes)) ||
+                     (node.in_place_or_null != nullptr && take_place(node, slot, *bytes)));
+      if (!has_place && !make_writable(node, node.out[i])) return false;
     }
     node.args.outputs[i] = slot.view;
   }

@@ -50,17 +50,22 @@ bool may_take_input(const Graph& graph, const Node& node, size_t i,
          info.origin == ValueOrigin::kParameter;
 }
 
-// The input that output 0 may overwrite where it stands, element for element; none: null.
+// The input that output 0 may overwrite where it stands, element for element, if its shape, where
+// it is not known yet, turns out to be the output's; none: null.
 ValueId find_in_place(const Graph& graph, const Node& node, const std::vector<uint32_t>& reads) {
   const ValueType& to = graph.value(node.outputs[0]).type;
+  if (!to.is_tensor() || to.tensor.element == ElementType::kString) return {};
   for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 64); ++i) {
     if ((node.op->in_place_inputs >> i & 1) == 0 || !may_take_input(graph, node, i, reads))
       continue;
     const ValueType& from = graph.value(node.inputs[i]).type;
-    if (from.is_static_tensor() && from.tensor.dims == to.tensor.dims &&
-        element_size_bytes(from.tensor.element) == element_size_bytes(to.tensor.element)) {
-      return node.inputs[i];
+    if (!from.is_tensor() ||
+        element_size_bytes(from.tensor.element) != element_size_bytes(to.tensor.element)) {
+      continue;
     }
+    const bool may_be_equal =
+        !from.is_static_tensor() || !to.is_static_tensor() || from.tensor.dims == to.tensor.dims;
+    if (may_be_equal) return node.inputs[i];
   }
   return {};
 }
@@ -175,6 +180,10 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->reads_staging_of_or_null = executable().device(device).staging_or_null();
     // A caller's memory and a loop's counter are read when the copy is issued.
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
+  }
+  if (is_host && !exec->out[0].is_planned) {
+    const ValueId in_place = find_in_place(graph, node, reads);
+    if (!in_place.is_none() && !is_taken(id, in_place)) exec->in_place_or_null = &slot(in_place);
   }
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
   if (is_fixed && targets != nullptr) {
