@@ -15,8 +15,8 @@ from ._control import case, cond, scan, while_loop
 from ._core import Value, from_dlpack, sequence, value
 from ._errors import Code, Error, Location, Part
 from ._operators import HostFunction, Operator, host_function, operator
+from ._plans import is_plan, save_plan
 from ._session import BoundRun, InferenceSession, NodeArg, PlanText, SessionOptions, Stream
-from ._session import is_plan, save_plan
 from ._tensor import Tensor
 from ._timeline import Span, Trace
 from ._trace import Function, Traced, function, location

@@ -2,9 +2,7 @@
 
 import asyncio
 import atexit
-import difflib
 import os
-import re
 import weakref
 from typing import Any, AsyncIterator, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 from typing import Optional, Sequence, Union
@@ -13,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._errors import Code, Error
+from ._models import read
 from ._operators import make_library
 from ._timeline import Trace
 
@@ -117,61 +116,6 @@ def _library_of(operators: tuple, threads: Optional[int]) -> "_core.Library":
     return library
 
 
-def _read(
-    kind: Any, library: "_core.Library", path_or_bytes: Any, operators: Sequence, *more: Any
-) -> Any:
-    try:
-        if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-            return kind.parse(library, bytes(path_or_bytes), *more)
-        return kind.load(library, os.fspath(path_or_bytes), *more)
-    except Error as error:
-        hint = _operators_hint(error.reason, operators)
-        if not hint:
-            raise
-        parts = error.__reduce__()[1]
-        raise Error(parts[0], parts[1] + hint, parts[2] + hint, *parts[3:]) from None
-
-
-def _operators_hint(reason: str, operators: Sequence) -> str:
-    """Where a model's operator or host function is not known: what `operators` has of that name."""
-    lacking = re.search(r"operator '([^']+)' \(domain|no host function '([^']+)'", reason)
-    if lacking is None:
-        return ""
-    given = [each.name for each in operators]
-    if not given:
-        return "; if it is written in Python, give it: operators=[...]"
-    nearest = difflib.get_close_matches(lacking[1] or lacking[2], given, 1, 0)[0]
-    return f"; operators=[...] has '{nearest}' nearest to it"
-
-
-def save_plan(
-    model: Any,
-    path: Any,
-    options: Union[None, Mapping[str, Any], SessionOptions] = None,
-    *,
-    operators: Iterable = (),
-) -> None:
-    """Writes what making a session of a model decides and packs, so that InferenceSession(path)
-    is made in a fraction of the time, also in other processes.
-
-    model: an ONNX file, its bytes, or what eddy.function().trace() gives. options, operators: as
-      of an InferenceSession; those that make another graph ("dim.NAME", exact …) are the plan's.
-    The plan is refused, with the reason, by another version of Eddy and on another processor.
-    """
-    texts = _texts(options)
-    graph = getattr(model, "graph", model)
-    if not isinstance(graph, _core.Graph):
-        operators = tuple(operators)
-        library = _library_of(operators, texts.pop("threads", None))
-        graph = _read(_core.Graph, library, model, operators)
-    graph.save_plan(os.fspath(path), texts)
-
-
-def is_plan(path: Any) -> bool:
-    """Whether save_plan() has written the file; False also where there is none."""
-    return _core.is_plan(os.fspath(path))
-
-
 class InferenceSession:
     """A model made ready to run, by any thread, as often as one likes.
 
@@ -203,7 +147,7 @@ class InferenceSession:
         else:
             operators = tuple(operators)
             library = self._library = _library_of(operators, texts.pop("threads", None))
-            self._core = _read(_core.Session, library, path_or_bytes, operators, texts)
+            self._core = read(_core.Session, library, path_or_bytes, operators, texts)
         self._idle: List[_core.Run] = []
         _sessions.add(self)
 
