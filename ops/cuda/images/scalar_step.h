@@ -134,7 +134,10 @@ EDDY_HD void scalar_step_of(const ScalarStepParams& p) {
   } else if (p.op == ScalarOp::kCast) {
     scalar_cast<T>(p);
   } else if (p.op == ScalarOp::kSet) {
-    if constexpr (!is_real<T>) scalar_out(p, static_cast<T>(reinterpret_cast<uint64_t>(p.in[0])));
+    // A byte as it is, which need not be a bool's.
+    using Bits = std::conditional_t<sizeof(T) == 1, uint8_t, T>;
+    const auto bits = reinterpret_cast<uint64_t>(p.in[0]);
+    if constexpr (!is_real<T>) scalar_out(p, static_cast<Bits>(bits));
   } else if constexpr (sizeof(T) == 1) {
     scalar_of_bools(p);
   } else {

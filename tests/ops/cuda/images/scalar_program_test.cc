@@ -202,6 +202,24 @@ TEST(ScalarProgram, MapsDoToEachElementWhatStepsDoToOne) {
   }
 }
 
+// Numbers of a byte are set as bools are.
+TEST(ScalarProgram, WhatIsSetKeepsItsBits) {
+  for (const uint64_t bits : {uint64_t{0}, uint64_t{1}, uint64_t{0x80}, uint64_t{0xffffffda}}) {
+    for (const auto& [type, size] :
+         {std::pair{cuda::ScalarType::k_b8, 1}, std::pair{cuda::ScalarType::k_i32, 4},
+          std::pair{cuda::ScalarType::k_i64, 8}}) {
+      uint64_t made = 0;
+      cuda::ScalarStepParams step{};
+      step.op = cuda::ScalarOp::kSet;
+      step.type = type;
+      step.in[0] = reinterpret_cast<const void*>(bits);
+      step.out = &made;
+      cuda::scalar_step(step);
+      EXPECT_EQ(std::memcmp(&made, &bits, static_cast<size_t>(size)), 0) << bits;
+    }
+  }
+}
+
 TEST(ScalarProgram, ANodeIsItsOneFunction) {
   const OpDef add{.name = "Add"};
   const Attributes none;
