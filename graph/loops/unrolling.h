@@ -9,9 +9,9 @@
 // The iterations in brackets are guarded: each of their kernels first reads a word that the test
 // before it has written, and does nothing where that is 0. All iterations use the same addresses
 // (carried values have homes, device_control.h), so values, counter, progress and the node's handle
-// are as the last real iteration left them, with the same bits. Every test sees a cancel, a fault
-// and the limit, as in a body of one iteration: the loop ends within one iteration and reports the
-// right one. (README.md, "Why unrolled loops keep their values".)
+// are as the last real iteration left them, with the same bits. Every test sees a fault and the
+// limit, and a cancel within 20 µs, as in a body of one iteration: the loop ends then, and reports
+// the right one. (README.md, "Why unrolled loops keep their values".)
 //
 // Cost: a launch that does nothing takes some 1 µs, and behind the last iteration there are as many
 // as the round has left. So a round is at most kLaunchesOfARound launches and kMostIterations
