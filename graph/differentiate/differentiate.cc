@@ -141,6 +141,16 @@ Result<std::vector<ValueId>> keep_active(const Graph& graph, const Activity& act
                           "' depends on no input or initializer of floating-point type");
 }
 
+// A gradient has the shape of what it is of, where that is known and the rules have lost it.
+Value typed_as(const ValueType& type, GraphBuilder& builder, Value gradient, int opset) {
+  const bool has_empty = std::ranges::count(type.tensor.dims.span(), 0) > 0;
+  if (!type.is_static_tensor() || has_empty || builder.type(gradient).is_static_tensor()) {
+    return gradient;
+  }
+  return builder.op("Reshape", {gradient, builder.vector(type.tensor.dims.span())}, {},
+                    {.name = "grad/shaped", .opset_version = opset});
+}
+
 // The loss's adjoint: an input, or one.
 Result<Value> make_seed(const Graph& graph, ValueId loss, const DifferentiateOptions& options,
                         ForwardCopy& forward, GraphBuilder& builder, int opset) {
@@ -266,7 +276,8 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   Reverse reverse(graph, rules, activity, kept, forward, builder, opset);
   reverse.run(loss, seed);
   for (size_t i = 0; i < wrt.size(); ++i) {
-    builder.output(report.gradients[i].output, reverse.adjoint(wrt[i]));
+    builder.output(report.gradients[i].output,
+                   typed_as(graph.value(wrt[i]).type, builder, reverse.adjoint(wrt[i]), opset));
   }
   EDDY_RETURN_IF_ERROR(builder.status());
   report.num_backward_nodes = builder.num_nodes() - report.num_forward_nodes;

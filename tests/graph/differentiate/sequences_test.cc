@@ -2,6 +2,8 @@
 // differences, once and twice differentiated, for every place that operators take (from the front,
 // from the back, known or not), for sequences that loops carry, branches change and bodies capture,
 // and for elements of different shapes; what would need more is refused in one line.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "graph/ir/builder.h"
@@ -30,6 +32,19 @@ void expect_both_orders(GraphBuilder& b, const NamedValues& inputs, bool is_twic
       differentiate(std::move(*graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
   ASSERT_TRUE(first.is_ok()) << first.status().to_string();
   ASSERT_EQ(compare_with_differences(*first, inputs, "loss", "", 1e-6), "");
+  for (const GradientOutput& of : first->report.gradients) {
+    const Graph& made = first->graph;
+    const auto is_input = [&](ValueId id) { return made.value(id).name == of.parameter; };
+    const auto input = std::ranges::find_if(made.inputs(), is_input);
+    ASSERT_NE(input, made.inputs().end());
+    const auto output = std::ranges::find(made.output_names(), of.output);
+    ASSERT_NE(output, made.output_names().end());
+    const auto place = static_cast<size_t>(output - made.output_names().begin());
+    const ValueType& parameter = made.value(*input).type;
+    if (parameter.is_static_tensor() && parameter.tensor.dims.count() != 0) {
+      EXPECT_EQ(made.value(made.outputs()[place]).type, parameter) << of.output;
+    }
+  }
   if (!is_twice) return;
   for (const GradientOutput& of : first->report.gradients) {
     NamedValues seeded = inputs;
