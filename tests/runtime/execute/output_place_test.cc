@@ -246,46 +246,6 @@ TEST_P(OutputPlaceTest, WhatDataDecideStaysInOneOfTwoPlaces) {
   }
 }
 
-// Nothing is bound, so the output has no place in the plan: each iteration but the first, which
-// must leave the caller's x alone, overwrites what the one before has made; of any shape.
-TEST_P(OutputPlaceTest, WhatIsNotBoundIsMadeInPlaceToo) {
-  for (const bool is_known : {true, false}) {
-    const auto build = [&](GraphBuilder& b) {
-      const Value x =
-          b.input("x", is_known ? kRow : tensor_type(ElementType::kFloat, {b.symbol("n")}));
-      b.output("y", trips_by_data(b, x, b.input("n", kInt), true));
-    };
-    on_every_device(build, [&](Session& session) {
-      const std::vector<float> x = row(0);
-      for (const int64_t n : {1, 5, 3}) {
-        const auto made = session.run({{"x", Tensor::of<float>({kSize}, std::span<const float>(x))},
-                                       {"n", Tensor::of<int64_t>({}, {n})}});
-        ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-        EXPECT_EQ(values<float>((*made)[0].second), row(static_cast<float>(n)));
-        EXPECT_EQ(x, row(0));
-        const auto writes = log_.take();
-        ASSERT_EQ(writes.size(), static_cast<size_t>(n));
-        for (const void* written : writes) EXPECT_EQ(written, writes[0]);
-      }
-    });
-  }
-}
-
-// What another reads later is not overwritten.
-TEST_P(OutputPlaceTest, WhatIsKeptIsNotOverwritten) {
-  GraphBuilder b(library_.ops());
-  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
-  const Value first = away(b, x);
-  b.output("first", first);
-  b.output("second", next(b, next(b, first)));
-  auto session = make_session(b);
-  ASSERT_NE(session, nullptr);
-  const auto made = session->run({{"x", Tensor::of<float>({2}, {5, 7})}});
-  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-  EXPECT_EQ(values<float>((*made)[0].second), (std::vector<float>{6, 8}));
-  EXPECT_EQ(values<float>((*made)[1].second), (std::vector<float>{8, 10}));
-}
-
 TEST_P(OutputPlaceTest, NothingIsAllocatedForBoundLoopsOnceTheyAreWarm) {
   for (const bool is_settled : {true, false}) {
     GraphBuilder b(library_.ops());

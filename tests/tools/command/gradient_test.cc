@@ -140,7 +140,7 @@ TEST(Gradient, BadInputEndsInOneLine) {
   expect_refused({"gradient", path, "--loss", "y", "--save", "some", "-o", made}, 2,
                  "--save: a loop saves all, carried, every:K or grow, not 'some'");
   expect_refused({"gradient", path, "--loss", "y", "--save", "every:0", "-o", made}, 2,
-                 "every:K takes a whole K of at least 1, not '0'");
+                 "every:K takes a whole K of at least 1, or an input's name, not '0'");
   expect_refused({"gradient", path, "--loss", "y", "--save", "pow=grow", "-o", made}, 3,
                  "there is no loop 'pow' to save grow of; there are 'power'");
   expect_refused({"gradient", "missing.onnx", "--loss", "y", "-o", made}, 3, "missing.onnx");
