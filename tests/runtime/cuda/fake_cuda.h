@@ -51,7 +51,7 @@ struct FakeCudaOptions {
   bool takes_any_image = false;
   int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
-  bool runs_kernels = true;               // else they are counted, and do nothing
+  bool runs_kernels = true;               // else they are counted; only loop_copy does anything
 };
 
 // What a fake GPU has done since it was made; differences of two are what lies between.

@@ -2,6 +2,10 @@
 
 #include <cstring>
 
+#include "graph/base/check.h"
+#include "runtime/cpu/host_allocator.h"
+#include "runtime/execute/values/element_stack.h"
+
 namespace eddy::check {
 namespace {
 
@@ -149,6 +153,7 @@ class MutantDevice::MutantAllocator : public Allocator {
   void spoil(Block& block) {
     if (!device_.is_turn() || blocks_.size() < 2) return;
     Block& before = blocks_[blocks_.size() - 2];
+    if (is_link(before) || is_link(block)) return;
     switch (device_.mutation_.memory) {
       case MemoryBug::kSameBlockTwice:
         if (before.buffer.capacity_bytes >= block.buffer.capacity_bytes) {
@@ -163,7 +168,26 @@ class MutantDevice::MutantAllocator : public Allocator {
     }
   }
 
+  // Between two elements of a sequence: pointers, whose loss ends a process before any check.
+  bool is_link(const Block& block) const { return block.buffer.capacity_bytes == link_bytes_; }
+
+  // What a sequence asks for to hold an element.
+  static size_t find_link_bytes() {
+    struct Probe : HostAllocator {
+      Result<BufferRef> allocate(size_t size_bytes) override {
+        asked = size_bytes;
+        return HostAllocator::allocate(size_bytes);
+      }
+      size_t asked = 0;
+    } probe;
+    ElementStack stack;
+    const Status status = stack.push_back({}, probe);
+    EDDY_CHECK(status.is_ok()) << status.message();
+    return probe.asked;
+  }
+
   MutantDevice& device_;
+  const size_t link_bytes_ = find_link_bytes();
   std::deque<Block> blocks_;
   size_t num_used_ = 0;
 };

@@ -165,7 +165,7 @@ void add_endless(HostileFiles& files) {
                     .inputs = {info("x", floats({2}))},
                     .outputs = {untyped("y")},
                     .initializers = {trip_limit(), yes()}})),
-       "deadline exceeded"});
+       "no memory for a tensor"});
   const WireWriter inner = loop_node(loop_body(endless()), {"max", "yes", "v_in"}, {"v"});
   parts = endless();
   parts.nodes[1] = inner;
