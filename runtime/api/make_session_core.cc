@@ -325,8 +325,8 @@ Result<Graph> make_graph_to_run(const Library& library, Graph graph, const Sessi
   const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
-  // Devices fold more, and once nodes are placed. Batches of requests, which block no channels either,
-  // have rules for the operators of models.
+  // Devices fold more, and once nodes are placed. Batches of requests, which block no channels
+  // either, have rules for the operators of models.
   if (options.simplify && options.blocks_channels && options.make_devices.empty()) {
     std::vector<uint32_t> on_host(ready.num_values(), 0);
     EDDY_ASSIGN_OR_RETURN(
