@@ -93,22 +93,27 @@ class Part {
   static bool is_b_turned(const PermutedProduct& p) { return p.b_column != 1 && p.n != 1; }
   static int64_t round_up(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-  // As Transpose, MatMul and Transpose make it, in the cache.
+  // As Transpose, MatMul and Transpose make it, in the cache; what lies as they would make it
+  // stays.
   void run_on_copies(float* scratch) const {
     float* const a = scratch;
     float* const b = a + round_up(rows_ * p_.k);
     float* const y = b + round_up(p_.k * p_.n);
-    copy(a_, p_.a_row, p_.a_column, a, rows_, p_.k);
-    copy(b_, p_.b_row, p_.b_column, b, p_.k, p_.n);
+    const bool has_plain_a = p_.a_row == p_.k && p_.a_column == 1;
+    const bool has_plain_b = p_.b_row == p_.n && p_.b_column == 1;
+    const bool has_plain_y = p_.y_row == p_.n;
+    if (!has_plain_a) copy(a_, p_.a_row, p_.a_column, a, rows_, p_.k);
+    if (!has_plain_b) copy(b_, p_.b_row, p_.b_column, b, p_.k, p_.n);
     cpu::gemm({.m = rows_,
                .n = p_.n,
                .k = p_.k,
-               .a = a,
+               .a = has_plain_a ? a_ : a,
                .a_row = p_.k,
-               .b = b,
+               .b = has_plain_b ? b_ : b,
                .b_row = p_.n,
-               .c = y,
+               .c = has_plain_y ? y_ : y,
                .c_row = p_.n});
+    if (has_plain_y) return;
     for (int64_t i = 0; i < rows_; ++i) std::copy_n(y + i * p_.n, p_.n, y_ + i * p_.y_row);
   }
 
