@@ -10,7 +10,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
-#include "ops/cpu/transpose/transpose.h"
+#include "ops/cpu/strided_copy.h"
 #include "ops/reference/products/permuted_product.h"
 
 namespace eddy {
@@ -119,16 +119,10 @@ class Part {
 
   static void copy(const float* from, int64_t row, int64_t column, float* to, int64_t rows,
                    int64_t columns) {
-    if (column == 1) {
-      for (int64_t i = 0; i < rows; ++i) std::copy_n(from + i * row, columns, to + i * columns);
-      return;
-    }
-    for (int64_t i = 0; row != 1 && i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * row + j * column];
-    }
-    if (row != 1) return;
-    cpu::transpose_words(reinterpret_cast<const uint32_t*>(from), column,
-                         reinterpret_cast<uint32_t*>(to), columns, rows, columns);
+    StridedCopy copy;
+    copy.add_axis(rows, row);
+    copy.add_axis(columns, column);
+    copy.run(reinterpret_cast<const uint32_t*>(from), reinterpret_cast<uint32_t*>(to));
   }
 
   const PermutedProduct& p_;

@@ -207,7 +207,7 @@ void CudaGraphCapture::tell_end(void* native_stream) {
 
 Result<std::unique_ptr<CapturedGraph>> CudaGraphCapture::finish() {
   if (levels_.size() != 1) return internal_error("a capture ends inside a loop or case");
-  if (told_ != nullptr) EDDY_RETURN_IF_ERROR(keep_end());
+  if (told_ != nullptr && !keep_end()) told_ = nullptr;
   EDDY_RETURN_IF_ERROR(close_capture());
   const CudaContext::Use use(context_);
   CuGraphExec executable = nullptr;

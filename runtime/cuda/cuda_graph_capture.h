@@ -112,8 +112,9 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   cuda::LoopCopyParams& keep_new();
   // Launches what is kept.
   Status flush();
-  // What is kept, or one more launch, tells the stream.
-  Status keep_end();
+  // What is kept tells the stream; false: nothing is, or it is of more threads than one may speak
+  // for.
+  bool keep_end();
   Result<void*> capturing_stream(uint32_t index);
   // The innermost level is a body that may hold several iterations.
   bool is_watched() const { return !levels_.empty() && levels_.back().test.go_on != nullptr; }

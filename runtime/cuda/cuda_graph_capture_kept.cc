@@ -245,11 +245,10 @@ Status CudaGraphCapture::flush() {
 
 // Behind all other streams, which stream 0 has waited for. Several blocks don't wait for each
 // other.
-Status CudaGraphCapture::keep_end() {
-  if (kept_ && !is_of_one_thread(*kept_) && blocks_of(*kept_) > 1) EDDY_RETURN_IF_ERROR(flush());
-  cuda::LoopCopyParams& kept = kept_ ? *kept_ : keep_new();
-  kept.told = reinterpret_cast<uint32_t*>(context_.stream_tails().word_or_null(told_));
-  return Status::ok();
+bool CudaGraphCapture::keep_end() {
+  if (!kept_ || (!is_of_one_thread(*kept_) && blocks_of(*kept_) > 1)) return false;
+  kept_->told = reinterpret_cast<uint32_t*>(context_.stream_tails().word_or_null(told_));
+  return true;
 }
 
 }  // namespace eddy

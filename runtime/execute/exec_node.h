@@ -72,7 +72,7 @@ struct ExecNode : RecordableWork {
   bool may_be_recorded = false;
   bool may_append = false;  // dynamic, and input 0 is not used after this node
   // An input that ends with this node, which may write output 0 over it where shapes are equal and
-  // nothing else holds its memory; for outputs without a place in the plan. Null: there is none.
+  // nothing else holds its memory; in loops, for outputs without a place in the plan. Null: none.
   Slot* in_place_or_null = nullptr;
   bool makes_strings = false;
   bool has_host_values = false;                   // shapes depend on contents that are not constant

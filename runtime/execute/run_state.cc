@@ -5,6 +5,7 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
 #include "runtime/execute/value_context.h"
 
 namespace eddy {
@@ -48,6 +49,16 @@ bool may_take_input(const Graph& graph, const Node& node, size_t i,
   if (info.region == node.region) return info.origin == ValueOrigin::kNodeOutput || info.index > 0;
   return are_in_one_iteration(graph, info.region, node.region) &&
          info.origin == ValueOrigin::kParameter;
+}
+
+// Elsewhere a node runs once, and two values in turn would have both of their blocks from the
+// second run on.
+bool is_in_loop(const Graph& graph, const Node& node) {
+  const RegionTree regions(graph);
+  for (RegionId region = node.region; region != Graph::kRoot; region = regions.parent(region)) {
+    if (graph.node(regions.owner(region)).kind == NodeKind::kWhile) return true;
+  }
+  return false;
 }
 
 // The input that output 0 may overwrite where it stands, element for element, if its shape, where
@@ -181,15 +192,15 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     // A caller's memory and a loop's counter are read when the copy is issued.
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
   }
-  if (is_host && !exec->out[0].is_planned) {
-    const ValueId in_place = find_in_place(graph, node, reads);
-    if (!in_place.is_none() && !is_taken(id, in_place)) exec->in_place_or_null = &slot(in_place);
-  }
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
-  if (is_fixed && targets != nullptr) {
+  const bool has_own_memory = is_host && !exec->out[0].is_planned && is_in_loop(graph, node);
+  if (has_own_memory || (is_fixed && targets != nullptr)) {
     const ValueId in_place = find_in_place(graph, node, reads);
     if (!in_place.is_none() && !is_taken(id, in_place)) {
-      work_in_place(*targets, slot(in_place), reads[node.outputs[0].index()]);
+      if (has_own_memory) exec->in_place_or_null = &slot(in_place);
+      if (is_fixed && targets != nullptr) {
+        work_in_place(*targets, slot(in_place), reads[node.outputs[0].index()]);
+      }
     }
   }
   if (executable().releases_by_itself(id)) {

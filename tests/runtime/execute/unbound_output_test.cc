@@ -46,19 +46,40 @@ TEST_P(UnboundOutputTest, WhatIsNotBoundIsMadeInPlaceToo) {
   }
 }
 
-// What another reads later is not overwritten.
+// In each iteration `first` is a result, too, so what is made of it goes elsewhere; and what that
+// makes is overwritten at once.
 TEST_P(UnboundOutputTest, WhatIsKeptIsNotOverwritten) {
-  GraphBuilder b(library_.ops());
-  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
-  const Value first = away(b, x);
-  b.output("first", first);
-  b.output("second", next(b, next(b, first)));
-  auto session = make_session(b);
-  ASSERT_NE(session, nullptr);
-  const auto made = session->run({{"x", Tensor::of<float>({2}, {5, 7})}});
-  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
-  EXPECT_EQ(values<float>((*made)[0].second), (std::vector<float>{6, 8}));
-  EXPECT_EQ(values<float>((*made)[1].second), (std::vector<float>{8, 10}));
+  const auto build = [&](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
+    const Value n = b.input("n", kInt);
+    const auto results = b.while_loop(
+        {.initial = {x, x}},
+        [&](Value i, ValueSpan c) {
+          return WhileTest{is_below(b, i, n), {c[0], c[1]}};
+        },
+        [&](Value, ValueSpan f) {
+          const Value first = away(b, f[0]);
+          return std::vector<Value>{first, next(b, next(b, first))};
+        });
+    b.output("first", results[0]);
+    b.output("second", results[1]);
+  };
+  on_every_device(build, [&](Session& session) {
+    for (const int64_t n : {1, 4}) {
+      const auto made =
+          session.run({{"x", Tensor::of<float>({2}, {5, 7})}, {"n", Tensor::of<int64_t>({}, {n})}});
+      ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+      const auto more = static_cast<float>(n);
+      EXPECT_EQ(values<float>((*made)[0].second), (std::vector<float>{5 + more, 7 + more}));
+      EXPECT_EQ(values<float>((*made)[1].second), (std::vector<float>{7 + more, 9 + more}));
+      const auto writes = log_.take();  // away, next, next of each iteration
+      ASSERT_EQ(writes.size(), static_cast<size_t>(3 * n));
+      for (size_t i = 0; i < writes.size(); i += 3) {
+        EXPECT_NE(writes[i], writes[i + 1]) << i;
+        EXPECT_EQ(writes[i + 1], writes[i + 2]) << i;
+      }
+    }
+  });
 }
 
 EDDY_IN_ALL_WAYS(UnboundOutputTest);
