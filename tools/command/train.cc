@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/fingerprint.h"
 #include "graph/base/random.h"
 #include "graph/io/import.h"
 #include "graph/io/tensor_file.h"
@@ -139,12 +140,11 @@ Trainer::Conditions conditions_of(const TrainArguments& arguments,
   Trainer::Conditions conditions = {{"--batch", std::to_string(arguments.batch)},
                                     {"--seed", std::to_string(arguments.seed)}};
   for (const Column& column : columns) {
-    uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a (Fowler, Noll, Vo)
-    for (const std::byte byte : column.rows.bytes) {
-      hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3u;
-    }
-    conditions.emplace_back("--data " + one_line(column.name),
-                            fmt::format("{} rows with digest {:016x}", column.rows.dims[0], hash));
+    Fingerprint digest;
+    digest.add_bytes(column.rows.bytes.data(), column.rows.bytes.size());
+    conditions.emplace_back(
+        "--data " + one_line(column.name),
+        fmt::format("{} rows with digest {}", column.rows.dims[0], digest.text()));
   }
   return conditions;
 }
