@@ -80,24 +80,26 @@ Status RunValues::align_inputs() {
   return Status::ok();
 }
 
-// What has been checked.
+// What has been checked. Where it fails, what was bound before stays bound.
 Status RunValues::put(size_t index, const Tensor& value) {
   Slot& slot = state_->slot(core_.graph().inputs()[index]);
   if (value.is_tensor()) {
     value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
     return Status::ok();
   }
+  ElementStack elements;
+  for (const Tensor& element : value.elements()) {
+    // Borrowed, whatever owns it: a buffer of another session's device must not stay here.
+    EDDY_RETURN_IF_ERROR(elements.push_back(
+        {BufferRef(), element.view().data, element.element_type(), element.dims()},
+        state_->allocator()));
+  }
   std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
   slot.set_none();
   if (value.kind() == ValueKind::kNone) return Status::ok();
   slot.kind = ValueKind::kSequence;
   slot.sequence_element = core_.inputs[index].type.tensor.element;
-  for (const Tensor& element : value.elements()) {
-    // Borrowed, whatever owns it: a buffer of another session's device must not stay here.
-    EDDY_RETURN_IF_ERROR(slot.elements.push_back(
-        {BufferRef(), element.view().data, element.element_type(), element.dims()},
-        state_->allocator()));
-  }
+  slot.elements.swap(elements);
   return Status::ok();
 }
 

@@ -34,7 +34,9 @@ TEST_P(SequenceMemoryTest, ASequenceThatIsTooLongForTheLimitIsRefusedAsAnInput) 
     ASSERT_TRUE(made.is_ok()) << made.status().to_string();
     EXPECT_EQ(values<int64_t>((*made)[0].second), std::vector<int64_t>{3});
     ASSERT_TRUE((*call)->bind_input(0, few).is_ok());
-    EXPECT_TRUE((*call)->run().is_ok());
+    EXPECT_EQ((*call)->bind_input(0, many).code(), StatusCode::kResourceExhausted);
+    ASSERT_TRUE((*call)->run().is_ok());  // with what was bound before
+    EXPECT_EQ((*call)->output(0).as<int64_t>()[0], 3);
   }
 }
 
