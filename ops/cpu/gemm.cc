@@ -12,9 +12,10 @@
 namespace eddy::cpu {
 namespace {
 
-// Above this many multiply-adds oneDNN's blocking pays for its set-up (measured on Zen 5: at
-// 64x64x64 the tiles win by a tenth, at 96x96x96 oneDNN by a thirtieth).
-constexpr int64_t kSmallProduct = 80 * 80 * 80;
+// Above this many multiply-adds oneDNN's blocking pays for its set-up. Measured on a Xeon with
+// AVX-512, tiles to oneDNN: 64 x 64 x 256 1.0, 128 x 128 x 64 1.0, 192 x 192 x 64 1.1; with a B
+// that is turned over first 0.94, 0.92 and 1.06.
+constexpr int64_t kSmallProduct = int64_t{1} << 20;
 
 // Rows of B that a panel keeps in the second-level cache while many rows of A pass.
 constexpr int64_t kDepthBlock = 1024;
@@ -76,6 +77,18 @@ bool run_as_dots(const GemmArgs& g, const TileKernels& tiles) {
 
 }  // namespace
 
+namespace {
+
+// Of as few panels as there must be, all of about the same width: tiles of few vectors wait for
+// their sums.
+int64_t even_panel_width(int64_t n, const TileKernels& tiles) {
+  const int64_t vectors = (n + tiles.width - 1) / tiles.width;
+  const int64_t panels = (vectors + tiles.max_vectors - 1) / tiles.max_vectors;
+  return (vectors + panels - 1) / panels * tiles.width;
+}
+
+}  // namespace
+
 bool is_for_tiles(int64_t m, int64_t n, int64_t k) {
   const bool is_small = m * n <= kSmallProduct && m * n * k <= kSmallProduct;
   return is_small || m <= tile_kernels().max_rows;
@@ -83,7 +96,7 @@ bool is_for_tiles(int64_t m, int64_t n, int64_t k) {
 
 void gemm_by_tiles(const GemmArgs& g, float* turned_or_null) {
   const TileKernels& tiles = tile_kernels();
-  const int64_t width = tiles.panel_width();
+  const int64_t width = even_panel_width(g.n, tiles);
   EDDY_DCHECK(!g.transpose_b || turned_or_null != nullptr) << "no memory for panels of B";
   const int64_t a_row = g.transpose_a ? 1 : g.a_row;
   TileArgs t;

@@ -25,16 +25,53 @@ PermutedProduct product_of(const KernelArgs& args) {
   return {args.inputs[0], args.inputs[1], args.outputs[0], state.orders};
 }
 
-cpu::BatchUnits units_of(const PermutedProduct& p) {
-  int64_t num_batches = 1;
-  for (int i = 0; i < p.num_axes; ++i) num_batches *= p.axes[static_cast<size_t>(i)].size;
-  cpu::BatchUnits units(num_batches, p.m, p.n, p.k);
-  // Two matrices are one product for MatMul.
-  if (p.num_axes == 0) units.rows_each = p.m, units.per_batch = 1;
-  return units;
+// A side of one element has any distance.
+bool is_b_turned(const PermutedProduct& p) { return p.b_column != 1 && p.n != 1; }
+
+bool is_in_place(const PermutedProduct& p, int64_t rows) {
+  return p.n > 1 && p.k > 0 && cpu::is_for_tiles(rows, p.n, p.k);
 }
 
-cpu::Tiles tiles_of_permuted(const KernelArgs& args) { return units_of(product_of(args)).tiles(); }
+// How the products are cut into units: into the blocks of rows that MatMul has; or, where all of
+// these go by the library and B is turned over, into blocks of columns, so that each turns over
+// its own part. (Few columns are added up in another order there.)
+struct Cut {
+  bool is_by_columns;
+  cpu::BatchUnits units;
+
+  explicit Cut(const PermutedProduct& p)
+      : is_by_columns(false), units(num_batches(p), p.m, p.n, p.k) {
+    // Two matrices are one product for MatMul.
+    if (p.num_axes == 0) units.rows_each = p.m, units.per_batch = 1;
+    const int64_t last = p.m - (units.per_batch - 1) * units.rows_each;
+    constexpr int64_t kFewColumns = 32;
+    const cpu::BatchUnits columns(num_batches(p), p.n, p.m, p.k);
+    const int64_t last_columns = p.n - (columns.per_batch - 1) * columns.rows_each;
+    is_by_columns = is_b_turned(p) && units.per_batch > 1 && last_columns >= kFewColumns &&
+                    !is_in_place(p, units.rows_each) && !is_in_place(p, last);
+    if (is_by_columns) units = columns;
+  }
+
+  static int64_t num_batches(const PermutedProduct& p) {
+    int64_t count = 1;
+    for (int i = 0; i < p.num_axes; ++i) count *= p.axes[static_cast<size_t>(i)].size;
+    return count;
+  }
+};
+
+// Rows and columns of one product.
+struct Block {
+  int64_t row = 0, rows, column = 0, columns;
+
+  Block(const PermutedProduct& p, const Cut& cut, int64_t unit) : rows(p.m), columns(p.n) {
+    int64_t& first = cut.is_by_columns ? column : row;
+    int64_t& count = cut.is_by_columns ? columns : rows;
+    first = unit % cut.units.per_batch * cut.units.rows_each;
+    count = std::min(cut.units.rows_each, count - first);
+  }
+};
+
+cpu::Tiles tiles_of_permuted(const KernelArgs& args) { return Cut(product_of(args)).units.tiles(); }
 
 // Where the matrices of a batch begin, in elements.
 struct Place {
@@ -52,30 +89,31 @@ struct Place {
   }
 };
 
-// One product of a batch, or a block of its rows.
+// One product of a batch, or a block of it.
 class Part {
  public:
-  Part(const PermutedProduct& p, const KernelArgs& args, const Place& place, int64_t row,
-       int64_t rows)
+  Part(const PermutedProduct& p, const KernelArgs& args, const Place& place, const Cut& cut,
+       const Block& block)
       : p_(p),
-        rows_(rows),
-        a_(args.inputs[0].as<float>() + place.a + row * p.a_row),
-        b_(args.inputs[1].as<float>() + place.b),
-        y_(args.outputs[0].mutable_as<float>() + place.y + row * p.y_row) {}
+        is_in_place_(!cut.is_by_columns && is_in_place(p, block.rows)),
+        rows_(block.rows),
+        columns_(block.columns),
+        a_(args.inputs[0].as<float>() + place.a + block.row * p.a_row),
+        b_(args.inputs[1].as<float>() + place.b + block.column * p.b_column),
+        y_(args.outputs[0].mutable_as<float>() + place.y + block.row * p.y_row + block.column) {}
 
-  static bool is_in_place(const PermutedProduct& p, int64_t rows) {
-    return p.n > 1 && p.k > 0 && cpu::is_for_tiles(rows, p.n, p.k);
-  }
-  static int64_t scratch_floats(const PermutedProduct& p, int64_t rows) {
-    if (!is_in_place(p, rows)) return round_up(rows * p.k) + round_up(p.k * p.n) + rows * p.n;
-    return is_b_turned(p) ? p.k * cpu::tile_kernels().panel_width() : 0;
+  int64_t scratch_floats() const {
+    if (!is_in_place_) {
+      return round_up(rows_ * p_.k) + round_up(p_.k * columns_) + rows_ * columns_;
+    }
+    return is_b_turned(p_) ? p_.k * cpu::tile_kernels().panel_width() : 0;
   }
 
   void run(float* scratch) const {
-    if (!is_in_place(p_, rows_)) return run_on_copies(scratch);
+    if (!is_in_place_) return run_on_copies(scratch);
     const bool is_turned = p_.a_column != 1 && p_.k != 1;
     cpu::gemm_by_tiles({.m = rows_,
-                        .n = p_.n,
+                        .n = columns_,
                         .k = p_.k,
                         .a = a_,
                         .a_row = is_turned ? p_.a_column : p_.a_row,
@@ -89,8 +127,6 @@ class Part {
   }
 
  private:
-  // A side of one element has any distance.
-  static bool is_b_turned(const PermutedProduct& p) { return p.b_column != 1 && p.n != 1; }
   static int64_t round_up(int64_t floats) { return (floats + 15) / 16 * 16; }
 
   // As Transpose, MatMul and Transpose make it, in the cache; what lies as they would make it
@@ -98,23 +134,23 @@ class Part {
   void run_on_copies(float* scratch) const {
     float* const a = scratch;
     float* const b = a + round_up(rows_ * p_.k);
-    float* const y = b + round_up(p_.k * p_.n);
+    float* const y = b + round_up(p_.k * columns_);
     const bool has_plain_a = p_.a_row == p_.k && p_.a_column == 1;
     const bool has_plain_b = p_.b_row == p_.n && p_.b_column == 1;
     const bool has_plain_y = p_.y_row == p_.n;
     if (!has_plain_a) copy(a_, p_.a_row, p_.a_column, a, rows_, p_.k);
-    if (!has_plain_b) copy(b_, p_.b_row, p_.b_column, b, p_.k, p_.n);
+    if (!has_plain_b) copy(b_, p_.b_row, p_.b_column, b, p_.k, columns_);
     cpu::gemm({.m = rows_,
-               .n = p_.n,
+               .n = columns_,
                .k = p_.k,
                .a = has_plain_a ? a_ : a,
                .a_row = p_.k,
                .b = has_plain_b ? b_ : b,
-               .b_row = p_.n,
+               .b_row = has_plain_b ? p_.n : columns_,
                .c = has_plain_y ? y_ : y,
-               .c_row = p_.n});
+               .c_row = has_plain_y ? p_.n : columns_});
     if (has_plain_y) return;
-    for (int64_t i = 0; i < rows_; ++i) std::copy_n(y + i * p_.n, p_.n, y_ + i * p_.y_row);
+    for (int64_t i = 0; i < rows_; ++i) std::copy_n(y + i * columns_, columns_, y_ + i * p_.y_row);
   }
 
   static void copy(const float* from, int64_t row, int64_t column, float* to, int64_t rows,
@@ -126,21 +162,24 @@ class Part {
   }
 
   const PermutedProduct& p_;
-  const int64_t rows_;
+  const bool is_in_place_;
+  const int64_t rows_, columns_;
   const float *a_, *b_;
   float* y_;
 };
 
 bool run_permuted(const KernelArgs& args, int64_t first, int64_t end) {
   const PermutedProduct p = product_of(args);
-  const cpu::BatchUnits units = units_of(p);
-  EDDY_DCHECK(end <= units.count()) << "units " << first << " to " << end;
+  const Cut cut(p);
+  EDDY_DCHECK(end <= cut.units.count()) << "units " << first << " to " << end;
   if (p.m == 0 || p.n == 0 || first >= end) return true;
   EDDY_DCHECK(p.y_column == 1 || p.n == 1) << "columns " << p.y_column << " apart";
+  const auto part = [&](int64_t unit) {
+    return Part(p, args, Place(p, unit / cut.units.per_batch), cut, Block(p, cut, unit));
+  };
   // Of whole blocks and of the last one, which may be by tiles where the others are not.
-  const int64_t last = p.m - (units.per_batch - 1) * units.rows_each;
   const int64_t floats =
-      std::max(Part::scratch_floats(p, units.rows_each), Part::scratch_floats(p, last));
+      std::max(part(0).scratch_floats(), part(cut.units.per_batch - 1).scratch_floats());
   float* scratch = nullptr;
   if (floats > 0) {
     scratch = static_cast<float*>(args.scratch->reserve(static_cast<size_t>(floats) * 4));
@@ -148,11 +187,7 @@ bool run_permuted(const KernelArgs& args, int64_t first, int64_t end) {
       return args.fail(resource_exhausted("no memory for the matrices of a product"));
     }
   }
-  for (int64_t unit = first; unit < end; ++unit) {
-    const Place place(p, unit / units.per_batch);
-    const int64_t row = unit % units.per_batch * units.rows_each;
-    Part(p, args, place, row, std::min(units.rows_each, p.m - row)).run(scratch);
-  }
+  for (int64_t unit = first; unit < end; ++unit) part(unit).run(scratch);
   return true;
 }
 
@@ -174,7 +209,7 @@ bool is_one_tile(const KernelInit& init, const ProductOrders& orders) {
   const TensorType &a = init.inputs[0].tensor, &b = init.inputs[1].tensor;
   const TensorType& y = init.outputs[0].tensor;
   if (!a.is_static() || !b.is_static() || !y.is_static()) return false;
-  return units_of(PermutedProduct(shape(a), shape(b), shape(y), orders)).tiles().count() < 2;
+  return Cut(PermutedProduct(shape(a), shape(b), shape(y), orders)).units.tiles().count() < 2;
 }
 
 Result<BoundKernel> bind_permuted(const KernelInit& init) {

@@ -119,6 +119,20 @@ TEST(PermutedMatMulCpuTest, ProductsOfSeveralTilesAgree) {
                        .perm_b = {1, 2, 0}});
 }
 
+// Cut into blocks of columns, or of rows where these go by tiles.
+TEST(PermutedMatMulCpuTest, LargeProductsByATurnedBHaveTheBitsOfTheirParts) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    Random random(seed);
+    const auto size = [&] { return 120 + static_cast<int64_t>(random.below(330)); };
+    const int64_t m = seed % 3 == 0 ? 256 + seed : 256 + size(), n = size(), k = size();
+    SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k));
+    const PermutedCall one{.a = TestTensor::random(ElementType::kFloat, {2, m, k}, random, -1, 1),
+                           .b = TestTensor::random(ElementType::kFloat, {2, n, k}, random, -1, 1),
+                           .perm_b = {0, 2, 1}};
+    compare(one);
+  }
+}
+
 TEST(PermutedMatMulCpuTest, SizesOfZeroGiveEmptyOrZeroResults) {
   Random random(5);
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{0, 3, 4}, {3, 0, 4}, {3, 4, 0}}) {
