@@ -27,6 +27,7 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_matmul_bits_cpu(registry);
   add_conv_cpu(registry);
   add_pool_cpu(registry);
+  add_pool_indices_cpu(registry);
   add_resize_cpu(registry);
   add_recurrent_cpu(registry);
   add_normalization_cpu(registry);

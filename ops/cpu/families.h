@@ -42,6 +42,7 @@ void add_matmul_bits_cpu(KernelRegistry& registry);
 void add_conv_cpu(KernelRegistry& registry);
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
 void add_pool_cpu(KernelRegistry& registry);
+void add_pool_indices_cpu(KernelRegistry& registry);
 // Resize
 void add_resize_cpu(KernelRegistry& registry);
 // LSTM, GRU, RNN

@@ -7,53 +7,20 @@
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
+#include "ops/cpu/pool_windows.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/parts/outputs.h"
-#include "ops/reference/parts/window_walk.h"
 
 namespace eddy {
 namespace {
 
+using cpu::Pool;
+using PoolRange = Pool::Range;
+
 struct PoolState : KernelState {
   Attributes attributes;
   bool counts_padding = false;
-};
-
-// Input positions first, first + step, ... below end; `padded` is the number of taps that lie in
-// the padded input.
-struct Range {
-  int64_t first = 0, end = 1, step = 1, padded = 1;
-};
-
-constexpr int kRank = 3;  // fewer axes are filled up with axes of size 1
-
-struct Pool {
-  int64_t input[kRank], output[kRank];
-  WindowAxis axes[kRank];
-
-  explicit Pool(const Grid& grid) {
-    EDDY_DCHECK(grid.rank > 0 && grid.rank <= kRank) << grid.rank << " spatial axes";
-    for (int i = 0; i < kRank; ++i) {
-      const int own = i - (kRank - grid.rank);
-      const auto at = static_cast<size_t>(own < 0 ? 0 : own);
-      input[i] = own < 0 ? 1 : grid.input[at];
-      output[i] = own < 0 ? 1 : grid.output[at];
-      axes[i] = own < 0 ? WindowAxis() : grid.axes[at];
-    }
-  }
-
-  Range range(int i, int64_t out) const {
-    const WindowAxis& axis = axes[i];
-    const int64_t start = out * axis.stride - axis.pad_begin;
-    Range r;
-    r.step = axis.dilation;
-    r.first = start >= 0 ? start : start + (-start + r.step - 1) / r.step * r.step;
-    r.end = std::min(start + axis.extent(), input[i]);
-    const int64_t room = input[i] + axis.pad_end - start;
-    r.padded = std::min(axis.kernel, (room + r.step - 1) / r.step);
-    return r;
-  }
 };
 
 struct Max {
@@ -69,10 +36,6 @@ struct Average {
   static float add(float sum, float value) { return sum + value; }
 };
 
-int64_t taps_in(const Range& r) {
-  return r.first < r.end ? (r.end - r.first + r.step - 1) / r.step : 0;
-}
-
 // One plane at a time; `row` has room for a row of the input, `widths` for a row of the output:
 // what the windows of a row count along it, the same in every row of every plane.
 template <typename Kind>
@@ -82,23 +45,18 @@ class PlanePool {
       : pool_(pool), row_(row), widths_(widths), counts_padding_(counts_padding) {
     constexpr bool kDivides = std::is_same_v<Kind, Average>;
     for (int64_t w = 0; kDivides && w < pool.output[2]; ++w) {
-      const Range width = pool.range(2, w);
-      widths[w] = counts_padding ? width.padded : taps_in(width);
+      const PoolRange width = pool.range(2, w);
+      widths[w] = counts_padding ? width.padded : width.taps();
     }
-    const WindowAxis& axis = pool.axes[2];
-    const int64_t last = pool.input[2] - axis.extent() + axis.pad_begin;
-    inner_begin_ = std::min((axis.pad_begin + axis.stride - 1) / axis.stride, pool.output[2]);
-    inner_end_ = last < 0 ? 0 : std::min(last / axis.stride + 1, pool.output[2]);
-    inner_end_ = std::max(inner_end_, inner_begin_);
-    EDDY_DCHECK(0 <= inner_begin_ && inner_end_ <= pool.output[2])
-        << "windows " << inner_begin_ << " to " << inner_end_ << " of " << pool.output[2];
+    inner_begin_ = pool.inner(2).begin;
+    inner_end_ = pool.inner(2).end;
   }
 
   void run(const float* x, float* y) {
     for (int64_t d = 0; d < pool_.output[0]; ++d) {
-      const Range depth = pool_.range(0, d);
+      const PoolRange depth = pool_.range(0, d);
       for (int64_t h = 0; h < pool_.output[1]; ++h, y += pool_.output[2]) {
-        const Range height = pool_.range(1, h);
+        const PoolRange height = pool_.range(1, h);
         fold_rows(x, depth, height);
         fold_inner(y);
         for (int64_t w = 0; w < inner_begin_; ++w) y[w] = fold_outer(w);
@@ -109,7 +67,7 @@ class PlanePool {
   }
 
  private:
-  void fold_rows(const float* x, const Range& depth, const Range& height) {
+  void fold_rows(const float* x, const PoolRange& depth, const PoolRange& height) {
     const cpu::ReduceLoops& loops = cpu::loop_set().reduce[static_cast<size_t>(Kind::kFold)];
     bool is_first = true;
     for (int64_t d = depth.first; d < depth.end; d += depth.step) {
@@ -148,7 +106,7 @@ class PlanePool {
   }
 
   float fold_outer(int64_t w) const {
-    const Range width = pool_.range(2, w);
+    const PoolRange width = pool_.range(2, w);
     float result = Kind::kStart;
     for (int64_t i = width.first; i < width.end; i += width.step) {
       result = Kind::add(result, row_[i]);
@@ -157,10 +115,10 @@ class PlanePool {
   }
 
   // Sums become averages.
-  void divide(const Range& depth, const Range& height, float* y) const {
+  void divide(const PoolRange& depth, const PoolRange& height, float* y) const {
     if constexpr (std::is_same_v<Kind, Average>) {
       const int64_t rows =
-          counts_padding_ ? depth.padded * height.padded : taps_in(depth) * taps_in(height);
+          counts_padding_ ? depth.padded * height.padded : depth.taps() * height.taps();
       for (int64_t w = 0; w < pool_.output[2]; ++w) {
         const int64_t count = rows * widths_[w];
         y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
@@ -254,8 +212,8 @@ template <typename Kind>
 Result<BoundKernel> bind_pool(const KernelInit& init) {
   EDDY_RETURN_IF_ERROR(check_float(init));
   const size_t rank = init.attributes.get_ints("kernel_shape").size();
-  if (rank > kRank) return unsupported("the fast pools have at most 3 spatial axes");
-  if (init.outputs.size() > 1) return unsupported("the fast MaxPool finds no indices");
+  if (rank > Pool::kRank) return unsupported("the fast pools have at most 3 spatial axes");
+  if (init.outputs.size() > 1) return unsupported("this MaxPool finds no indices");
   auto state = std::make_unique<PoolState>();
   state->attributes = init.attributes;
   state->counts_padding = init.attributes.get_int("count_include_pad", 0) != 0;
@@ -283,10 +241,8 @@ Result<BoundKernel> bind_global_pool(const KernelInit& init) {
 
 void add_pool_cpu(KernelRegistry& registry) {
   registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu", .has_tiles = true});
-  registry.add({.op = "AveragePool",
-                .bind = bind_pool<Average>,
-                .provider = "cpu",
-                .has_tiles = true});
+  registry.add(
+      {.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu", .has_tiles = true});
   registry.add({.op = "GlobalAveragePool",
                 .bind = bind_global_pool<run_global_average_planes>,
                 .provider = "tile",

@@ -142,6 +142,21 @@ struct UpdateLoops {
   UpdateLoop of_double = nullptr;
 };
 
+// One tap of some windows, of which window i begins at x[begins[i]]: start takes it, fold where it
+// is larger than largest[i], whose place was places[i], or a NaN.
+struct MaxPlaceCall {
+  const float* x;
+  const int32_t* begins;
+  int32_t tap;
+  float* largest;
+  int32_t* places;
+  int64_t count;
+};
+struct MaxPlaceLoops {
+  void (*start)(const MaxPlaceCall& call) = nullptr;
+  void (*fold)(const MaxPlaceCall& call) = nullptr;
+};
+
 struct LoopSet {
   Isa isa = Isa::kBaseline;
   BinaryLoops binary[kNumBinaryOps][kNumLoopTypes];  // null where there is none
@@ -160,6 +175,7 @@ struct LoopSet {
   QuantizeLoops int8;
   QuantizeLoops uint8;
   UpdateLoops update[kNumUpdateRules];  // [UpdateRule]
+  MaxPlaceLoops max_place;
 };
 
 // The set for one instruction set, or null where this processor lacks it.

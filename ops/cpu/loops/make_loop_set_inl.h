@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/cpu/loops/elementwise_inl.h"
+#include "ops/cpu/loops/max_place_inl.h"
 #include "ops/cpu/loops/quantize_inl.h"
 #include "ops/cpu/loops/reduce_inl.h"
 #include "ops/cpu/loops/update_inl.h"
@@ -18,6 +19,7 @@ constexpr LoopSet make_loop_set(Isa isa) {
   put_reduce_loops(set);
   put_quantize_loops(set);
   put_update_loops(set);
+  put_max_place_loops(set);
   return set;
 }
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/contract/registry.h"
+#include "ops/cpu/families.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -51,6 +53,39 @@ TEST(PoolTest, AgreesOnSeededRandomGeometries) {
       Random random(seed);
       compare_with_reference(random_pool(op, random), 1e-5, 1e-6);
     }
+  }
+}
+
+// Values that are often equal, and some NaN; by the fast kernel, and no other.
+TEST(MaxPoolTest, IndicesAreTheReferencesOnSeededRandomGeometries) {
+  KernelRegistry fast;
+  add_pool_indices_cpu(fast);
+  int num_taken = 0;
+  for (uint64_t seed = 1; num_taken < 150; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    OpCall call = random_pool("MaxPool", random);
+    const bool is_wide = seed % 4 == 0;
+    Dims dims = call.inputs[0].tensor().dims();
+    if (is_wide) dims[dims.rank() - 1] += 40;
+    std::vector<float> values(static_cast<size_t>(*dims.count()));
+    for (float& value : values) {
+      value = random.below(40) == 0 ? NAN : static_cast<float>(random.below(5)) - 2;
+    }
+    call.inputs = {TestTensor::of<float>(dims, values)};
+    call.num_outputs = 2;
+    const auto found = run_op(call, fast);
+    if (dims.rank() > 5) {
+      EXPECT_EQ(found.status().code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ++num_taken;
+    ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+    const auto expected = run_op(call, KernelSet::kReference);
+    ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+    EXPECT_TRUE(is_close((*found)[0].tensor(), (*expected)[0].tensor(), 0, 0));
+    EXPECT_TRUE(is_same_bits((*found)[1].tensor(), (*expected)[1].tensor()));
+    ASSERT_FALSE(HasFailure());
   }
 }
 
