@@ -12,6 +12,7 @@
 #include "ops/cpu/onednn/sgemm.h"
 #include "ops/cpu/shape_cache.h"
 #include "ops/cpu/tile_conv.h"
+#include "ops/cpu/tiles.h"
 #include "ops/reference/windows/conv.h"
 
 namespace eddy {
@@ -128,27 +129,65 @@ void fill(float* to, int64_t count, float value) {
   }
 }
 
-bool run_product(const KernelArgs& args, const ConvShape& shape) {
+// Positions of one group of one image are cut into blocks, which are units that read nothing of
+// each other.
+struct ProductUnits {
+  static constexpr int64_t kUnitTerms = 1'000'000, kMinPositions = 256;
+
+  int64_t positions_each, per_group, count, terms;
+
+  explicit ProductUnits(const ConvShape& shape) {
+    const int64_t positions = shape.grid.output_size;
+    const int64_t terms_each = std::max<int64_t>(shape.group_channels() * shape.group_filters(), 1);
+    positions_each = std::max(kUnitTerms / terms_each / 64 * 64, kMinPositions);
+    per_group = (positions + positions_each - 1) / positions_each;
+    count = shape.batch * shape.group * per_group;
+    terms = std::min(positions_each, positions) * terms_each;
+  }
+  cpu::Tiles tiles() const { return cpu::Tiles::of(count, terms, kUnitTerms); }
+};
+
+void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first, int64_t end) {
   EDDY_DCHECK(shape.grid.input_size == shape.grid.output_size)
       << "a window of one element changes the size";
+  const ProductUnits units(shape);
   const int64_t positions = shape.grid.output_size;
   const int64_t filters = shape.group_filters(), channels = shape.group_channels();
   const float* const bias = bias_or_null(args);
   onednn::SgemmArgs product;
   product.m = filters;
-  product.n = product.b_row = product.c_row = positions;
+  product.b_row = product.c_row = positions;
   product.k = product.a_row = channels;
   product.beta = bias ? 1 : 0;
-  for (int64_t i = 0; i < shape.batch * shape.group; ++i) {
-    const int64_t first = i % shape.group * filters;
-    product.a = args.inputs[1].as<float>() + first * channels;
-    product.b = args.inputs[0].as<float>() + i * channels * positions;
-    product.c = args.outputs[0].mutable_as<float>() + i * filters * positions;
+  for (int64_t unit = first; unit < end; ++unit) {
+    const int64_t i = unit / units.per_group;
+    const int64_t begin = unit % units.per_group * units.positions_each;
+    const int64_t filter = i % shape.group * filters;
+    product.n = std::min(units.positions_each, positions - begin);
+    product.a = args.inputs[1].as<float>() + filter * channels;
+    product.b = args.inputs[0].as<float>() + i * channels * positions + begin;
+    product.c = args.outputs[0].mutable_as<float>() + i * filters * positions + begin;
     for (int64_t f = 0; bias && f < filters; ++f) {
-      fill(product.c + f * positions, positions, bias[first + f]);
+      fill(product.c + f * positions, product.n, bias[filter + f]);
     }
     onednn::sgemm(product);
   }
+}
+
+bool run_product(const KernelArgs& args, const ConvShape& shape) {
+  run_products(args, shape, 0, ProductUnits(shape).count);
+  return true;
+}
+
+// Of a kernel whose shape is known to be a product.
+const ConvShape& known_shape(const KernelArgs& args) {
+  return *static_cast<const ConvState&>(*args.state).known_shape;
+}
+cpu::Tiles tiles_of_product(const KernelArgs& args) {
+  return ProductUnits(known_shape(args)).tiles();
+}
+bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
+  run_products(args, known_shape(args), first, end);
   return true;
 }
 
@@ -246,6 +285,11 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
   BoundKernel kernel;
   if (state->known_shape && !w.is_omitted()) prepare(init, *state, kernel);
   kernel.run = run_conv;
+  const bool is_small_product = !state->known_shape || state->tiles_or_null ||
+                                !is_product(*state, *state->known_shape) ||
+                                state->known_shape->group_channels() == 0 ||
+                                ProductUnits(*state->known_shape).tiles().count() < 2;
+  if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
   kernel.state = std::move(state);
   return kernel;
 }
@@ -256,7 +300,7 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init) { return bind(in
 }  // namespace
 
 void add_conv_cpu(KernelRegistry& registry) {
-  registry.add({.op = "Conv", .bind = bind_conv, .provider = "tile, onednn"});
+  registry.add({.op = "Conv", .bind = bind_conv, .provider = "tile, onednn", .has_tiles = true});
   registry.add({.op = "ConvTranspose", .bind = bind_conv_transpose, .provider = "onednn"});
 }
 

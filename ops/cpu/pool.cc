@@ -145,6 +145,35 @@ int64_t num_planes(const KernelArgs& args) {
   return args.inputs[0].dims[0] * args.inputs[0].dims[1];
 }
 
+// One window that is all of a plane.
+template <typename Kind>
+bool run_whole_planes(const KernelArgs& args, int64_t first, int64_t end);
+template <>
+bool run_whole_planes<Average>(const KernelArgs& args, int64_t first, int64_t end) {
+  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
+  const TensorView& x = args.inputs[0];
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  for (int64_t plane = first; plane < end; ++plane) {
+    const float sum = cpu::tile_kernels().sum(x.as<float>() + plane * size, size);
+    args.outputs[0].mutable_as<float>()[plane] = sum / static_cast<float>(size);
+  }
+  return true;
+}
+
+template <>
+bool run_whole_planes<Max>(const KernelArgs& args, int64_t first, int64_t end) {
+  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
+  const TensorView& x = args.inputs[0];
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  const auto fold = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)].fold;
+  for (int64_t plane = first; plane < end; ++plane) {
+    args.outputs[0].mutable_as<float>()[plane] = fold(x.as<float>() + plane * size, size);
+  }
+  return true;
+}
+
 template <typename Kind>
 bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   const auto& state = static_cast<const PoolState&>(*args.state);
@@ -159,6 +188,7 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   if (!status.is_ok()) return args.fail(std::move(status));
   const Pool pool(grid);
   if (args.outputs[0].count() == 0) return true;
+  if (pool.is_whole_plane()) return run_whole_planes<Kind>(args, first, end);
   // The row, then the widths, of which a maximum needs none.
   const auto row_words = static_cast<size_t>(pool.input[2] / 2 + 1);
   const size_t num_widths = std::is_same_v<Kind, Average> ? static_cast<size_t>(pool.output[2]) : 0;
@@ -176,30 +206,6 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
 template <typename Kind>
 bool run_pool(const KernelArgs& args) {
   return run_planes<Kind>(args, 0, num_planes(args));
-}
-
-bool run_global_average_planes(const KernelArgs& args, int64_t first, int64_t end) {
-  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
-  const TensorView& x = args.inputs[0];
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
-  for (int64_t plane = first; plane < end; ++plane) {
-    const float sum = cpu::tile_kernels().sum(x.as<float>() + plane * size, size);
-    args.outputs[0].mutable_as<float>()[plane] = sum / static_cast<float>(size);
-  }
-  return true;
-}
-
-bool run_global_max_planes(const KernelArgs& args, int64_t first, int64_t end) {
-  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
-  const TensorView& x = args.inputs[0];
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
-  const auto fold = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)].fold;
-  for (int64_t plane = first; plane < end; ++plane) {
-    args.outputs[0].mutable_as<float>()[plane] = fold(x.as<float>() + plane * size, size);
-  }
-  return true;
 }
 
 Status check_float(const KernelInit& init) {
@@ -244,11 +250,11 @@ void add_pool_cpu(KernelRegistry& registry) {
   registry.add(
       {.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu", .has_tiles = true});
   registry.add({.op = "GlobalAveragePool",
-                .bind = bind_global_pool<run_global_average_planes>,
+                .bind = bind_global_pool<run_whole_planes<Average>>,
                 .provider = "tile",
                 .has_tiles = true});
   registry.add({.op = "GlobalMaxPool",
-                .bind = bind_global_pool<run_global_max_planes>,
+                .bind = bind_global_pool<run_whole_planes<Max>>,
                 .provider = "cpu",
                 .has_tiles = true});
 }

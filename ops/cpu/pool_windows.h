@@ -41,6 +41,17 @@ struct Pool {
     }
   }
 
+  // There is one window, of all elements and no padding.
+  bool is_whole_plane() const {
+    for (int i = 0; i < kRank; ++i) {
+      const WindowAxis& axis = axes[i];
+      const bool is_whole = output[i] == 1 && axis.kernel == input[i] && axis.dilation == 1 &&
+                            axis.pad_begin == 0 && axis.pad_end == 0;
+      if (!is_whole) return false;
+    }
+    return true;
+  }
+
   Range range(int i, int64_t out) const {
     const WindowAxis& axis = axes[i];
     const int64_t start = out * axis.stride - axis.pad_begin;

@@ -89,6 +89,19 @@ TEST(MaxPoolTest, IndicesAreTheReferencesOnSeededRandomGeometries) {
   }
 }
 
+TEST(PoolTest, WindowsOfAWholePlaneAgree) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    for (const Dims& x : {Dims{2, 3, 5}, Dims{1, 4, 7, 7}, Dims{2, 1, 3, 4, 5}}) {
+      Random random(2);
+      OpCall call;
+      call.op = op;
+      call.attributes = {{"kernel_shape", Ints(x.begin() + 2, x.end())}};
+      call.inputs = {TestTensor::random(ElementType::kFloat, x, random, -1, 1)};
+      compare_with_reference(call, 1e-5, 1e-6);
+    }
+  }
+}
+
 TEST(PoolTest, GlobalPoolsAgree) {
   for (const char* op : {"GlobalMaxPool", "GlobalAveragePool"}) {
     for (const Dims& x : {Dims{2, 3, 5}, Dims{1, 2, 40, 3}, Dims{0, 2, 4}, Dims{2, 1, 3, 4, 5}}) {

@@ -297,6 +297,22 @@ TEST_F(TilesOfKernelsTest, Pools) {
   }
 }
 
+TEST_F(TilesOfKernelsTest, PoolsWithIndices) {
+  OpCall pool =
+      call("MaxPool", {floats({3, 20, 40, 50})},
+           {{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 1}}});
+  pool.opset = 12;
+  pool.num_outputs = 2;
+  check(pool, 0, 0);
+}
+
+// Of windows of one element: groups and images, and blocks of positions.
+TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProducts) {
+  check(call("Conv", {floats({2, 64, 20, 20}), floats({96, 16, 1, 1}), floats({96})},
+             {{"group", int64_t{4}}}));
+  check(call("Conv", {floats({2, 70, 50, 60}), floats({50, 70, 1, 1})}));
+}
+
 TEST_F(TilesOfKernelsTest, ReductionsOfWhatIsKeptOutermost) {
   const TestTensor x = floats({7, 30, 20, 40}, 0.1);
   for (const char* op : {"ReduceMean", "ReduceL2", "ReduceMax", "ReduceLogSum"}) {
