@@ -273,7 +273,8 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   EDDY_RETURN_IF_ERROR(check_outputs(graph, report));
   report.num_forward_nodes = builder.num_nodes();
   EDDY_ASSIGN_OR_RETURN(const Value seed, make_seed(graph, loss, options, forward, builder, opset));
-  Reverse reverse(graph, rules, activity, kept, forward, builder, opset);
+  Reverse reverse(graph, rules, activity, kept, forward, builder,
+                  {.opset = opset, .exact = options.exact});
   reverse.run(loss, seed);
   for (size_t i = 0; i < wrt.size(); ++i) {
     builder.output(report.gradients[i].output,

@@ -41,8 +41,12 @@ struct DifferentiateOptions {
   // Initializers among `wrt` become inputs (report: which), as a training step needs them.
   bool initializers_become_inputs = false;
   std::string suffix = ".grad";  // of the outputs; another one for a second derivative
-  // What loops keep for their way back. Gradients have the same bits whatever it says.
+  // What loops keep for their way back. With `exact`, gradients have the same bits whatever it
+  // says.
   SavePolicies save = {};
+  // Adjoints of matrices that a loop multiplies by are added up iteration by iteration, even where
+  // one product behind the loop takes less time.
+  bool exact = false;
 };
 
 struct GradientGraph {

@@ -134,6 +134,13 @@ Value GradientContext::gradient_or_zeros(size_t output) {
                     {.name = node_.name + "/grad/zeros", .opset_version = call_.opset});
 }
 
+void GradientContext::set_row_product(size_t i, Value left, Value right) {
+  EDDY_CHECK(wants(i) && has_bit(call_.rule->row_products, i))
+      << "input " << i << " of " << op_name() << " is no product of rows";
+  if (!builder_.status().is_ok() || forward_.add_later(node_.inputs[i], left, right)) return;
+  set_gradient(i, op("Gemm", {left, right}, {{"transA", int64_t{1}}}));
+}
+
 void GradientContext::set_gradient(size_t i, Value value) {
   EDDY_CHECK(wants(i)) << "nobody asked for the gradient of input " << i << " of " << op_name();
   if (!builder_.status().is_ok()) return;

@@ -62,6 +62,7 @@ struct GradientRule {
   // One of the two; neither: its outputs have no derivative.
   GradientFunction build = nullptr;
   GradientExpansion expand = nullptr;  // what stands for the node where it hands adjoints back
+  uint64_t row_products = 0;           // inputs whose adjoint may be set_row_product(), as bits
   std::string reason = {};             // why it has no derivative
 
   bool is_flat() const { return build == nullptr && expand == nullptr; }
@@ -96,6 +97,8 @@ class ForwardValues {
   // What has been added up for it so far, zeros at least; it is taken out of the sum.
   virtual Value take_sum(ValueId id) = 0;
   virtual void add(ValueId id, Value gradient) = 0;
+  // Whether it will add left^T right by itself, later.
+  virtual bool add_later(ValueId id, Value left, Value right) = 0;
 };
 
 class GradientContext {
@@ -139,6 +142,9 @@ class GradientContext {
   Value gradient_or_zeros(size_t output);
   // Adds to the adjoint of input i. The value has the input's type.
   void set_gradient(size_t i, Value value);
+  // Adds left^T right, matrices of as many rows: at once, or where a loop around the node would add
+  // them up iteration by iteration, as one product of all rows behind it.
+  void set_row_product(size_t i, Value left, Value right);
   // The adjoint of input i so far, zeros at least, for rules that add to a part of it in place and
   // set the result as its gradient. Reads the input's shape.
   Value take_sum(size_t i);

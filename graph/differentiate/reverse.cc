@@ -14,14 +14,16 @@ void append(std::vector<Value>& values, const std::vector<Value>& more) {
 }  // namespace
 
 Reverse::Reverse(const Graph& source, const GradientTable& rules, const Activity& activity,
-                 const KeptValues& kept, ForwardCopy& forward, GraphBuilder& builder, int opset)
+                 const KeptValues& kept, ForwardCopy& forward, GraphBuilder& builder,
+                 Options options)
     : source_(source),
       rules_(rules),
       activity_(activity),
       kept_(kept),
       forward_(forward),
       builder_(builder),
-      opset_(opset) {}
+      opset_(options.opset),
+      exact_(options.exact) {}
 
 void Reverse::run(ValueId loss, Value seed) {
   tapes_ = forward_.tapes();
@@ -35,6 +37,8 @@ void Reverse::region(RegionId id) {
     const NodeId node = *at;
     if (!builder_.status().is_ok()) return;
     if (!activity_.is_active(source_.node(node))) continue;
+    Waiting* const waiting_or_null = waiting_or_null_;
+    if (source_.node(node).kind != NodeKind::kExec) waiting_or_null_ = nullptr;
     switch (source_.node(node).kind) {
       case NodeKind::kExec:
         exec(node);
@@ -46,6 +50,7 @@ void Reverse::region(RegionId id) {
         branch(node);
         break;
     }
+    waiting_or_null_ = waiting_or_null;
   }
 }
 
@@ -87,6 +92,21 @@ void Reverse::add(ValueId id, Value gradient) {
   sum = sum.is_none()
             ? gradient
             : add_adjoints(builder_, sum, gradient, {.name = "grad/Add", .opset_version = opset_});
+}
+
+bool Reverse::add_later(ValueId id, Value left, Value right) {
+  if (waiting_or_null_ == nullptr || !builder_.status().is_ok()) return false;
+  Waiting& waiting = *waiting_or_null_;
+  if (std::ranges::count(*waiting.captures, id) == 0) return false;
+  const ValueType &a = builder_.type(left), &b = builder_.type(right);
+  const bool is_known = a.is_static_tensor() && b.is_static_tensor() && a.tensor.dims.rank() == 2 &&
+                        b.tensor.dims.rank() == 2;
+  if (!is_known || waiting.products.size() == waiting.num_places) return false;
+  // What an iteration stacks, and what it would read and write of the sum.
+  const int64_t rows = a.tensor.dims[0], p = a.tensor.dims[1], q = b.tensor.dims[1];
+  if (2 * rows * (p + q) > p * q) return false;
+  waiting.products.push_back({id, left, right});
+  return true;
 }
 
 Value Reverse::take_sum(ValueId id) {
@@ -242,7 +262,10 @@ void Reverse::loop(NodeId id) {
     after_rows = rows_of(loop.after_id(), Kept::Form::kRows);
     last = rows_of(loop.before_id(), Kept::Form::kLast);
   }
-  WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = trips};
+  Waiting waiting = begin_waiting(loop.after_id(), parts);
+  WhileOptions options{.name = loop.node().name + "/grad",
+                       .trip_limit = trips,
+                       .num_scan_outputs = waiting.num_rows()};
   options.rebuild_on_widening = true;
   const auto start = [&](ValueId value, Value initial) {
     options.initial.push_back(initial);
@@ -259,7 +282,7 @@ void Reverse::loop(NodeId id) {
   const auto tail = [&](ValueSpan given, const std::vector<ValueId>& handed) {
     return given.subspan(handed.size() + parts.captures.size());
   };
-  const auto made = builder_.while_loop(
+  std::vector<Value> made = builder_.while_loop(
       options,
       [&](Value iteration, ValueSpan given) {
         tapes_ = tapes_of(parts.tapes, tail(given, parts.forwarded));
@@ -278,15 +301,59 @@ void Reverse::loop(NodeId id) {
         std::vector<Value> rows;
         for (const Value each : after_rows) rows.push_back(row(each, place));
         const Iteration kept{uses_rows ? &rows : nullptr, place};
+        waiting.products.clear();
+        waiting_or_null_ = &waiting;
         std::vector<Value> results =
             reverse_region(loop.after_id(), parts, parts.next, parts.received, given, &kept, place);
+        waiting_or_null_ = nullptr;
         append(results, in_order(tapes_, parts.tapes));
         for (const Value each : before_rows) results.push_back(row(each, place));
+        append_rows(waiting, results);
         return results;
       });
   sums_ = std::move(outer_sums);
   tapes_ = std::move(outer_tapes);
-  if (builder_.status().is_ok()) finish_loop(parts, made);
+  if (!builder_.status().is_ok()) return;
+  add_waited(waiting, parts, made);
+  finish_loop(parts, made);
+}
+
+Reverse::Waiting Reverse::begin_waiting(RegionId after, const LoopParts& parts) const {
+  Waiting waiting{.captures = &parts.captures};
+  for (const NodeId id : source_.region(after).nodes) {
+    const Node& node = source_.node(id);
+    if (exact_ || node.kind != NodeKind::kExec || !activity_.is_active(node)) continue;
+    const GradientRule* rule =
+        rules_.find_or_null(node.op->domain, node.op->name, node.opset_version);
+    for (size_t i = 0; i < node.inputs.size() && i < 64; ++i) {
+      const bool is_product = rule != nullptr && (rule->row_products >> i & 1) != 0;
+      if (is_product && std::ranges::count(parts.captures, node.inputs[i]) > 0 &&
+          source_.value(node.inputs[i]).type.is_static_tensor()) {
+        ++waiting.num_places;
+      }
+    }
+  }
+  return waiting;
+}
+
+void Reverse::append_rows(const Waiting& waiting, std::vector<Value>& results) {
+  for (const Waiting::Product& each : waiting.products) append(results, {each.left, each.right});
+  for (size_t i = waiting.products.size(); i < waiting.num_places; ++i) {
+    const Value nothing = builder_.scalar(int64_t{0});
+    append(results, {nothing, nothing});
+  }
+}
+
+void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made) {
+  const ValueSpan rows = ValueSpan(made).last(waiting.num_rows());
+  const auto flat = [&](Value value) { return op("Flatten", {value}, {{"axis", int64_t{-1}}}); };
+  for (size_t i = 0; i < waiting.products.size(); ++i) {
+    const auto at = std::ranges::find(parts.captures, waiting.products[i].id);
+    Value& sum = made[parts.carried.size() + static_cast<size_t>(at - parts.captures.begin())];
+    const Value product =
+        op("Gemm", {flat(rows[2 * i]), flat(rows[2 * i + 1])}, {{"transA", int64_t{1}}});
+    sum = add_adjoints(builder_, sum, product, {.name = "grad/Add", .opset_version = opset_});
+  }
 }
 
 void Reverse::finish_loop(const LoopParts& parts, const std::vector<Value>& made) {

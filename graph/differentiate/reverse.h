@@ -7,7 +7,9 @@
 //             after' at iteration i is row n - 1 - i of the stacked adjoint.
 //   case-of   a case-of on the same selector, and one region more where values pass through
 //
-// Adjoints of captured values are carried, or returned by branches, and added to there. What is
+// Adjoints of captured values are carried, or returned by branches, and added to there. Those of
+// matrices that `after` multiplies rows by wait where rows are few: both factors are stacked, and
+// one product behind the loop adds them all up. What is
 // kept of a region is read from the loop's rows (after': row n - 1 - i; before' gets its own as
 // carried values, from the last one on) or popped off the tapes, in the order opposite to that of
 // pushing. Zeros are made only where a region must return an adjoint to which nothing was added.
@@ -37,9 +39,13 @@ namespace eddy {
 
 class Reverse : public ForwardValues {
  public:
-  // All are borrowed; the forward copy is complete. `opset` is that of the nodes that are added.
+  struct Options {
+    int opset = 0;  // of the nodes that are added
+    bool exact = false;
+  };
+  // All are borrowed; the forward copy is complete.
   Reverse(const Graph& source, const GradientTable& rules, const Activity& activity,
-          const KeptValues& kept, ForwardCopy& forward, GraphBuilder& builder, int opset);
+          const KeptValues& kept, ForwardCopy& forward, GraphBuilder& builder, Options options);
 
   void run(ValueId loss, Value seed);
   // Of a value of the root; zeros where nothing came back.
@@ -49,6 +55,7 @@ class Reverse : public ForwardValues {
   Value shape(ValueId id) override;
   Value take_sum(ValueId id) override;
   void add(ValueId id, Value gradient) override;
+  bool add_later(ValueId id, Value left, Value right) override;
 
  private:
   using Sums = std::unordered_map<ValueId, Value>;  // of the region that is open
@@ -69,6 +76,20 @@ class Reverse : public ForwardValues {
     Value number = {};
   };
 
+  // Products of rows that wait for the end of the loop whose `after` is being reversed. A loop says
+  // beforehand how many rows it stacks: places that stay free stack nothing of size.
+  struct Waiting {
+    struct Product {
+      ValueId id;
+      Value left, right;
+    };
+    const std::vector<ValueId>* captures;
+    uint32_t num_places = 0;
+    std::vector<Product> products = {};
+
+    uint32_t num_rows() const { return 2 * num_places; }
+  };
+
   void region(RegionId id);
   void exec(NodeId id);
   void loop(NodeId id);
@@ -83,6 +104,10 @@ class Reverse : public ForwardValues {
                                     const std::vector<ValueId>& wanted, ValueSpan given,
                                     const Iteration* kept_or_null, Value row_place = {});
   void finish_loop(const LoopParts& parts, const std::vector<Value>& made);
+  Waiting begin_waiting(RegionId after, const LoopParts& parts) const;
+  void append_rows(const Waiting& waiting, std::vector<Value>& results);
+  // `made`: a reversed loop's outputs, the rows last.
+  void add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made);
 
   Value handed_on(const Kept& item, RegionId region);
   bool is_live(RegionId region) const { return region == Graph::kRoot || live_.contains(region); }
@@ -123,6 +148,8 @@ class Reverse : public ForwardValues {
   ForwardCopy& forward_;
   GraphBuilder& builder_;
   const int opset_;
+  const bool exact_;
+  Waiting* waiting_or_null_ = nullptr;  // of the region that is open
   Sums sums_;
   Tapes tapes_;
   std::map<Kept, Value> popped_;

@@ -108,12 +108,15 @@ std::vector<Value> Reverse::iterations(NodeId id, const LoopParts& parts,
     if (!kept_.has_state_rows(id)) break;
     rows.push_back(handed_on(item.as(Kept::Form::kRows), loop.node().region));
   }
-  WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = trips};
+  Waiting waiting = begin_waiting(loop.after_id(), parts);
+  WhileOptions options{.name = loop.node().name + "/grad",
+                       .trip_limit = trips,
+                       .num_scan_outputs = waiting.num_rows()};
   options.rebuild_on_widening = true;
   start_adjoints(parts, adjoints, options);
   append(options.initial, in_order(tapes_, parts.tapes));
   for (const ElementType type : parts.tapes) options.carried_types.push_back(tape_type(type));
-  return builder_.while_loop(
+  std::vector<Value> made = builder_.while_loop(
       options,
       [&](Value, ValueSpan given) {
         return WhileTest{builder_.scalar(true), all_of(given)};
@@ -135,10 +138,16 @@ std::vector<Value> Reverse::iterations(NodeId id, const LoopParts& parts,
         forward_.tapes() = std::move(outer);
         live_.insert(loop.before_id());
         live_.insert(loop.after_id());
+        waiting.products.clear();
+        waiting_or_null_ = &waiting;
         std::vector<Value> results = reverse_iteration(loop, parts, given, place, nullptr, nullptr);
+        waiting_or_null_ = nullptr;
         append(results, left);
+        append_rows(waiting, results);
         return results;
       });
+  if (builder_.status().is_ok()) add_waited(waiting, parts, made);
+  return made;
 }
 
 // From the last segment to the first: what it ends with is where the one behind it began.
@@ -230,7 +239,10 @@ std::vector<Value> Reverse::reverse_segment(NodeId id, const LoopParts& parts, V
   const std::set<ElementType> types = kept_.inner_tapes(loop);
   const bool uses_rows = kept_.uses_rows(id);
   const ValueSpan stacked = ValueSpan(kept).subspan(types.size());
-  WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = length};
+  Waiting waiting = begin_waiting(loop.after_id(), parts);
+  WhileOptions options{.name = loop.node().name + "/grad",
+                       .trip_limit = length,
+                       .num_scan_outputs = waiting.num_rows()};
   options.rebuild_on_widening = true;
   start_adjoints(parts, adjoints, options);
   append(options.initial, in_order(tapes_of(types, kept), types));
@@ -251,11 +263,17 @@ std::vector<Value> Reverse::reverse_segment(NodeId id, const LoopParts& parts, V
         }
         const Iteration before{uses_rows ? &before_rows : nullptr, place};
         const Iteration after{uses_rows ? &after_rows : nullptr, place};
+        waiting.products.clear();
+        waiting_or_null_ = &waiting;
         std::vector<Value> results = reverse_iteration(loop, parts, given, place, &after, &before);
+        waiting_or_null_ = nullptr;
         append(results, in_order(tapes_, types));
+        append_rows(waiting, results);
         return results;
       });
-  if (!made.empty()) made.resize(adjoints.size());
+  if (!builder_.status().is_ok()) return {};
+  add_waited(waiting, parts, made);
+  made.resize(adjoints.size());
   return made;
 }
 

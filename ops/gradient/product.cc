@@ -26,7 +26,7 @@ Value rows_of(GradientContext& c, Value value) {
 void rows_times_matrix(GradientContext& c) {
   const Value g = rows_of(c, c.gradient());
   if (c.wants(0)) c.set_gradient(0, reshape_to_input(c, gemm(c, g, c.input(1), false, true), 0));
-  if (c.wants(1)) c.set_gradient(1, gemm(c, rows_of(c, c.input(0)), g, true, false));
+  if (c.wants(1)) c.set_row_product(1, rows_of(c, c.input(0)), g);
 }
 
 // What is known of a product's shape before it is added up to input i: the result's batch, then the
@@ -86,7 +86,10 @@ void gemm_gradient(GradientContext& c) {
     c.set_gradient(
         0, turns_a ? gemm(c, b, g, turns_b, true, alpha) : gemm(c, g, b, false, !turns_b, alpha));
   }
-  if (c.wants(1)) {
+  if (c.wants(1) && !turns_a && alpha == 1) {
+    const Value a = c.input(0);
+    c.set_row_product(1, turns_b ? g : a, turns_b ? a : g);
+  } else if (c.wants(1)) {
     const Value a = c.input(0);
     c.set_gradient(
         1, turns_b ? gemm(c, g, a, true, turns_a, alpha) : gemm(c, a, g, !turns_a, false, alpha));
@@ -101,11 +104,13 @@ void gemm_gradient(GradientContext& c) {
 
 Status add_product_gradients(GradientTable& table) {
   const GradientReads of_a{.inputs = 2, .input_shapes = 1}, of_b{.inputs = 1, .input_shapes = 2};
-  return add_rules(table, {{.op = "MatMul", .reads = {of_a, of_b}, .build = matmul_gradient},
-                           {.op = "Gemm",
-                            .reads = {GradientReads{.inputs = 2}, GradientReads{.inputs = 1},
-                                      GradientReads{.input_shapes = 4}},
-                            .build = gemm_gradient}});
+  return add_rules(
+      table, {{.op = "MatMul", .reads = {of_a, of_b}, .build = matmul_gradient, .row_products = 2},
+              {.op = "Gemm",
+               .reads = {GradientReads{.inputs = 2}, GradientReads{.inputs = 1},
+                         GradientReads{.input_shapes = 4}},
+               .build = gemm_gradient,
+               .row_products = 2}});
 }
 
 }  // namespace eddy

@@ -234,6 +234,7 @@ Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const G
   request.initializers_become_inputs = true;
   request.suffix = kGradientSuffix;
   request.save = options.save;
+  request.exact = options.exact;
   if (request.wrt.empty()) {
     EDDY_ASSIGN_OR_RETURN(request.wrt, initializers_behind(graph, rules, request));
   }

@@ -50,6 +50,7 @@ struct TrainingOptions {
   double clip_norm = 0;    // 0: gradients stay as they are
   uint64_t seed = 1;       // of what the model draws
   SavePolicies save = {};  // what loops keep for their way back
+  bool exact = false;      // as DifferentiateOptions::exact
 };
 
 struct TrainingBinding {

@@ -109,6 +109,9 @@ Action add_gradient(CLI::App& app) {
   app.add_option("--suffix", options.suffix,
                  "of the gradients' names; another one for a second derivative")
       ->capture_default_str();
+  app.add_flag("--exact", options.exact,
+               "the same bits whatever loops save: gradients of matrices are added up in each "
+               "iteration, even where one product behind the loop takes less time");
   app.add_flag("--plain", arguments->is_plain,
                "write every loop as Loop and every branch as If, so that other runtimes run it");
   app.add_option("-o,--output", arguments->output, "the ONNX file to write")

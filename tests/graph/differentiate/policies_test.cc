@@ -1,4 +1,4 @@
-// Claim: gradients have the same bits whatever loops keep (save_policy.h): on random nests of loops
+// Claim: exact gradients have the same bits whatever loops keep (save_policy.h): on random nests of loops
 // and branches with a policy of its own for each loop, after 0, 1, 2, 3, 10 and 1000 trips, with
 // shapes that change, and where a value is read only by what is made again. What cannot be made
 // again is kept. A policy that is none, or a path that is no loop's, is refused in words.
@@ -51,7 +51,7 @@ std::vector<std::string> loops_of(const Graph& graph) {
 
 Result<GradientGraph> gradient_of(const Graph& graph, SavePolicies save) {
   return differentiate(graph.copy(), gradient_ops(), gradient_rules(),
-                       {.loss = "loss", .save = std::move(save)});
+                       {.loss = "loss", .save = std::move(save), .exact = true});
 }
 
 // Every policy for all loops, and three mixtures.
