@@ -141,11 +141,15 @@ constexpr void put_casts(LoopSet& set) {
 
 template <typename T, bool SingleC, bool SingleX, bool SingleY>
 void select_body(const bool* c, const T* x, const T* y, T* out, int64_t count) {
+  // By masks: the compiler makes a jump of a choice between what it loads and a constant, and jumps
+  // that depend on data are guessed wrongly.
+  const T one_x = SingleX && count > 0 ? x[0] : T(), one_y = SingleY && count > 0 ? y[0] : T();
   EDDY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const T from_x = x[SingleX ? 0 : i];
-    const T from_y = y[SingleY ? 0 : i];
-    out[i] = c[SingleC ? 0 : i] ? from_x : from_y;
+    const T from_x = SingleX ? one_x : x[i];
+    const T from_y = SingleY ? one_y : y[i];
+    const T mask = static_cast<T>(-static_cast<T>(c[SingleC ? 0 : i]));
+    out[i] = static_cast<T>((from_x & mask) | (from_y & static_cast<T>(~mask)));
   }
 }
 template <typename T>
