@@ -200,8 +200,29 @@ class StorageFinder::Finder {
     } else if (is_planned_[edge.to.index()] && !is_planned_[edge.from.index()]) {
       const bool is_repeated = edge.kind == AliasKind::kNext || edge.kind == AliasKind::kLeft;
       const bool is_large = sizes_[edge.to.index()] > kMaxCopiedBytes;
-      if (is_repeated || is_large) drop(edge.to, NoBlock::kHandedOn);
+      if (is_repeated || (is_large && !is_overwritten(edge.to))) drop(edge.to, NoBlock::kHandedOn);
     }
+  }
+  // A carried parameter whose next value one node makes where the parameter stands: what the loop
+  // begins with is copied at the first writing in any case.
+  bool is_overwritten(ValueId root) const {
+    const ValueInfo& info = graph_.value(root);
+    if (info.origin != ValueOrigin::kParameter || info.index == 0) return false;
+    const Node& owner = graph_.node(tree_.owner(info.region));
+    if (owner.kind != NodeKind::kWhile || role(graph_, info.region) != RegionRole::kBefore) {
+      return false;
+    }
+    const LoopView loop(graph_, owner);
+    const ValueInfo& next = graph_.value(roots_[loop.next()[info.index - 1].index()]);
+    if (next.origin != ValueOrigin::kNodeOutput || next.index != 0) return false;
+    const Node& writer = graph_.node(next.producer);
+    if (writer.kind != NodeKind::kExec) return false;
+    for (size_t i = 0; i < std::min<size_t>(writer.inputs.size(), 64); ++i) {
+      const ValueId input = writer.inputs[i];
+      const bool is_allowed = (writer.op->in_place_inputs >> i & 1) != 0;
+      if (is_allowed && !input.is_none() && roots_[input.index()] == root) return true;
+    }
+    return false;
   }
 
   bool drop_large_copies(const NameClasses& classes) {

@@ -189,6 +189,31 @@ TEST_F(RegionPlanTest, ACarriedValueThatIsOverwrittenInPlaceHasOnePlace) {
   EXPECT_EQ(num_copies(), 0u);
 }
 
+// The caller's memory can't be written to; what is written over in part is copied once, not each
+// time.
+TEST_F(RegionPlanTest, ALargeInputOfALoopIsCopiedOnceWhereItIsOverwrittenInPlace) {
+  const Value large = b_.input("large", tensor_type(ElementType::kFloat, {2000}));
+  const Value y = loop(large, [&](Value v) {
+    const Value read = test(v);  // before it is overwritten
+    return step(v, b_.op("Make", {read}, {{"size", int64_t{2000}}}, {.domain = "nested"}));
+  });
+  b_.output("y", test(y));
+  plan();
+  EXPECT_EQ(num_copies(), 1u);
+  EXPECT_GE(arena_bytes(), 8000u);
+}
+
+TEST_F(RegionPlanTest, ALargeInputOfALoopThatMakesAnotherEachTimeGoesByReference) {
+  const Value large = b_.input("large", tensor_type(ElementType::kFloat, {2000}));
+  const Value y = loop(large, [&](Value v) {
+    return b_.op("Make", {v}, {{"size", int64_t{2000}}}, {.domain = "nested"});
+  });
+  b_.output("y", test(y));
+  plan();
+  EXPECT_EQ(num_copies(), 0u);
+  EXPECT_LT(arena_bytes(), 8000u);
+}
+
 // Its first half is written where the older value is still read, if only by the turn.
 TEST_F(RegionPlanTest, AValueThatIsPassedOnToAnotherParameterIsCopied) {
   const auto both = b_.while_loop(
