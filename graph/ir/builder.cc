@@ -186,13 +186,13 @@ void GraphBuilder::close_region(std::span<const Value> results) {
 std::string GraphBuilder::unique_node_name(RegionId region, std::string wanted,
                                            std::string_view stem) {
   EDDY_DCHECK(region.index() < node_names_.size()) << "region " << region.index();
-  auto& names = node_names_[region.index()];
-  if (!wanted.empty() && names.insert(wanted).second) return wanted;
+  NameSet& names = node_names_[region.index()];
+  if (!wanted.empty() && names.insert(wanted)) return wanted;
   const std::string base = (wanted.empty() ? std::string(stem) : wanted) + "_";
   // Steps that double: no set of given names makes this long.
   for (uint64_t i = names.size(), step = 1;; i += step, step *= 2) {
     std::string name = base + std::to_string(i);
-    if (names.insert(name).second) return name;
+    if (names.insert(name)) return name;
   }
 }
 

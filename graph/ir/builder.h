@@ -38,6 +38,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "graph/base/name_set.h"
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/opset.h"
@@ -258,7 +259,7 @@ class GraphBuilder {
   std::unordered_map<std::string, int64_t> symbol_dims_;
   std::unordered_set<std::string> input_names_;
   std::unordered_set<std::string> output_names_;
-  std::vector<std::unordered_set<std::string>> node_names_;  // per region
+  std::vector<NameSet> node_names_;  // per region
 };
 
 template <typename T>

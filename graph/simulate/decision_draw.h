@@ -1,23 +1,16 @@
-// How a decision with a distribution is drawn: by seed, sample, the control's name and which of
-// its executions in the sample this is (from 0), and by nothing else. Internal to scenario and
-// fluid_model: tasks and plans with decisions of the same names see the same scenarios.
+// How a decision with a distribution is drawn: by seed, sample, the hash of the control's name and
+// which of its executions in the sample this is (from 0), and by nothing else. Internal to scenario
+// and fluid_model: tasks and plans with decisions of the same names see the same scenarios.
 //
 // Threads: pure. Source of common random numbers: Law, Simulation Modeling and Analysis,
 // chapter 11.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "graph/base/random.h"
 
 namespace eddy {
-
-inline uint64_t name_hash(std::string_view name) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 // Uniform in [0, 1).
 inline double draw_uniform(uint64_t seed, uint64_t sample, uint64_t name_hash, uint64_t execution) {

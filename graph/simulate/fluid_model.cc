@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
+#include "graph/base/text_hash.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/fluid_code.h"
 #include "graph/simulate/fluid_streams.h"
@@ -26,7 +27,7 @@ int64_t choose_value(const Decision& decision, const std::string& name, uint64_t
                      const FluidOptions& options) {
   if (!decision.trace.empty()) return decision.trace[execution % decision.trace.size()];
   EDDY_CHECK(!decision.distribution.empty()) << "nothing says how '" << name << "' falls";
-  double draw = draw_uniform(options.seed, options.sample, name_hash(name), execution);
+  double draw = draw_uniform(options.seed, options.sample, text_hash(name), execution);
   for (const Decision::Likely& likely : decision.distribution) {
     if (draw < likely.probability) return likely.value;
     draw -= likely.probability;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/base/check.h"
+#include "graph/base/text_hash.h"
 #include "graph/simulate/decision_draw.h"
 #include "graph/simulate/scenario_sample.h"
 
@@ -119,7 +120,7 @@ class Evaluation {
   void add_control(const std::string& name, const Decision& decision) {
     Control& control = controls_.emplace_back();
     control.decision = &decision;
-    control.name_hash = name_hash(name);
+    control.name_hash = text_hash(name);
     for (const Decision::Likely& likely : decision.distribution) {
       if (likely.probability > 0) control.likely.push_back(likely);
       control.total += likely.probability;

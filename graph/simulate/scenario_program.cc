@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/base/check.h"
+#include "graph/base/text_hash.h"
 #include "graph/simulate/decision_draw.h"
 
 namespace eddy {
@@ -224,7 +225,7 @@ void ScenarioProgram::prepare_control(Entry& entry) {
   Control& control = controls_[entry.control];
   const ScenarioEntry& from = *entry.entry;
   control.entry = &from;
-  control.name_hash = name_hash(from.name);
+  control.name_hash = text_hash(from.name);
   double sum = 0;
   for (const Decision::Likely& likely : from.decision.distribution) {
     if (likely.probability == 0) continue;

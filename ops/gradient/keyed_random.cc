@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
+#include "graph/base/text_hash.h"
 #include "graph/differentiate/copy_parameters.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/expansion.h"
@@ -37,13 +38,6 @@ bool is_replaced(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
   if (op == "Dropout") return may_drop(graph, node);
   return op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial";
-}
-
-// FNV-1a (Fowler, Noll, Vo).
-int64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-  return static_cast<int64_t>(hash);
 }
 
 class KeyRandom : public ParameterCopier {
@@ -120,7 +114,7 @@ class KeyRandom : public ParameterCopier {
                         : "seed " + std::to_string(node.op->name == "Dropout"
                                                        ? double(node.attributes.get_int("seed", 0))
                                                        : node.attributes.get_float("seed", 0));
-    numbers.push_back(builder_.scalar(hash_of(name) + which));
+    numbers.push_back(builder_.scalar(static_cast<int64_t>(text_hash(name)) + which));
     return eddy_op("FoldKey", numbers);
   }
 

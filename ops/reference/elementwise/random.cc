@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "graph/base/random.h"
+#include "graph/base/text_hash.h"
 #include "ops/reference/families.h"
 #include "ops/reference/parts/number.h"
 
@@ -91,19 +92,12 @@ bool run_multinomial(const KernelArgs& args) {
   return true;
 }
 
-// FNV-1a (Fowler, Noll, Vo).
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-  return hash;
-}
-
 template <KernelFunction run>
 Result<BoundKernel> bind_random(const KernelInit& init) {
   auto state = std::make_unique<RandomState>();
   const Attributes& attributes = init.attributes;
   state->seed = attributes.has("seed") ? std::bit_cast<uint32_t>(attributes.get_float("seed", 0))
-                                       : hash_of(init.node_name);
+                                       : text_hash(init.node_name);
   const bool is_normal = run == run_normal;
   state->first = attributes.get_float(is_normal ? "mean" : "low", 0);
   state->second = attributes.get_float(is_normal ? "scale" : "high", 1);
