@@ -1,51 +1,24 @@
 // GridSample of images of floats, nearest and linear: places and weights once for all channels.
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
-#include "ops/cpu/sample/sample.h"
+#include "ops/cpu/sample_places.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/windows/grid_sampler.h"
 
 namespace eddy {
 namespace {
 
+using cpu::Place;
+using cpu::Places;
 using cpu::Tiles;
 
 struct SampleState : KernelState {
   SampleRule rule;
   BoundKernel plain;  // of other than images, where the rank is not known before
-};
-
-// Where an output element reads in each plane (-1: nowhere, because it lies outside or the weight
-// is none: an infinity there counts for nothing), and with which weights.
-struct Place {
-  std::array<float, 4> weight{};
-  std::array<int64_t, 4> offset{-1, -1, -1, -1};
-};
-
-// Some places side by side. Most are between four elements, all with a weight, or nowhere; the
-// others stand in a list.
-struct Places {
-  Place* others;
-  int64_t* index;  // of the others
-  float *right, *down;
-  int32_t* first;
-  int64_t num_others = 0;
-
-  static constexpr size_t kBytesEach =
-      sizeof(Place) + sizeof(int64_t) + 2 * sizeof(float) + sizeof(int32_t);
-  // In `memory` of count * kBytesEach.
-  Places(void* memory, int64_t count)
-      : others(static_cast<Place*>(memory)),
-        index(reinterpret_cast<int64_t*>(others + count)),
-        right(reinterpret_cast<float*>(index + count)),
-        down(right + count),
-        first(reinterpret_cast<int32_t*>(down + count)) {}
 };
 
 // How a call is cut: elements of an output plane, and of channels. Places are found once for all
@@ -95,33 +68,26 @@ struct Finder {
 
   void find(const float* grid, int64_t count, Places& places) const {
     const bool may_be_between = rule.mode == SampleMode::kLinear &&
-                                rule.padding != SamplePadding::kReflection && height > 1 &&
-                                width > 1 && height * width <= INT32_MAX;
+                                rule.padding != SamplePadding::kReflection &&
+                                Places::may_be_between(height, width);
     if (may_be_between) {
-      loops().find({.grid = grid,
-                    .count = count,
-                    .x = axis(width),
-                    .y = axis(height),
-                    .first = places.first,
-                    .right = places.right,
-                    .down = places.down});
+      cpu::sample_loops().find({.grid = grid,
+                                .count = count,
+                                .x = axis(width),
+                                .y = axis(height),
+                                .first = places.first,
+                                .right = places.right,
+                                .down = places.down});
     } else {
       std::fill_n(places.first, count, cpu::kElsewhere);
     }
     const AxisSampler down(rule, height), right(rule, width);
-    places.num_others = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      if (places.first[i] != cpu::kElsewhere) continue;
-      // The grid's first coordinate is of the last axis.
-      const double x = static_cast<double>(grid[2 * i]), y = static_cast<double>(grid[2 * i + 1]);
-      const int64_t other = places.num_others++;
-      places.index[other] = i;
-      places.others[other] =  // of an empty plane nothing is read
-          height * width == 0 ? Place() : place_of(down.taps(y), right.taps(x), width);
-    }
+    // The grid's first coordinate is of the last axis.
+    places.list_others(count, [&](int64_t i) {
+      return place_of(down.taps(static_cast<double>(grid[2 * i + 1])),
+                      right.taps(static_cast<double>(grid[2 * i])), width);
+    });
   }
-
-  static const cpu::SampleLoops& loops() { return cpu::sample_loops(cpu::tile_kernels().isa); }
 
  private:
   // What AxisSampler does, for coordinates that are not mirrored.
@@ -133,31 +99,6 @@ struct Finder {
             .clamps = rule.padding == SamplePadding::kBorder};
   }
 };
-
-float sample(const float* plane, const Place& place) {
-  const auto part = [&](size_t i) {
-    const int64_t offset = place.offset[i], mask = ~(offset >> 63);
-    const auto bits = std::bit_cast<uint32_t>(plane[offset & mask]) & static_cast<uint32_t>(mask);
-    return place.weight[i] * std::bit_cast<float>(bits);
-  };
-  return (part(0) + part(1)) + (part(2) + part(3));
-}
-
-void sample_plane(const float* plane, int64_t width, const Places& places, int64_t count,
-                  float* out) {
-  if (places.num_others < count) {
-    Finder::loops().sample({.plane = plane,
-                            .width = width,
-                            .first = places.first,
-                            .right = places.right,
-                            .down = places.down,
-                            .count = count,
-                            .out = out});
-  }
-  for (int64_t k = 0; k < places.num_others; ++k) {
-    out[places.index[k]] = sample(plane, places.others[k]);
-  }
-}
 
 // The parts of an image's first channels come first.
 bool run_parts(const KernelArgs& args, int64_t first, int64_t end) {
@@ -176,12 +117,15 @@ bool run_parts(const KernelArgs& args, int64_t first, int64_t end) {
     const int64_t group = unit / parts.of_places() % parts.of_channels();
     const int64_t image = unit / parts.of_places() / parts.of_channels();
     const float* grid = args.inputs[1].as<float>() + (image * parts.num_places + begin) * 2;
-    finder.find(grid, count, places);
+    if (in_size > 0) finder.find(grid, count, places);
     const int64_t end_channel = std::min((group + 1) * parts.channels_each, parts.num_channels);
     for (int64_t c = group * parts.channels_each; c < end_channel; ++c) {
       const int64_t plane = image * parts.num_channels + c;
-      sample_plane(x.as<float>() + plane * in_size, x.dims[3], places, count,
-                   y.mutable_as<float>() + plane * parts.num_places + begin);
+      float* const to = y.mutable_as<float>() + plane * parts.num_places + begin;
+      if (in_size == 0)
+        std::fill_n(to, count, 0.0f);  // nothing lies in an empty plane
+      else
+        cpu::sample_plane(x.as<float>() + plane * in_size, x.dims[3], places, count, to);
     }
   }
   return true;

@@ -39,7 +39,7 @@ bool run_grid_sample(const KernelArgs& args) {
   for (int64_t n = 0; n < x.dims[0]; ++n) {
     for (int64_t out = 0; out < out_size; ++out) {
       AllTaps taps;
-      for (int axis = 0; axis < rank; ++axis) {
+      for (int axis = 0; in_size > 0 && axis < rank; ++axis) {
         // The grid's first coordinate is of the last axis.
         const int64_t at = (n * out_size + out) * rank + (rank - 1 - axis);
         const AxisSampler sampler(state.rule, x.dims[axis + 2]);

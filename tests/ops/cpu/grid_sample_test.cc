@@ -61,6 +61,17 @@ TEST(GridSampleCpuTest, PlacesOnElementsAtEdgesAndNowhere) {
   }
 }
 
+TEST(GridSampleCpuTest, NothingLiesInAnEmptyPlane) {
+  Random random(4);
+  const TestTensor grid = TestTensor::random(ElementType::kFloat, {2, 3, 5, 2}, random, -1, 1);
+  for (const Dims& plane : {Dims{0, 3}, Dims{3, 0}, Dims{0, 0}}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      const TestTensor x(ElementType::kFloat, {2, 2, plane[0], plane[1]});
+      compare_with_reference(sample(x, grid, padding, 0));
+    }
+  }
+}
+
 TEST(GridSampleCpuTest, WhatHasNoWeightHasNoInfluence) {
   TestTensor x(ElementType::kFloat, {1, 1, 4, 4});
   for (int64_t i = 0; i < 16; ++i) x.view().mutable_as<float>()[i] = kInfinity;
