@@ -1,6 +1,6 @@
-// MaxPool and AveragePool for float on one to three axes, and global ones: the rows that a row of
-// windows reads are first folded into one, whole vectors at a time; then each window folds its taps
-// of that row. No loop over taps tests anything.
+// MaxPool, AveragePool and LpPool for float on one to three axes, and global ones: the rows that a
+// row of windows reads are first folded into one, whole vectors at a time; then each window folds
+// its taps of that row. No loop over taps tests anything.
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +8,7 @@
 #include "ops/cpu/families.h"
 #include "ops/cpu/loops/loops.h"
 #include "ops/cpu/pool_windows.h"
+#include "ops/cpu/powers.h"
 #include "ops/cpu/tile/tile.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/parts/outputs.h"
@@ -21,32 +22,91 @@ using PoolRange = Pool::Range;
 struct PoolState : KernelState {
   Attributes attributes;
   bool counts_padding = false;
+  int64_t p = 2;  // of LpPool
 };
 
-struct Max {
-  static constexpr cpu::ReduceOp kFold = cpu::ReduceOp::kMax;
+// A kind of pool: what rows, and windows of a row of them, are folded with. Rows of floats are
+// folded by one of the loops for reductions, and windows into the output itself.
+template <cpu::ReduceOp kOp>
+struct FloatRows {
+  using Row = float;
+  void start_row(const float* from, float* row, int64_t count) const {
+    loops.start_row(from, row, count);
+  }
+  void fold_row(const float* from, float* row, int64_t count) const {
+    loops.fold_row(from, row, count);
+  }
+  const cpu::ReduceLoops& loops = cpu::loop_set().reduce[static_cast<size_t>(kOp)];
+};
+
+struct Max : FloatRows<cpu::ReduceOp::kMax> {
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
   // NaN wins, as in the reference.
   static float add(float best, float value) { return value <= best || best != best ? best : value; }
+  explicit Max(const PoolState&) {}
 };
 
-struct Average {
-  static constexpr cpu::ReduceOp kFold = cpu::ReduceOp::kSum;
+struct Average : FloatRows<cpu::ReduceOp::kSum> {
   static constexpr float kStart = 0;
   static float add(float sum, float value) { return sum + value; }
+  explicit Average(const PoolState&) {}
 };
 
-// One plane at a time; `row` has room for a row of the input, `widths` for a row of the output:
-// what the windows of a row count along it, the same in every row of every plane.
+// Sums of powers.
+struct Norm {
+  using Row = double;
+  static constexpr double kStart = 0;
+  static double add(double sum, double value) { return sum + value; }
+  explicit Norm(const PoolState& state) : powers(state.p) {}
+  void start_row(const float* from, double* row, int64_t count) const {
+    powers.raise(from, row, count);
+  }
+  void fold_row(const float* from, double* row, int64_t count) const {
+    double raised[cpu::Powers::kChunk];
+    for (int64_t i = 0; i < count; i += cpu::Powers::kChunk) {
+      const int64_t some = std::min(cpu::Powers::kChunk, count - i);
+      powers.raise(from + i, raised, some);
+      powers.add(raised, row + i, some);
+    }
+  }
+  const cpu::Powers powers;
+};
+
+// What a pool needs beside its planes, in the call's scratch memory.
+template <typename Row>
+struct PoolMemory {
+  Row* row = nullptr;           // of the input
+  Row* sums_or_null = nullptr;  // of a row of the output, where that holds another type
+  int64_t* widths = nullptr;    // of an average: what the windows of a row count along it
+
+  static size_t size_bytes(const Pool& pool) { return 3 * bytes_each(pool); }
+  PoolMemory(const Pool& pool, void* memory) {
+    auto* const at = static_cast<std::byte*>(memory);
+    row = reinterpret_cast<Row*>(at);
+    widths = reinterpret_cast<int64_t*>(at + bytes_each(pool));
+    if constexpr (!std::is_same_v<Row, float>) {
+      sums_or_null = reinterpret_cast<Row*>(at + 2 * bytes_each(pool));
+    }
+  }
+
+ private:
+  static size_t bytes_each(const Pool& pool) {
+    return static_cast<size_t>(std::max(pool.input[2], pool.output[2]) + 1) * sizeof(int64_t);
+  }
+};
+
+// One plane at a time.
 template <typename Kind>
 class PlanePool {
  public:
-  PlanePool(const Pool& pool, float* row, int64_t* widths, bool counts_padding)
-      : pool_(pool), row_(row), widths_(widths), counts_padding_(counts_padding) {
+  using Row = typename Kind::Row;
+
+  PlanePool(const Pool& pool, const Kind& kind, const PoolMemory<Row>& memory, bool counts_padding)
+      : pool_(pool), kind_(kind), memory_(memory), counts_padding_(counts_padding) {
     constexpr bool kDivides = std::is_same_v<Kind, Average>;
     for (int64_t w = 0; kDivides && w < pool.output[2]; ++w) {
       const PoolRange width = pool.range(2, w);
-      widths[w] = counts_padding ? width.padded : width.taps();
+      memory.widths[w] = counts_padding ? width.padded : width.taps();
     }
     inner_begin_ = pool.inner(2).begin;
     inner_end_ = pool.inner(2).end;
@@ -58,77 +118,90 @@ class PlanePool {
       for (int64_t h = 0; h < pool_.output[1]; ++h, y += pool_.output[2]) {
         const PoolRange height = pool_.range(1, h);
         fold_rows(x, depth, height);
-        fold_inner(y);
-        for (int64_t w = 0; w < inner_begin_; ++w) y[w] = fold_outer(w);
-        for (int64_t w = inner_end_; w < pool_.output[2]; ++w) y[w] = fold_outer(w);
-        divide(depth, height, y);
+        fold_windows(y);
+        if constexpr (std::is_same_v<Kind, Average>) divide(depth, height, y);
       }
     }
   }
 
  private:
   void fold_rows(const float* x, const PoolRange& depth, const PoolRange& height) {
-    const cpu::ReduceLoops& loops = cpu::loop_set().reduce[static_cast<size_t>(Kind::kFold)];
     bool is_first = true;
     for (int64_t d = depth.first; d < depth.end; d += depth.step) {
       for (int64_t h = height.first; h < height.end; h += height.step, is_first = false) {
         const float* from = x + (d * pool_.input[1] + h) * pool_.input[2];
-        (is_first ? loops.start_row : loops.fold_row)(from, row_, pool_.input[2]);
+        if (is_first)
+          kind_.start_row(from, memory_.row, pool_.input[2]);
+        else
+          kind_.fold_row(from, memory_.row, pool_.input[2]);
       }
     }
-    if (is_first) std::fill(row_, row_ + pool_.input[2], Kind::kStart);
+    if (is_first) std::fill(memory_.row, memory_.row + pool_.input[2], Kind::kStart);
+  }
+
+  void fold_windows(float* y) const {
+    if constexpr (std::is_same_v<Kind, Norm>) {
+      fold_into(memory_.sums_or_null);
+      kind_.powers.root(memory_.sums_or_null, y, pool_.output[2]);
+    } else {
+      fold_into(y);
+    }
+  }
+
+  void fold_into(Row* to) const {
+    fold_inner(to);
+    for (int64_t w = 0; w < inner_begin_; ++w) to[w] = fold_outer(w);
+    for (int64_t w = inner_end_; w < pool_.output[2]; ++w) to[w] = fold_outer(w);
   }
 
   // Windows inside the row: no tap tests anything.
-  void fold_inner(float* y) const {
+  void fold_inner(Row* to) const {
     if (inner_begin_ == inner_end_) return;
     const WindowAxis& axis = pool_.axes[2];
-    if (axis.kernel == 3) return fold_three(y);
-    std::fill(y + inner_begin_, y + inner_end_, Kind::kStart);
+    if (axis.kernel == 3) return fold_three(to);
+    std::fill(to + inner_begin_, to + inner_end_, Kind::kStart);
     for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-      const float* from = row_ + tap * axis.dilation - axis.pad_begin;
+      const Row* from = memory_.row + tap * axis.dilation - axis.pad_begin;
       for (int64_t w = inner_begin_; w < inner_end_; ++w) {
-        y[w] = Kind::add(y[w], from[w * axis.stride]);
+        to[w] = Kind::add(to[w], from[w * axis.stride]);
       }
     }
   }
 
   // The commonest width in one pass; in the order of fold_inner.
-  void fold_three(float* y) const {
+  void fold_three(Row* to) const {
     const WindowAxis& axis = pool_.axes[2];
-    const float* const first = row_ - axis.pad_begin;
-    const float* const second = first + axis.dilation;
-    const float* const third = second + axis.dilation;
+    const Row* const first = memory_.row - axis.pad_begin;
+    const Row* const second = first + axis.dilation;
+    const Row* const third = second + axis.dilation;
     for (int64_t w = inner_begin_; w < inner_end_; ++w) {
       const int64_t at = w * axis.stride;
-      y[w] = Kind::add(Kind::add(Kind::add(Kind::kStart, first[at]), second[at]), third[at]);
+      to[w] = Kind::add(Kind::add(Kind::add(Kind::kStart, first[at]), second[at]), third[at]);
     }
   }
 
-  float fold_outer(int64_t w) const {
+  Row fold_outer(int64_t w) const {
     const PoolRange width = pool_.range(2, w);
-    float result = Kind::kStart;
+    Row result = Kind::kStart;
     for (int64_t i = width.first; i < width.end; i += width.step) {
-      result = Kind::add(result, row_[i]);
+      result = Kind::add(result, memory_.row[i]);
     }
     return result;
   }
 
   // Sums become averages.
   void divide(const PoolRange& depth, const PoolRange& height, float* y) const {
-    if constexpr (std::is_same_v<Kind, Average>) {
-      const int64_t rows =
-          counts_padding_ ? depth.padded * height.padded : depth.taps() * height.taps();
-      for (int64_t w = 0; w < pool_.output[2]; ++w) {
-        const int64_t count = rows * widths_[w];
-        y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
-      }
+    const int64_t rows =
+        counts_padding_ ? depth.padded * height.padded : depth.taps() * height.taps();
+    for (int64_t w = 0; w < pool_.output[2]; ++w) {
+      const int64_t count = rows * memory_.widths[w];
+      y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
     }
   }
 
   const Pool& pool_;
-  float* const row_;
-  const int64_t* const widths_;
+  const Kind& kind_;
+  const PoolMemory<Row>& memory_;
   const bool counts_padding_;
   int64_t inner_begin_, inner_end_;  // windows that reach into no padding
 };
@@ -174,6 +247,28 @@ bool run_whole_planes<Max>(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
+// Of chunks added up one element at a time, then all of a chunk.
+template <>
+bool run_whole_planes<Norm>(const KernelArgs& args, int64_t first, int64_t end) {
+  constexpr int64_t kChunk = cpu::Powers::kChunk;
+  const cpu::Powers powers(static_cast<const PoolState&>(*args.state).p);
+  const TensorView& x = args.inputs[0];
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  for (int64_t plane = first; plane < end; ++plane) {
+    const float* const from = x.as<float>() + plane * size;
+    double totals[kChunk] = {}, raised[kChunk];
+    for (int64_t i = 0; i < size; i += kChunk) {
+      const int64_t some = std::min(kChunk, size - i);
+      powers.raise(from + i, raised, some);
+      powers.add(raised, totals, some);
+    }
+    for (int64_t half = kChunk / 2; half > 0; half /= 2) powers.add(totals + half, totals, half);
+    powers.root(totals, args.outputs[0].mutable_as<float>() + plane, 1);
+  }
+  return true;
+}
+
 template <typename Kind>
 bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   const auto& state = static_cast<const PoolState&>(*args.state);
@@ -189,14 +284,12 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   const Pool pool(grid);
   if (args.outputs[0].count() == 0) return true;
   if (pool.is_whole_plane()) return run_whole_planes<Kind>(args, first, end);
-  // The row, then the widths, of which a maximum needs none.
-  const auto row_words = static_cast<size_t>(pool.input[2] / 2 + 1);
-  const size_t num_widths = std::is_same_v<Kind, Average> ? static_cast<size_t>(pool.output[2]) : 0;
-  auto* const row =
-      static_cast<float*>(args.scratch->reserve((row_words + num_widths) * sizeof(int64_t)));
-  if (row == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
-  auto* const widths = reinterpret_cast<int64_t*>(row) + row_words;
-  PlanePool<Kind> planes(pool, row, widths, state.counts_padding);
+  using Memory = PoolMemory<typename Kind::Row>;
+  void* const bytes = args.scratch->reserve(Memory::size_bytes(pool));
+  if (bytes == nullptr) return args.fail(resource_exhausted("no memory for a row of a pool"));
+  const Memory memory(pool, bytes);
+  const Kind kind(state);
+  PlanePool<Kind> planes(pool, kind, memory, state.counts_padding);
   float* y = args.outputs[0].mutable_as<float>();
   for (int64_t plane = first; plane < end; ++plane) {
     planes.run(x.as<float>() + plane * grid.input_size, y + plane * grid.output_size);
@@ -223,6 +316,7 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
   auto state = std::make_unique<PoolState>();
   state->attributes = init.attributes;
   state->counts_padding = init.attributes.get_int("count_include_pad", 0) != 0;
+  state->p = init.attributes.get_int("p", 2);
   BoundKernel kernel;
   kernel.run = run_pool<Kind>;
   if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run_planes<Kind>>(kernel);
@@ -240,6 +334,9 @@ Result<BoundKernel> bind_global_pool(const KernelInit& init) {
   BoundKernel kernel;
   kernel.run = run_global_pool<run>;
   if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run>(kernel);
+  auto state = std::make_unique<PoolState>();
+  state->p = init.attributes.get_int("p", 2);
+  kernel.state = std::move(state);
   return kernel;
 }
 
@@ -249,9 +346,14 @@ void add_pool_cpu(KernelRegistry& registry) {
   registry.add({.op = "MaxPool", .bind = bind_pool<Max>, .provider = "cpu", .has_tiles = true});
   registry.add(
       {.op = "AveragePool", .bind = bind_pool<Average>, .provider = "cpu", .has_tiles = true});
+  registry.add({.op = "LpPool", .bind = bind_pool<Norm>, .provider = "cpu", .has_tiles = true});
   registry.add({.op = "GlobalAveragePool",
                 .bind = bind_global_pool<run_whole_planes<Average>>,
                 .provider = "tile",
+                .has_tiles = true});
+  registry.add({.op = "GlobalLpPool",
+                .bind = bind_global_pool<run_whole_planes<Norm>>,
+                .provider = "cpu",
                 .has_tiles = true});
   registry.add({.op = "GlobalMaxPool",
                 .bind = bind_global_pool<run_whole_planes<Max>>,

@@ -1,5 +1,6 @@
 // Pools compute what one window at a time computes: on seeded random geometries, with padding,
-// dilation, ceil_mode and NaN, and MaxPool's indices in both storage orders.
+// dilation, ceil_mode and NaN, and MaxPool's indices in both storage orders; norms of any power,
+// also of values whose powers no float holds.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -35,6 +36,7 @@ OpCall random_pool(const std::string& op, Random& random) {
   call.opset = 19;
   call.attributes = {{"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}};
   call.attributes.set("ceil_mode", pick(random, 0, 1));
+  if (op == "LpPool") call.attributes.set("p", pick(random, 1, 9));
   if (op == "AveragePool") call.attributes.set("count_include_pad", pick(random, 0, 1));
   if (pick(random, 0, 3) == 0) {
     call.attributes.set("auto_pad", std::string(pick(random, 0, 1) ? "SAME_UPPER" : "SAME_LOWER"));
@@ -47,7 +49,7 @@ OpCall random_pool(const std::string& op, Random& random) {
 }
 
 TEST(PoolTest, AgreesOnSeededRandomGeometries) {
-  for (const char* op : {"MaxPool", "AveragePool"}) {
+  for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
     for (uint64_t seed = 1; seed <= 80; ++seed) {
       SCOPED_TRACE(std::string(op) + " seed " + std::to_string(seed));
       Random random(seed);
@@ -112,6 +114,34 @@ TEST(PoolTest, GlobalPoolsAgree) {
       compare_with_reference(call, 1e-5, 1e-6);
     }
   }
+}
+
+TEST(GlobalLpPoolTest, AgreesForPlanesOfAnySizeAndAnyPower) {
+  for (const int64_t size : {0, 1, 7, 255, 256, 257, 1000}) {
+    for (const int64_t p : {1, 2, 3, 4, 6, 31}) {
+      SCOPED_TRACE(std::to_string(size) + " elements, p " + std::to_string(p));
+      Random random(static_cast<uint64_t>(size * 40 + p));
+      OpCall call;
+      call.op = "GlobalLpPool";
+      call.attributes = {{"p", p}};
+      call.inputs = {TestTensor::random(ElementType::kFloat, {2, 3, size}, random, -2, 2)};
+      compare_with_reference(call, 1e-5, 1e-6);
+    }
+  }
+}
+
+TEST(LpPoolTest, PowersLeaveTheRangeOfFloatsAndRootsDoNot) {
+  OpCall call;
+  call.op = "LpPool";
+  call.attributes = {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 6}, {3e30f, -4e30f, 3e-30f, 4e-30f, NAN, 1})};
+  for (const int64_t p : {1, 2, 3, 5, 8}) {
+    call.attributes.set("p", p);
+    compare_with_reference(call, 1e-5, 0);
+  }
+  call.attributes.set("p", int64_t{2});
+  EXPECT_TRUE(is_close(run_one(call, KernelSet::kCpu),
+                       TestTensor::of<float>({1, 1, 3}, {5e30f, 5e-30f, NAN}), 1e-6, 0));
 }
 
 TEST(MaxPoolTest, IndicesCountRowsOrColumnsFirst) {
