@@ -33,7 +33,9 @@ void add_cpu_kernels(KernelRegistry& registry) {
   add_normalization_cpu(registry);
   add_attention_cpu(registry);
   add_dft_cpu(registry);
+  add_deform_conv_cpu(registry);
   add_grid_sample_cpu(registry);
+  add_regions_cpu(registry);
   add_image_decoder_cpu(registry);
   add_regex_cpu(registry);
   add_suppression_cpu(registry);

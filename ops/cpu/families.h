@@ -40,7 +40,7 @@ void add_dequantize_matmul_cpu(KernelRegistry& registry);
 void add_matmul_bits_cpu(KernelRegistry& registry);
 // Conv, ConvTranspose
 void add_conv_cpu(KernelRegistry& registry);
-// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool
+// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool
 void add_pool_cpu(KernelRegistry& registry);
 void add_pool_indices_cpu(KernelRegistry& registry);
 // Resize
@@ -54,8 +54,12 @@ void add_lrn_cpu(KernelRegistry& registry);
 
 // DFT, STFT
 void add_dft_cpu(KernelRegistry& registry);
+// DeformConv
+void add_deform_conv_cpu(KernelRegistry& registry);
 // GridSample
 void add_grid_sample_cpu(KernelRegistry& registry);
+// MaxRoiPool, RoiAlign
+void add_regions_cpu(KernelRegistry& registry);
 // ImageDecoder
 void add_image_decoder_cpu(KernelRegistry& registry);
 // NonMaxSuppression

@@ -1,7 +1,8 @@
-// SampleLoops: GridSample's places between four elements of a plane, and what lies there, by a loop
-// for each instruction set.
+// SampleLoops: places between four elements of a plane, those of GridSample and of DeformConv, and
+// what lies there, by a loop for each instruction set.
 //
-//   place    ((c + 1) * factor - minus) / 2 on each axis, kept within the plane where it clamps
+//   find     ((c + 1) * factor - minus) / 2 on each axis, kept within the plane where it clamps
+//   moved    (row + down, column + i * step + right) for element i of a row of taps
 //   sample   four neighbours times (1 - right, right) x (1 - down, down)
 //
 //      first ──┬── first + 1         first: the upper left one, of those all four of which are
@@ -37,6 +38,17 @@ struct FindArgs {
   float* down = nullptr;
 };
 
+struct MovedArgs {
+  const float* down_by = nullptr;
+  const float* right_by = nullptr;
+  int64_t count = 0;
+  double row = 0, column = 0, step = 0;  // of the first place, not moved; to the next one
+  int64_t height = 0, width = 0;
+  int32_t* first = nullptr;  // as in FindArgs
+  float* right = nullptr;
+  float* down = nullptr;
+};
+
 struct SampleArgs {
   const float* plane = nullptr;
   int64_t width = 0;  // of a row
@@ -49,6 +61,7 @@ struct SampleArgs {
 
 struct SampleLoops {
   void (*find)(const FindArgs& args) = nullptr;
+  void (*find_moved)(const MovedArgs& args) = nullptr;
   void (*sample)(const SampleArgs& args) = nullptr;
 };
 

@@ -1,13 +1,16 @@
+#include "ops/cpu/sample/region_inl.h"
 #include "ops/cpu/sample/sample_inl.h"
 #include "ops/cpu/sample/sample_sets.h"
 
 namespace eddy::cpu {
 namespace {
 
-constexpr SampleLoops kLoops = {find, sample_by_four};
+constexpr SampleLoops kLoops = {find, find_moved, sample_by_four};
+constexpr RegionLoops kRegionLoops = {mean_of_bins, most_of_bins};
 
 }  // namespace
 
 const SampleLoops& sample_loops_avx2() { return kLoops; }
+const RegionLoops& region_loops_avx2() { return kRegionLoops; }
 
 }  // namespace eddy::cpu

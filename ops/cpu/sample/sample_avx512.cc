@@ -6,6 +6,7 @@
 #endif
 #include <immintrin.h>
 
+#include "ops/cpu/sample/region_inl.h"
 #include "ops/cpu/sample/sample_inl.h"
 #include "ops/cpu/sample/sample_sets.h"
 
@@ -47,10 +48,12 @@ void sample_by_sixteen(const SampleArgs& t) {
   }
 }
 
-constexpr SampleLoops kLoops = {find, sample_by_sixteen};
+constexpr SampleLoops kLoops = {find, find_moved, sample_by_sixteen};
+constexpr RegionLoops kRegionLoops = {mean_of_bins, most_of_bins};
 
 }  // namespace
 
 const SampleLoops& sample_loops_avx512() { return kLoops; }
+const RegionLoops& region_loops_avx512() { return kRegionLoops; }
 
 }  // namespace eddy::cpu

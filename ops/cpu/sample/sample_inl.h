@@ -16,27 +16,60 @@ struct Between {
   double before[kPlaces], beyond[kPlaces];
 };
 
+// Of places in elements. A NaN is nowhere.
+[[gnu::always_inline]] inline void split(const double* place, double size, Between& parts) {
+  for (int i = 0; i < kPlaces; ++i) {
+    double x = place[i] > -2 ? place[i] : -2;
+    x = x < size ? x : size;
+    parts.before[i] = __builtin_floor(x);
+    parts.beyond[i] = x - parts.before[i];
+  }
+}
+
 [[gnu::always_inline]] inline void find_on_axis(const double* coordinate, const SampleAxis& axis,
-                                                Between& place) {
+                                                Between& parts) {
   const double highest = axis.size - 1;
+  double place[kPlaces];
   for (int i = 0; i < kPlaces; ++i) {
     double x = ((coordinate[i] + 1) * axis.factor - axis.minus) / 2;
-    // A NaN is nowhere, too, and so is what has no place that can be told from its neighbours'.
+    // What has no place that can be told from its neighbours' is nowhere, too.
     if (axis.clamps) {
       const bool is_somewhere = x > -1e15 && x < 1e15;
       x = x > 0 ? x : 0;
       x = x < highest ? x : highest;
       x = is_somewhere ? x : -2;
     }
-    x = x > -2 ? x : -2;
-    x = x < axis.size ? x : axis.size;
-    place.before[i] = __builtin_floor(x);
-    place.beyond[i] = x - place.before[i];
+    place[i] = x;
+  }
+  split(place, axis.size, parts);
+}
+
+// What the loops write for each place.
+struct Found {
+  int32_t* first;
+  float* right;
+  float* down;
+};
+
+[[gnu::always_inline]] inline void put_places(const Between& along, const Between& across,
+                                              double height, double width, const Found& to) {
+  for (int i = 0; i < kPlaces; ++i) {
+    const double a = along.before[i], b = across.before[i];
+    const auto right = static_cast<float>(across.beyond[i]);
+    const auto down = static_cast<float>(along.beyond[i]);
+    to.right[i] = right;
+    to.down[i] = down;
+    // A weight that rounds to none would be one of none times infinity.
+    const bool has_weights = (right > 0) & (right < 1) & (down > 0) & (down < 1);
+    const bool is_out = (a < -1) | (a >= height) | (b < -1) | (b >= width);
+    const bool is_whole = (a >= 0) & (a < height - 1) & (b >= 0) & (b < width - 1) & has_weights;
+    const double other = is_out ? double{kNowhere} : double{kElsewhere};
+    to.first[i] = static_cast<int32_t>(is_whole ? a * width + b : other);
   }
 }
 
-[[gnu::always_inline]] inline void find_some(const float* grid, const FindArgs& t, int32_t* first,
-                                             float* right, float* down) {
+[[gnu::always_inline]] inline void find_some(const float* grid, const FindArgs& t,
+                                             const Found& to) {
   double x[kPlaces], y[kPlaces];
   for (int i = 0; i < kPlaces; ++i) {
     x[i] = static_cast<double>(grid[2 * i]);
@@ -45,36 +78,69 @@ struct Between {
   Between across, along;
   find_on_axis(x, t.x, across);
   find_on_axis(y, t.y, along);
-  for (int i = 0; i < kPlaces; ++i) {
-    const double a = along.before[i], b = across.before[i];
-    right[i] = static_cast<float>(across.beyond[i]);
-    down[i] = static_cast<float>(along.beyond[i]);
-    // A weight that rounds to none would be one of none times infinity.
-    const bool has_weights = (right[i] > 0) & (right[i] < 1) & (down[i] > 0) & (down[i] < 1);
-    const bool is_out = (a < -1) | (a >= t.y.size) | (b < -1) | (b >= t.x.size);
-    const bool is_whole =
-        (a >= 0) & (a < t.y.size - 1) & (b >= 0) & (b < t.x.size - 1) & has_weights;
-    const double other = is_out ? double{kNowhere} : double{kElsewhere};
-    first[i] = static_cast<int32_t>(is_whole ? a * t.x.size + b : other);
-  }
+  put_places(along, across, t.y.size, t.x.size, to);
 }
+
+// Places of a whole group, of which some are wanted.
+struct Spare {
+  float right[kPlaces], down[kPlaces];
+  int32_t first[kPlaces];
+
+  Found found() { return {first, right, down}; }
+  void copy(int64_t count, const Found& to) const {
+    for (int64_t k = 0; k < count; ++k) {
+      to.first[k] = first[k];
+      to.right[k] = right[k];
+      to.down[k] = down[k];
+    }
+  }
+};
 
 void find(const FindArgs& t) {
   int64_t i = 0;
   for (; i + kPlaces <= t.count; i += kPlaces) {
-    find_some(t.grid + 2 * i, t, t.first + i, t.right + i, t.down + i);
+    find_some(t.grid + 2 * i, t, {t.first + i, t.right + i, t.down + i});
   }
   if (i == t.count) return;
-  float grid[2 * kPlaces] = {}, right[kPlaces], down[kPlaces];
-  int32_t first[kPlaces];
+  float grid[2 * kPlaces] = {};
   const int64_t rest = t.count - i;
   for (int64_t k = 0; k < 2 * rest; ++k) grid[k] = t.grid[2 * i + k];
-  find_some(grid, t, first, right, down);
-  for (int64_t k = 0; k < rest; ++k) {
-    t.first[i + k] = first[k];
-    t.right[i + k] = right[k];
-    t.down[i + k] = down[k];
+  Spare spare;
+  find_some(grid, t, spare.found());
+  spare.copy(rest, {t.first + i, t.right + i, t.down + i});
+}
+
+[[gnu::always_inline]] inline void find_some_moved(const float* down_by, const float* right_by,
+                                                   double column, const MovedArgs& t,
+                                                   const Found& to) {
+  double x[kPlaces], y[kPlaces];
+  for (int i = 0; i < kPlaces; ++i) {
+    x[i] = column + i * t.step + static_cast<double>(right_by[i]);
+    y[i] = t.row + static_cast<double>(down_by[i]);
   }
+  const auto height = static_cast<double>(t.height), width = static_cast<double>(t.width);
+  Between across, along;
+  split(x, width, across);
+  split(y, height, along);
+  put_places(along, across, height, width, to);
+}
+
+void find_moved(const MovedArgs& t) {
+  int64_t i = 0;
+  for (; i + kPlaces <= t.count; i += kPlaces) {
+    find_some_moved(t.down_by + i, t.right_by + i, t.column + static_cast<double>(i) * t.step, t,
+                    {t.first + i, t.right + i, t.down + i});
+  }
+  if (i == t.count) return;
+  float down_by[kPlaces] = {}, right_by[kPlaces] = {};
+  const int64_t rest = t.count - i;
+  for (int64_t k = 0; k < rest; ++k) {
+    down_by[k] = t.down_by[i + k];
+    right_by[k] = t.right_by[i + k];
+  }
+  Spare spare;
+  find_some_moved(down_by, right_by, t.column + static_cast<double>(i) * t.step, t, spare.found());
+  spare.copy(rest, {t.first + i, t.right + i, t.down + i});
 }
 
 // Upper and lower two of a place; of one that is nowhere what lies at the plane's beginning.

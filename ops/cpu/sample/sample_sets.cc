@@ -13,4 +13,15 @@ const SampleLoops& sample_loops(Isa isa) {
   }
 }
 
+const RegionLoops& region_loops(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx512:
+      return region_loops_avx512();
+    case Isa::kAvx2:
+      return region_loops_avx2();
+    default:
+      return region_loops_baseline();
+  }
+}
+
 }  // namespace eddy::cpu

@@ -2,6 +2,7 @@
 // set.
 #pragma once
 
+#include "ops/cpu/sample/region.h"
 #include "ops/cpu/sample/sample.h"
 
 namespace eddy::cpu {
@@ -9,5 +10,9 @@ namespace eddy::cpu {
 const SampleLoops& sample_loops_baseline();
 const SampleLoops& sample_loops_avx2();
 const SampleLoops& sample_loops_avx512();
+
+const RegionLoops& region_loops_baseline();
+const RegionLoops& region_loops_avx2();
+const RegionLoops& region_loops_avx512();
 
 }  // namespace eddy::cpu

@@ -55,6 +55,7 @@ struct DeformConv {
           if (i < 0 || i >= height || j < 0 || j >= width) continue;
           const double weight = (down != 0 ? row - top : 1 - (row - top)) *
                                 (right != 0 ? column - left : 1 - (column - left));
+          if (weight == 0) continue;  // of an infinity, too
           sum += weight * static_cast<double>(plane[i * width + j]);
         }
       }

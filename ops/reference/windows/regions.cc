@@ -7,6 +7,7 @@
 
 #include "ops/reference/families.h"
 #include "ops/reference/parts/number.h"
+#include "ops/reference/windows/regions.h"
 
 namespace eddy {
 namespace {
@@ -109,98 +110,64 @@ Result<BoundKernel> bind_suppression(const KernelInit& init) {
 }
 
 struct AlignState : KernelState {
-  bool takes_max = false, has_half_pixel = true;
-  int64_t ratio = 0;
-  double scale = 1;
+  AlignRule rule;
 };
 
-// Between the four elements around (y, x); 0 more than one element outside. Given to `use` one by
-// one: element, weight.
+// The larger one, where NaN is larger than everything.
+double larger(double a, double b) { return a > b || a != a ? a : b; }
+
+// What lies between the four elements around a place, one by one: an element times its weight,
+// nothing where it has none.
 template <typename Use>
-void around(int64_t height, int64_t width, double y, double x, Use use) {
-  const double h = static_cast<double>(height), w = static_cast<double>(width);
-  if (!(y >= -1 && y <= h && x >= -1 && x <= w)) return;
-  y = std::clamp(y, 0.0, h - 1);
-  x = std::clamp(x, 0.0, w - 1);
-  const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
-  const double down = y - static_cast<double>(top), right = x - static_cast<double>(left);
-  const int64_t bottom = std::min(top + 1, height - 1), far = std::min(left + 1, width - 1);
-  use(top * width + left, (1 - down) * (1 - right));
-  use(top * width + far, (1 - down) * right);
-  use(bottom * width + left, down * (1 - right));
-  use(bottom * width + far, down * right);
-}
-
-// One axis of a region: where it starts, the size of a bin, and the samples in each.
-struct RegionAxis {
-  static constexpr double kMostSamples = 1 << 12;
-  double start, bin;
-  int64_t samples;
-  bool is_too_large;
-
-  RegionAxis(const AlignState& state, double low, double high, int64_t bins) {
-    const double shift = state.has_half_pixel ? 0.5 : 0;
-    start = low * state.scale - shift;
-    double size = high * state.scale - shift - start;
-    if (!state.has_half_pixel) size = std::max(size, 1.0);
-    bin = size / static_cast<double>(bins);
-    const double wanted = state.ratio > 0 ? static_cast<double>(state.ratio) : std::ceil(bin);
-    is_too_large = !(wanted <= kMostSamples);
-    samples = wanted >= 1 && !is_too_large ? static_cast<int64_t>(wanted) : 0;
-  }
-  double place(int64_t of_bin, int64_t sample) const {
-    return start + static_cast<double>(of_bin) * bin +
-           (static_cast<double>(sample) + 0.5) * bin / static_cast<double>(samples);
-  }
-};
-
-double align_bin(const AlignState& state, const TensorView& x, int64_t plane,
-                 const RegionAxis& rows, const RegionAxis& columns, int64_t bin_y, int64_t bin_x) {
-  double sum = 0, greatest = -HUGE_VAL;
-  for (int64_t i = 0; i < rows.samples; ++i) {
-    for (int64_t j = 0; j < columns.samples; ++j) {
-      double sample = 0, most = 0;
-      bool is_first = true;
-      around(x.dims[2], x.dims[3], rows.place(bin_y, i), columns.place(bin_x, j),
-             [&](int64_t at, double weight) {
-               const double part = weight * load_number(x, plane + at).to_double();
-               sample += part;
-               most = is_first ? part : std::max(most, part);
-               is_first = false;
-             });
-      sum += sample;
-      greatest = std::max(greatest, most);
+void around(const TensorView& x, int64_t plane, const AxisPlace& row, const AxisPlace& column,
+            Use use) {
+  for (const int64_t down : {0, 1}) {
+    for (const int64_t right : {0, 1}) {
+      const double weight = (down != 0 ? row.beyond : 1 - row.beyond) *
+                            (right != 0 ? column.beyond : 1 - column.beyond);
+      const int64_t i = down != 0 ? row.second : row.first;
+      const int64_t j = right != 0 ? column.second : column.first;
+      use(weight == 0 ? 0 : weight * load_number(x, plane + i * x.dims[3] + j).to_double());
     }
   }
-  const double count = static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
-  if (!state.takes_max) return sum / count;
-  return rows.samples * columns.samples == 0 ? 0 : greatest;
+}
+
+// A sample outside is 0. The greatest is that of the parts of all samples, not of their sums.
+double align_bin(const AlignRule& rule, const TensorView& x, int64_t plane,
+                 const AlignRegion& region, int64_t bin_y, int64_t bin_x) {
+  const AlignAxis &rows = region.rows, &columns = region.columns;
+  double sum = 0, greatest = -HUGE_VAL;
+  for (int64_t i = 0; i < rows.samples; ++i) {
+    const AxisPlace row = AxisPlace::of(rows.place(bin_y, i), x.dims[2]);
+    for (int64_t j = 0; j < columns.samples; ++j) {
+      const AxisPlace column = AxisPlace::of(columns.place(bin_x, j), x.dims[3]);
+      if (!row.is_inside || !column.is_inside) {
+        greatest = larger(greatest, 0);
+        continue;
+      }
+      around(x, plane, row, column, [&](double part) {
+        sum += part;
+        greatest = larger(greatest, part);
+      });
+    }
+  }
+  const int64_t count = rows.samples * columns.samples;
+  if (count == 0) return 0;
+  return rule.takes_max ? greatest : sum / static_cast<double>(count);
 }
 
 bool run_roi_align(const KernelArgs& args) {
-  const auto& state = static_cast<const AlignState&>(*args.state);
-  const TensorView &x = args.inputs[0], &rois = args.inputs[1], &y = args.outputs[0];
+  const AlignRule& rule = static_cast<const AlignState&>(*args.state).rule;
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const int64_t size = x.dims[2] * x.dims[3], out_size = y.dims[2] * y.dims[3];
   for (int64_t r = 0; r < y.dims[0]; ++r) {
-    const int64_t image = args.inputs[2].as<int64_t>()[r];
-    if (image < 0 || image >= x.dims[0]) {
-      return args.fail(run_failed("batch_indices[" + std::to_string(r) + "] is " +
-                                  std::to_string(image) + ", out of range 0.." +
-                                  std::to_string(x.dims[0] - 1)));
-    }
-    const auto edge = [&](int64_t i) { return load_number(rois, r * 4 + i).to_double(); };
-    const RegionAxis rows(state, edge(1), edge(3), y.dims[2]);
-    const RegionAxis columns(state, edge(0), edge(2), y.dims[3]);
-    if (rows.is_too_large || columns.is_too_large) {
-      return args.fail(run_failed("region " + std::to_string(r) +
-                                  " is more than 4096 elements wide or high for each bin"));
-    }
+    Result<AlignRegion> region = AlignRegion::of(rule, args, r);
+    if (!region.is_ok()) return args.fail(region.status());
     for (int64_t c = 0; c < x.dims[1]; ++c) {
-      const int64_t plane = (image * x.dims[1] + c) * size;
+      const int64_t plane = (region->image * x.dims[1] + c) * size;
       for (int64_t bin = 0; bin < out_size; ++bin) {
         const double value =
-            size == 0 ? 0
-                      : align_bin(state, x, plane, rows, columns, bin / y.dims[3], bin % y.dims[3]);
+            size == 0 ? 0 : align_bin(rule, x, plane, *region, bin / y.dims[3], bin % y.dims[3]);
         store_number(y, (r * x.dims[1] + c) * out_size + bin, Number::of_double(value));
       }
     }
@@ -210,12 +177,7 @@ bool run_roi_align(const KernelArgs& args) {
 
 Result<BoundKernel> bind_roi_align(const KernelInit& init) {
   auto state = std::make_unique<AlignState>();
-  state->takes_max = init.attributes.get_string("mode", "avg") == "max";
-  const std::string_view pixels =
-      init.attributes.get_string("coordinate_transformation_mode", "half_pixel");
-  state->has_half_pixel = init.opset_version >= 16 && pixels == "half_pixel";
-  state->ratio = init.attributes.get_int("sampling_ratio", 0);
-  state->scale = init.attributes.get_float("spatial_scale", 1);
+  state->rule = AlignRule::of(init);
   return BoundKernel{.run = run_roi_align, .state = std::move(state)};
 }
 
@@ -223,48 +185,17 @@ struct RoiPoolState : KernelState {
   double scale = 1;
 };
 
-// One axis of a region of whole elements: the bins divide it, and share the elements between them.
-struct PoolAxis {
-  double start, bin;
-  int64_t size;  // of the image
-
-  PoolAxis(double scale, double low, double high, int64_t bins, int64_t image_size)
-      : start(std::round(low * scale)),
-        bin(std::max(std::round(high * scale) - start + 1, 1.0) / static_cast<double>(bins)),
-        size(image_size) {}
-  // Elements of the image, from `first` to before `end`.
-  int64_t first(int64_t of_bin) const {
-    return place(std::floor(static_cast<double>(of_bin) * bin));
-  }
-  int64_t end(int64_t of_bin) const {
-    return place(std::ceil(static_cast<double>(of_bin + 1) * bin));
-  }
-
- private:
-  // NaN is nowhere: a bin of no element.
-  int64_t place(double offset) const {
-    const double at = std::min(std::max(start + offset, 0.0), static_cast<double>(size));
-    return static_cast<int64_t>(at);
-  }
-};
-
 bool run_max_roi_pool(const KernelArgs& args) {
   const auto& state = static_cast<const RoiPoolState&>(*args.state);
-  const TensorView &x = args.inputs[0], &rois = args.inputs[1], &y = args.outputs[0];
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const int64_t height = x.dims[2], width = x.dims[3], channels = x.dims[1];
   int64_t out = 0;
   for (int64_t r = 0; r < y.dims[0]; ++r) {
-    const auto corner = [&](int64_t i) { return load_number(rois, r * 5 + i).to_double(); };
-    const double image = corner(0);
-    if (!(image >= 0 && image < static_cast<double>(x.dims[0]))) {
-      return args.fail(run_failed("rois[" + std::to_string(r) + ", 0] is " + std::to_string(image) +
-                                  ", which is none of the " + std::to_string(x.dims[0]) +
-                                  " images"));
-    }
-    const PoolAxis columns(state.scale, corner(1), corner(3), y.dims[3], width);
-    const PoolAxis rows(state.scale, corner(2), corner(4), y.dims[2], height);
+    Result<PoolRegion> region = PoolRegion::of(state.scale, args, r);
+    if (!region.is_ok()) return args.fail(region.status());
+    const PoolAxis &rows = region->rows, &columns = region->columns;
     for (int64_t c = 0; c < channels; ++c) {
-      const int64_t plane = (static_cast<int64_t>(image) * channels + c) * height * width;
+      const int64_t plane = (region->image * channels + c) * height * width;
       for (int64_t bin = 0; bin < y.dims[2] * y.dims[3]; ++bin) {
         const int64_t bin_y = bin / y.dims[3], bin_x = bin % y.dims[3];
         double most = 0;  // of a bin without elements
@@ -272,7 +203,7 @@ bool run_max_roi_pool(const KernelArgs& args) {
         for (int64_t i = rows.first(bin_y); i < rows.end(bin_y); ++i) {
           for (int64_t j = columns.first(bin_x); j < columns.end(bin_x); ++j) {
             const double value = load_number(x, plane + i * width + j).to_double();
-            most = is_first ? value : std::max(most, value);
+            most = is_first ? value : larger(most, value);
             is_first = false;
           }
         }
@@ -290,6 +221,46 @@ Result<BoundKernel> bind_max_roi_pool(const KernelInit& init) {
 }
 
 }  // namespace
+
+AlignRule AlignRule::of(const KernelInit& init) {
+  const std::string_view pixels =
+      init.attributes.get_string("coordinate_transformation_mode", "half_pixel");
+  return {.takes_max = init.attributes.get_string("mode", "avg") == "max",
+          .has_half_pixel = init.opset_version >= 16 && pixels == "half_pixel",
+          .ratio = init.attributes.get_int("sampling_ratio", 0),
+          .scale = init.attributes.get_float("spatial_scale", 1)};
+}
+
+Result<AlignRegion> AlignRegion::of(const AlignRule& rule, const KernelArgs& args, int64_t r) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const int64_t image = args.inputs[2].as<int64_t>()[r];
+  if (image < 0 || image >= x.dims[0]) {
+    return run_failed("batch_indices[" + std::to_string(r) + "] is " + std::to_string(image) +
+                      ", out of range 0.." + std::to_string(x.dims[0] - 1));
+  }
+  const auto edge = [&](int64_t i) { return load_number(args.inputs[1], r * 4 + i).to_double(); };
+  const AlignRegion region{
+      image, {rule, edge(1), edge(3), y.dims[2]}, {rule, edge(0), edge(2), y.dims[3]}};
+  if (region.rows.is_too_large || region.columns.is_too_large) {
+    return run_failed("region " + std::to_string(r) + " is more than " +
+                      std::to_string(AlignAxis::kMostSamples) +
+                      " elements wide or high for each bin");
+  }
+  return region;
+}
+
+Result<PoolRegion> PoolRegion::of(double scale, const KernelArgs& args, int64_t r) {
+  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const auto corner = [&](int64_t i) { return load_number(args.inputs[1], r * 5 + i).to_double(); };
+  const double image = corner(0);
+  if (!(image >= 0 && image < static_cast<double>(x.dims[0]))) {
+    return run_failed("rois[" + std::to_string(r) + ", 0] is " + std::to_string(image) +
+                      ", which is none of the " + std::to_string(x.dims[0]) + " images");
+  }
+  return PoolRegion{static_cast<int64_t>(image),
+                    {scale, corner(2), corner(4), y.dims[2], x.dims[2]},
+                    {scale, corner(1), corner(3), y.dims[3], x.dims[3]}};
+}
 
 void add_regions_reference(KernelRegistry& registry) {
   registry.add({.op = "MaxRoiPool", .bind = bind_max_roi_pool, .provider = "reference"});
