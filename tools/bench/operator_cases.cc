@@ -63,6 +63,26 @@ OperatorCase attention(int64_t queries, int64_t keys) {
           fmt::format("{} heads of {}, {} queries, {} keys", kHeads, kSize, queries, keys), make};
 }
 
+// With offsets of up to two elements, and a mask.
+OperatorCase deform_conv(int64_t channels, int64_t filters, int64_t size) {
+  const auto make = [=](const OpTable& ops, uint64_t seed) {
+    constexpr int64_t kTaps = 9;
+    Maker maker(ops, 19, seed);
+    const Value x = maker.input({1, channels, size, size});
+    const Value offset = maker.input({1, 2 * kTaps, size, size}, -2, 2);
+    const Value mask = maker.input({1, kTaps, size, size}, 0, 1);
+    const HostValue w = random_floats(maker.random(), {filters, channels, 3, 3}, -1, 1);
+    const HostValue b = random_floats(maker.random(), {filters}, -1, 1);
+    GraphBuilder& builder = maker.builder();
+    return maker.finish(
+        "DeformConv",
+        {x, builder.constant(w.view(), "w"), offset, builder.constant(b.view(), "b"), mask},
+        {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  };
+  return {"DeformConv",
+          fmt::format("{} to {} channels of {} x {}, 3 x 3", channels, filters, size, size), make};
+}
+
 OperatorCase einsum(const char* equation, const Dims& a, const Dims& b) {
   const auto make = [=](const OpTable& ops, uint64_t seed) {
     Maker maker(ops, 22, seed);
@@ -80,6 +100,65 @@ OperatorCase grid_sample(int64_t channels, int64_t size) {
     return maker.finish("GridSample", {x, grid}, {});
   };
   return {"GridSample", fmt::format("{} channels of {} x {}, linear", channels, size, size), make};
+}
+
+OperatorCase lp_pool(int64_t channels, int64_t size, int64_t stride) {
+  const auto make = [=](const OpTable& ops, uint64_t seed) {
+    Maker maker(ops, 18, seed);
+    const Value x = maker.input({1, channels, size, size});
+    return maker.finish("LpPool", {x},
+                        {{"kernel_shape", std::vector<int64_t>{3, 3}},
+                         {"strides", std::vector<int64_t>{stride, stride}},
+                         {"p", int64_t{2}}});
+  };
+  return {"LpPool",
+          fmt::format("{} channels of {} x {}, 3 x 3 by {}, p 2", channels, size, size, stride),
+          make};
+}
+
+// Regions of any place and up to half of the image on each side.
+HostValue random_regions(Random& random, int64_t regions, int64_t columns, float size) {
+  HostValue rois = HostValue::tensor(ElementType::kFloat, Dims{regions, columns});
+  auto* at = rois.view().mutable_as<float>();
+  for (int64_t r = 0; r < regions; ++r, at += columns) {
+    float* const corner = at + columns - 4;
+    if (columns == 5) at[0] = 0;  // the only image
+    for (int axis = 0; axis < 2; ++axis) {
+      corner[axis] = random.uniform(0, size / 2);
+      corner[axis + 2] = corner[axis] + random.uniform(1, size / 2);
+    }
+  }
+  return rois;
+}
+
+OperatorCase max_roi_pool(int64_t regions, int64_t channels, int64_t size) {
+  const auto make = [=](const OpTable& ops, uint64_t seed) {
+    Maker maker(ops, 22, seed);
+    const Value x = maker.input({1, channels, size, size});
+    const Value rois =
+        maker.input(random_regions(maker.random(), regions, 5, static_cast<float>(size)));
+    return maker.finish("MaxRoiPool", {x, rois}, {{"pooled_shape", std::vector<int64_t>{7, 7}}});
+  };
+  return {"MaxRoiPool",
+          fmt::format("{} regions of {} channels of {} x {}, 7 x 7", regions, channels, size, size),
+          make};
+}
+
+OperatorCase roi_align(int64_t regions, int64_t channels, int64_t size, int64_t ratio) {
+  const auto make = [=](const OpTable& ops, uint64_t seed) {
+    Maker maker(ops, 16, seed);
+    const Value x = maker.input({1, channels, size, size});
+    const Value rois =
+        maker.input(random_regions(maker.random(), regions, 4, static_cast<float>(size)));
+    const Value images = maker.input(HostValue::tensor(ElementType::kInt64, Dims{regions}));
+    return maker.finish(
+        "RoiAlign", {x, rois, images},
+        {{"output_height", int64_t{7}}, {"output_width", int64_t{7}}, {"sampling_ratio", ratio}});
+  };
+  return {"RoiAlign",
+          fmt::format("{} regions of {} channels of {} x {}, 7 x 7, ratio {}", regions, channels,
+                      size, size, ratio),
+          make};
 }
 
 // Weights of 4 bits, a scale for each 32 of a column.
@@ -128,18 +207,30 @@ std::vector<OperatorCase> operator_cases() {
   return {attention(1, 512),
           attention(128, 128),
           attention(512, 512),
+          deform_conv(16, 16, 14),
+          deform_conv(64, 64, 28),
+          deform_conv(128, 128, 56),
           einsum("bij,bjk->bik", {16, 32, 32}, {16, 32, 32}),
           einsum("bhid,bhjd->bhij", {1, 12, 128, 64}, {1, 12, 128, 64}),
           einsum("bij,bkj->bik", {4, 256, 256}, {4, 256, 256}),
           grid_sample(3, 64),
           grid_sample(32, 128),
           grid_sample(64, 256),
+          lp_pool(16, 28, 1),
+          lp_pool(64, 56, 2),
+          lp_pool(64, 224, 2),
           matmul_bits(1, 1024, 1024),
           matmul_bits(1, 4096, 4096),
           matmul_bits(32, 2048, 2048),
+          max_roi_pool(4, 16, 32),
+          max_roi_pool(32, 128, 50),
+          max_roi_pool(128, 256, 100),
           suppression(100, 1),
           suppression(1000, 20),
-          suppression(5000, 80)};
+          suppression(5000, 80),
+          roi_align(4, 16, 32, 2),
+          roi_align(32, 128, 50, 2),
+          roi_align(128, 256, 100, 0)};
 }
 
 }  // namespace eddy

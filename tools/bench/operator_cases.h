@@ -25,7 +25,8 @@ struct OperatorCase {
   std::function<Result<Made>(const OpTable& ops, uint64_t seed)> make;
 };
 
-// Attention, Einsum, GridSample, MatMulNBits, NonMaxSuppression, each at three sizes.
+// Attention, DeformConv, Einsum, GridSample, LpPool, MatMulNBits, MaxRoiPool, NonMaxSuppression and
+// RoiAlign, each at three sizes.
 std::vector<OperatorCase> operator_cases();
 
 }  // namespace eddy
