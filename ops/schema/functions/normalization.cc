@@ -43,6 +43,15 @@ Status infer_group_normalization(InferContext& context) {
   return unsupported("stash_type must be 1 (float), not " + std::to_string(stash));
 }
 
+// [N, groups, channels of each, elements of each channel]: channels whose number is known only in a
+// run, and is no multiple of the groups', do not fit.
+Value group_channels(Expansion& e, Value x, int rank, int64_t groups) {
+  const Value elements = e.op("ReduceProd", {e.sizes(x, 2, rank)});   // of one dimension
+  const Value at_least_one = e.op("Max", {elements, e.int64s({1})});  // 0 would copy a size
+  const Value sizes = e.op("Concat", {e.int64s({0, groups, -1}), at_least_one}, {{"axis", 0}});
+  return e.op("Reshape", {x, sizes});
+}
+
 // The groups are the channels of an InstanceNormalization over the rest of each.
 void expand_group_normalization(Expansion& e) {
   const int rank = e.rank_or_fail(e.input(0), "X");
@@ -50,7 +59,7 @@ void expand_group_normalization(Expansion& e) {
   const int64_t groups = e.attributes().get_int("num_groups", 1);
   const ElementType element = e.element(e.input(0));
   const Attributes epsilon = {{"epsilon", e.attributes().get_float("epsilon", 1e-5f)}};
-  const Value grouped = e.op("Reshape", {e.input(0), e.int64s({0, groups, -1})});
+  const Value grouped = group_channels(e, e.input(0), rank, groups);
   const bool is_by_group = e.opset_version() < 21;
   Value scale = e.input(1), bias = e.input(2);
   if (!is_by_group) {
