@@ -61,6 +61,11 @@ struct Targets {
   Value weights;     // none: all count the same
 };
 
+// The same value, which a run refuses where its elements are not as many as the sizes say.
+Value sized(Expansion& e, Value value, Value sizes) {
+  return e.op("Reshape", {value, sizes}, {{"allowzero", int64_t{1}}});
+}
+
 Targets read_targets(Expansion& e, ElementType element) {
   Targets targets{e.input(1), {}, {}};
   if (e.attributes().has("ignore_index")) {
@@ -69,7 +74,10 @@ Targets read_targets(Expansion& e, ElementType element) {
     targets.is_ignored = e.op("Equal", {e.input(1), e.number(of, ignored)});
     targets.classes = e.op("Where", {targets.is_ignored, e.number(of, 0), e.input(1)});
   }
-  if (e.has_input(2)) targets.weights = e.op("Gather", {e.input(2), targets.classes});
+  if (e.has_input(2)) {
+    const Value weights = sized(e, e.input(2), e.sizes(e.input(0), 1, 2));
+    targets.weights = e.op("Gather", {weights, targets.classes});
+  }
   if (!targets.is_ignored.is_none()) {
     const Value counted = targets.weights.is_none() ? e.number(element, 1) : targets.weights;
     targets.weights = e.op("Where", {targets.is_ignored, e.number(element, 0), counted});
@@ -77,15 +85,22 @@ Targets read_targets(Expansion& e, ElementType element) {
   return targets;
 }
 
+// One of the logarithms for each place. GatherElements takes fewer places than there are, too.
+Value pick_classes(Expansion& e, Value logarithms, Value classes) {
+  const Value axis = e.int64s({1});
+  const Value picked = e.op("GatherElements", {logarithms, e.op("Unsqueeze", {classes, axis})},
+                            {{"axis", int64_t{1}}});
+  const Value samples = e.op("Shape", {logarithms}, {{"end", int64_t{1}}});
+  const Value places = e.op("Shape", {logarithms}, {{"start", int64_t{2}}});
+  return sized(e, e.op("Squeeze", {picked, axis}),
+               e.op("Concat", {samples, places}, {{"axis", int64_t{0}}}));
+}
+
 // The loss of logarithms of probabilities.
 void set_loss(Expansion& e, Value logarithms) {
   const ElementType element = e.element(logarithms);
   const Targets targets = read_targets(e, element);
-  const Value axis = e.int64s({1});
-  const Value picked =
-      e.op("GatherElements", {logarithms, e.op("Unsqueeze", {targets.classes, axis})},
-           {{"axis", int64_t{1}}});
-  Value loss = e.op("Neg", {e.op("Squeeze", {picked, axis})});
+  Value loss = e.op("Neg", {pick_classes(e, logarithms, targets.classes)});
   if (!targets.weights.is_none()) loss = e.op("Mul", {loss, targets.weights});
   if (!targets.is_ignored.is_none()) {  // also where the logarithm is infinite
     loss = e.op("Where", {targets.is_ignored, e.number(element, 0), loss});

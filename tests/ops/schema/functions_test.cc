@@ -61,6 +61,23 @@ TEST(FunctionsTest, GroupNormalizationScalesByGroupAndLaterByChannel) {
             "scale of shape [1] must be [2]");
 }
 
+TEST(FunctionsTest, GroupNormalizationRefusesChannelsThatItLearnsOfInTheRun) {
+  const TestTensor x(ElementType::kFloat, {7, 7, 2}), ones(ElementType::kFloat, {7});
+  for (const int opset : {18, 21}) {
+    OpCall call = make("GroupNormalization", opset, {x, ones, ones}, {{"num_groups", int64_t{2}}});
+    if (opset == 18) call.inputs[1] = call.inputs[2] = floats({2}, {1, 1});
+    call.known = Known::kRanks;
+    EXPECT_EQ(run_op(call, KernelSet::kCpu).status().message(),
+              "the elements of [7,7,2] do not fit the shape [7,2,?,2]");
+  }
+  for (const Dims& dims : {Dims{2, 4, 0}, Dims{0, 4, 3}, Dims{2, 4}}) {
+    const TestTensor given(ElementType::kFloat, dims), each(ElementType::kFloat, {4});
+    OpCall call = make("GroupNormalization", 21, {given, each, each}, {{"num_groups", int64_t{2}}});
+    call.known = Known::kRanks;
+    EXPECT_EQ(run_one(call, KernelSet::kCpu).dims(), dims);
+  }
+}
+
 TEST(FunctionsTest, LpNormalizationLeavesZerosAlone) {
   const TestTensor x = floats({2, 2}, {3, 4, 0, 0});
   expect_close(make("LpNormalization", 22, {x}), floats({2, 2}, {0.6f, 0.8f, 0, 0}),
@@ -152,6 +169,24 @@ TEST(FunctionsTest, NegativeLogLikelihoodPicksWeighsAndIgnores) {
             "the classes of shape [1] are not one for each place of the scores of shape [2,3]");
   EXPECT_EQ(refusal(loss({2, 0}, false, {{"reduction", "max"}})),
             "reduction must be none, sum or mean, not 'max'");
+}
+
+TEST(FunctionsTest, LossesRefuseSizesThatDoNotFitAndThatTheyLearnOfInTheRun) {
+  const TestTensor x(ElementType::kFloat, {3, 5, 2}), line(ElementType::kFloat, {3, 5});
+  const auto message = [](const TestTensor& scores, const Dims& classes, int64_t weights) {
+    const Ints first(static_cast<size_t>(*classes.count()), 0);
+    OpCall call = make("NegativeLogLikelihoodLoss", 13,
+                       {scores, TestTensor::of<int64_t>(classes, first),
+                        TestTensor(ElementType::kFloat, {weights})});
+    call.known = Known::kNothing;
+    return run_op(call, KernelSet::kCpu).status().message();
+  };
+  EXPECT_EQ(message(x, {3, 2}, 5), "");
+  EXPECT_EQ(message(line, {3}, 5), "");
+  EXPECT_EQ(message(line, {1}, 5), "the elements of [1] do not fit the shape [3]");
+  EXPECT_EQ(message(x, {3, 1}, 5), "the elements of [3,1] do not fit the shape [3,2]");
+  EXPECT_NE(message(x, {2, 3}, 5), "");
+  EXPECT_EQ(message(line, {3}, 8), "the elements of [8] do not fit the shape [5]");
 }
 
 TEST(FunctionsTest, SoftmaxCrossEntropyGivesTheLogarithmsToo) {
