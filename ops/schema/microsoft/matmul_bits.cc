@@ -22,7 +22,8 @@ Status read_size(const InferContext& context, std::string_view name, int64_t& si
   size = context.attributes().get_int(name, 0);
   if (size >= 1 && size <= INT32_MAX) return Status::ok();
   return invalid_argument("attribute " + std::string(name) +
-                          " of MatMulNBits must be at least 1, " + "not " + std::to_string(size));
+                          " of MatMulNBits must lie in 1 to 2147483647, not " +
+                          std::to_string(size));
 }
 
 Status read_sizes(const InferContext& context, BitsSizes& sizes) {
@@ -37,7 +38,7 @@ Status read_sizes(const InferContext& context, BitsSizes& sizes) {
   sizes.block = attributes.get_int("block_size", 0);
   if (sizes.block < 16 || sizes.block > INT32_MAX || (sizes.block & (sizes.block - 1)) != 0) {
     return invalid_argument(
-        "attribute block_size of MatMulNBits must be a power of 2 and at least 16, not " +
+        "attribute block_size of MatMulNBits must be a power of 2 of 16 to 1073741824, not " +
         std::to_string(sizes.block));
   }
   const int64_t level = attributes.get_int("accuracy_level", 0);

@@ -65,7 +65,7 @@ Status read_num_targets(const Attributes& attributes, ForestKind kind, int64_t& 
   }
   num_targets = attributes.get_int("n_targets", 0);
   if (num_targets >= 1 && num_targets <= INT32_MAX) return Status::ok();
-  return invalid_argument("n_targets must be at least 1, not " + text(num_targets));
+  return invalid_argument("n_targets must lie in 1 to 2147483647, not " + text(num_targets));
 }
 
 // The lists of integers that must be as long as the nodes are many.

@@ -214,13 +214,13 @@ TEST(MatMulBitsTest, WhatDoesNotFitIsRefusedByName) {
   };
   EXPECT_EQ(with("bits", 3), "attribute bits of MatMulNBits must be 2, 4 or 8, not 3");
   EXPECT_EQ(with("block_size", 24),
-            "attribute block_size of MatMulNBits must be a power of 2 and at least 16, not 24");
+            "attribute block_size of MatMulNBits must be a power of 2 of 16 to 1073741824, not 24");
   EXPECT_EQ(with("block_size", 8),
-            "attribute block_size of MatMulNBits must be a power of 2 and at least 16, not 8");
-  EXPECT_EQ(with("N", 0), "attribute N of MatMulNBits must be at least 1, not 0");
-  EXPECT_EQ(with("K", -1), "attribute K of MatMulNBits must be at least 1, not -1");
+            "attribute block_size of MatMulNBits must be a power of 2 of 16 to 1073741824, not 8");
+  EXPECT_EQ(with("N", 0), "attribute N of MatMulNBits must lie in 1 to 2147483647, not 0");
+  EXPECT_EQ(with("K", -1), "attribute K of MatMulNBits must lie in 1 to 2147483647, not -1");
   EXPECT_EQ(with("K", INT64_MAX),
-            "attribute K of MatMulNBits must be at least 1, not 9223372036854775807");
+            "attribute K of MatMulNBits must lie in 1 to 2147483647, not 9223372036854775807");
   EXPECT_EQ(with("accuracy_level", 5),
             "attribute accuracy_level of MatMulNBits must be 0 to 4, not 5");
   EXPECT_EQ(with("weight_prepacked", 1),
