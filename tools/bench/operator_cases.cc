@@ -133,7 +133,7 @@ HostValue random_regions(Random& random, int64_t regions, int64_t columns, float
 
 OperatorCase max_roi_pool(int64_t regions, int64_t channels, int64_t size) {
   const auto make = [=](const OpTable& ops, uint64_t seed) {
-    Maker maker(ops, 22, seed);
+    Maker maker(ops, 21, seed);
     const Value x = maker.input({1, channels, size, size});
     const Value rois =
         maker.input(random_regions(maker.random(), regions, 5, static_cast<float>(size)));
