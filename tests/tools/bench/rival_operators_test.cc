@@ -81,7 +81,10 @@ TEST_F(RivalOperatorsTest, NormalizationsAndPools) {
            {"dilations", Ints{2, 1}}});
   compare("LpPool", 18, {floats({1, 2, 7, 6})},
           {{"kernel_shape", Ints{3, 2}}, {"pads", Ints{1, 0, 1, 1}}, {"strides", Ints{2, 3}}});
+  compare("LpPool", 22, {floats({2, 3, 9, 70})},
+          {{"kernel_shape", Ints{2, 5}}, {"ceil_mode", int64_t{1}}, {"strides", Ints{2, 3}}});
   compare("GlobalLpPool", 2, {floats({1, 2, 7, 6})});
+  compare("GlobalLpPool", 2, {floats({2, 3, 40, 21})}, {{"p", int64_t{5}}});
   EXPECT_GT(num_compared_, 0);
 }
 
@@ -103,16 +106,49 @@ TEST_F(RivalOperatorsTest, Images) {
               {{"align_corners", align}, {"padding_mode", padding}});
     }
   }
+  EXPECT_GT(num_compared_, 0);
+}
+
+TEST_F(RivalOperatorsTest, Regions) {
   const TestTensor images = ints({0, 1, 1});
   for (const char* mode : {"avg", "max"}) {
-    for (const char* pixels : {"half_pixel", "output_half_pixel"}) {
-      compare("RoiAlign", 16, {floats({2, 2, 8, 9}), floats({3, 4}, 0, 8), images},
-              {{"mode", mode},
-               {"coordinate_transformation_mode", pixels},
-               {"output_height", int64_t{2}},
-               {"output_width", int64_t{3}},
-               {"sampling_ratio", int64_t{2}},
-               {"spatial_scale", 0.9f}});
+    for (const int64_t ratio : {0, 2, 3}) {
+      Attributes attributes = {{"mode", mode},
+                               {"output_height", int64_t{2}},
+                               {"output_width", int64_t{3}},
+                               {"sampling_ratio", ratio},
+                               {"spatial_scale", 0.9f}};
+      // Of regions that are not turned over, which ONNX Runtime refuses for maxima.
+      const TestTensor rois = TestTensor::of<float>(
+          {3, 4}, {0.5f, 1, 7.25f, 6, -2, 3.5f, 4, 12, 8.5f, 7.75f, 9.5f, 20});
+      compare("RoiAlign", 10, {floats({2, 2, 8, 9}), rois, images}, attributes);
+      for (const char* pixels : {"half_pixel", "output_half_pixel"}) {
+        attributes.set("coordinate_transformation_mode", pixels);
+        compare("RoiAlign", 16, {floats({2, 2, 8, 9}), rois, images}, attributes);
+      }
+    }
+  }
+  const TestTensor corners =
+      TestTensor::of<float>({3, 5}, {0, 0, 0, 5, 5, 1, 2, 2.4f, 8, 7, 1, 3, 3, 18, 27});
+  compare("MaxRoiPool", 1, {floats({2, 3, 9, 8}), corners},
+          {{"pooled_shape", Ints{3, 2}}, {"spatial_scale", 0.5f}});
+  compare("MaxRoiPool", 1, {floats({2, 3, 9, 8}), corners}, {{"pooled_shape", Ints{1, 4}}});
+  EXPECT_GE(num_compared_, 20);
+}
+
+TEST_F(RivalOperatorsTest, DeformConv) {
+  const TestTensor x = floats({2, 4, 6, 7}), b = floats({6});
+  for (const int64_t group : {1, 2}) {
+    for (const int64_t moved : {1, 2}) {
+      const TestTensor w = floats({6, 4 / group, 3, 2});
+      const TestTensor offset = floats({2, 12 * moved, 3, 6}), mask = floats({2, 6 * moved, 3, 6});
+      const Attributes window = {{"group", group},
+                                 {"offset_group", moved},
+                                 {"strides", Ints{2, 1}},
+                                 {"dilations", Ints{1, 2}},
+                                 {"pads", Ints{1, 0, 0, 1}}};
+      compare("DeformConv", 19, {x, w, offset}, window);
+      compare("DeformConv", 22, {x, w, offset, b, mask}, window);
     }
   }
   EXPECT_GT(num_compared_, 0);
