@@ -1,12 +1,10 @@
 // RoiAlign and MaxRoiPool of floats: a region's places and weights once for all channels, axis by
 // axis; then some channels at a time, rows first.
 #include <algorithm>
-#include <limits>
 
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
-#include "ops/cpu/loops/loops.h"
 #include "ops/cpu/sample/region.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/windows/regions.h"
@@ -58,13 +56,21 @@ class Layout {
   size_t size_ = 0;
 };
 
+int64_t most_taps(const AlignAxis& axis, int64_t bins, int64_t size) {
+  return bins * std::min(2 * axis.samples, size);
+}
+int64_t most_taps(const PoolAxis& axis, int64_t bins, int64_t) {
+  int64_t most = 0;
+  for (int64_t b = 0; b < bins; ++b) most += std::max<int64_t>(axis.end(b) - axis.first(b), 0);
+  return most;
+}
+
 // The taps of an axis: what its samples read, each element once for each bin, with the sum of its
 // weights (means) or the least and the greatest of them.
 class AxisTaps {
  public:
-  AxisTaps(Layout& layout, const AlignAxis& axis, int64_t bins, int64_t size)
-      : axis_(axis), bins_(bins), size_(size) {
-    const int64_t most = bins * std::min(2 * axis.samples, size);
+  AxisTaps(Layout& layout, int64_t bins, int64_t size, int64_t most)
+      : bins_(bins), size_(size), most_(most) {
     begin_ = layout.take<int64_t>(bins + 1);
     place_ = layout.take<int64_t>(most);
     slot_ = layout.take<int64_t>(size);
@@ -74,14 +80,13 @@ class AxisTaps {
     is_run_ = layout.take<bool>(bins);
   }
 
-  void fill(bool takes_max) {
+  void fill(const AlignAxis& axis, bool takes_max) {
     std::fill_n(slot_, size_, int64_t{-1});
     for (int64_t b = 0; b < bins_; ++b) {
-      begin_[b] = count_;
-      has_none_[b] = axis_.samples == 0;
-      is_run_[b] = true;
-      for (int64_t i = 0; i < axis_.samples; ++i) {
-        const AxisPlace place = size_ == 0 ? AxisPlace() : AxisPlace::of(axis_.place(b, i), size_);
+      begin_bin(b);
+      has_none_[b] = axis.samples == 0;
+      for (int64_t i = 0; i < axis.samples; ++i) {
+        const AxisPlace place = size_ == 0 ? AxisPlace() : AxisPlace::of(axis.place(b, i), size_);
         if (!place.is_inside) {
           has_none_[b] = true;
           continue;
@@ -91,19 +96,32 @@ class AxisTaps {
       }
     }
     begin_[bins_] = count_;
-    EDDY_DCHECK(count_ <= bins_ * std::min(2 * axis_.samples, size_)) << count_ << " taps";
+  }
+
+  // Each element whole.
+  void fill(const PoolAxis& axis, bool) {
+    for (int64_t b = 0; b < bins_; ++b) {
+      begin_bin(b);
+      for (int64_t place = axis.first(b); place < axis.end(b); ++place) append(b, place, 1);
+      has_none_[b] = count_ == begin_[b];
+    }
+    begin_[bins_] = count_;
   }
 
   // Elements that are read, from `first` to before `end`; no taps: none.
   int64_t first() const { return count_ == 0 ? 0 : first_; }
   int64_t end() const { return count_ == 0 ? 0 : end_; }
   // Counts places from `first` on.
-  RegionTaps taps(int64_t first) const {
+  RegionTaps taps(int64_t first) {
     for (int64_t k = 0; k < count_; ++k) place_[k] -= first;
     return {bins_, begin_, place_, low_, high_, has_none_, is_run_};
   }
 
  private:
+  void begin_bin(int64_t bin) {
+    begin_[bin] = count_;
+    is_run_[bin] = true;
+  }
   void add(int64_t bin, int64_t place, float weight, bool takes_max) {
     if (weight == 0) {
       has_none_[bin] = true;
@@ -115,140 +133,111 @@ class AxisTaps {
       low_[k] = std::min(low_[k], weight);
       return;
     }
+    slot_[place] = count_;
+    append(bin, place, weight);
+  }
+  void append(int64_t bin, int64_t place, float weight) {
+    EDDY_DCHECK(count_ < most_) << "more than " << most_ << " taps";
     is_run_[bin] &= count_ == begin_[bin] || place_[count_ - 1] + 1 == place;
     first_ = std::min(first_, place);
     end_ = std::max(end_, place + 1);
-    slot_[place] = count_;
     place_[count_] = place;
     low_[count_] = high_[count_] = weight;
     ++count_;
   }
 
-  const AlignAxis& axis_;
-  const int64_t bins_, size_;
+  const int64_t bins_, size_, most_;
   int64_t count_ = 0, first_ = INT64_MAX, end_ = 0;
   int64_t *begin_, *place_, *slot_;  // slot: of each element its latest tap
   float *low_, *high_;
   bool *has_none_, *is_run_;
 };
 
-struct AlignState : KernelState {
-  AlignRule rule;
+// What a call does with each bin of a region of its own.
+struct BinRule {
+  bool takes_max = false;
+  float factor = 1;  // of means
 };
 
-bool fail_memory(const KernelArgs& args) {
-  return args.fail(resource_exhausted("no memory for the places of a region"));
+// The columns that are read, and some more where the image has them, so that they are whole
+// vectors.
+void set_columns(AxisTaps& columns, int64_t width, cpu::RegionArgs& t) {
+  constexpr int64_t kVector = 16;
+  const int64_t count = columns.end() - columns.first();
+  const int64_t wanted = (count + kVector - 1) / kVector * kVector;
+  t.num_columns = wanted <= width ? wanted : count;
+  t.first_column = std::min(columns.first(), width - t.num_columns);
+  t.columns = columns.taps(t.first_column);
 }
 
-bool align_unit(const KernelArgs& args, const AlignRule& rule, const Parts& parts, int64_t unit) {
+template <typename Region>
+bool run_region(const KernelArgs& args, const Parts& parts, int64_t unit, const Region& region,
+                const BinRule& rule) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t r = parts.region(unit), size = x.dims[2] * x.dims[3];
-  const int64_t out_size = y.dims[2] * y.dims[3];
-  Result<AlignRegion> region = AlignRegion::of(rule, args, r);
-  if (!region.is_ok()) return args.fail(region.status());
+  const int64_t height = x.dims[2], width = x.dims[3];
+  const int64_t num_rows = most_taps(region.rows, y.dims[2], height);
+  const int64_t num_columns = most_taps(region.columns, y.dims[3], width);
   const auto lay_out = [&](Layout& layout) {
-    AxisTaps rows(layout, region->rows, y.dims[2], x.dims[2]);
-    AxisTaps columns(layout, region->columns, y.dims[3], x.dims[3]);
+    AxisTaps rows(layout, y.dims[2], height, num_rows);
+    AxisTaps columns(layout, y.dims[3], width, num_columns);
     return std::pair(rows, columns);
   };
   Layout counted;
   lay_out(counted);
-  const int64_t width = x.dims[3];
-  const size_t line_bytes = static_cast<size_t>(width) * sizeof(float);
-  void* memory = args.scratch->reserve(counted.size_bytes() + line_bytes + 1);
-  if (memory == nullptr) return fail_memory(args);
+  counted.take<float>(width);
+  void* memory = args.scratch->reserve(counted.size_bytes());
+  if (memory == nullptr) {
+    return args.fail(resource_exhausted("no memory for the places of a region"));
+  }
   Layout layout(memory);
   auto [rows, columns] = lay_out(layout);
-  rows.fill(rule.takes_max);
-  columns.fill(rule.takes_max);
+  rows.fill(region.rows, rule.takes_max);
+  columns.fill(region.columns, rule.takes_max);
   cpu::RegionArgs t;
   t.width = width;
   t.rows = rows.taps(0);
-  t.columns = columns.taps(columns.first());
-  t.first_column = columns.first();
-  t.num_columns = columns.end() - columns.first();
+  set_columns(columns, width, t);
   t.line = layout.take<float>(width);
-  const int64_t samples = region->rows.samples * region->columns.samples;
-  t.factor = static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(samples, 1)));
+  t.factor = rule.factor;
   const cpu::RegionLoops& loops = cpu::region_loops(cpu::tile_kernels().isa);
   const auto run = rule.takes_max ? loops.most : loops.mean;
+  const int64_t out_size = y.dims[2] * y.dims[3];
   for (int64_t c = parts.first(unit); c < parts.end(unit); ++c) {
-    t.plane = x.as<float>() + (region->image * parts.num_channels + c) * size;
-    t.out = y.mutable_as<float>() + (r * parts.num_channels + c) * out_size;
+    t.plane = x.as<float>() + (region.image * parts.num_channels + c) * height * width;
+    t.out = y.mutable_as<float>() + (parts.region(unit) * parts.num_channels + c) * out_size;
     run(t);
   }
   return true;
 }
 
+struct AlignState : KernelState {
+  AlignRule rule;
+};
+
 bool run_align(const KernelArgs& args, int64_t first, int64_t end) {
   const AlignRule& rule = static_cast<const AlignState&>(*args.state).rule;
   const Parts parts(args);
   for (int64_t unit = first; unit < end; ++unit) {
-    if (!align_unit(args, rule, parts, unit)) return false;
+    Result<AlignRegion> region = AlignRegion::of(rule, args, parts.region(unit));
+    if (!region.is_ok()) return args.fail(region.status());
+    const int64_t samples = region->rows.samples * region->columns.samples;
+    const BinRule bins = {rule.takes_max, 1 / static_cast<float>(std::max<int64_t>(samples, 1))};
+    if (!run_region(args, parts, unit, *region, bins)) return false;
   }
   return true;
 }
 
 struct RoiPoolState : KernelState {
-  double scale = 1;
+  float scale = 1;
 };
-
-// Elements that a bin has on an axis.
-struct Range {
-  int64_t first, end;
-};
-
-// The largest element of each bin of a plane; `line` has room for a row.
-void pool_bins(const float* plane, const PoolRegion& region, int64_t bins_down,
-               std::span<const Range> columns, float* line, float* out) {
-  const cpu::ReduceLoops& loops = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)];
-  const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };
-  const int64_t width = region.columns.size;
-  int64_t first = width, end = 0;
-  for (const Range& range : columns) {
-    if (range.first >= range.end) continue;
-    first = std::min(first, range.first);
-    end = std::max(end, range.end);
-  }
-  for (int64_t i = 0; i < bins_down; ++i, out += columns.size()) {
-    const Range rows{region.rows.first(i), region.rows.end(i)};
-    for (int64_t row = rows.first; row < rows.end && first < end; ++row) {
-      (row == rows.first ? loops.start_row : loops.fold_row)(plane + row * width + first, line,
-                                                             end - first);
-    }
-    for (size_t j = 0; j < columns.size(); ++j) {
-      const Range& range = columns[j];
-      out[j] = 0;
-      if (rows.first >= rows.end || range.first >= range.end) continue;
-      float most = line[range.first - first];
-      for (int64_t c = range.first + 1; c < range.end; ++c) most = larger(most, line[c - first]);
-      out[j] = most;
-    }
-  }
-}
 
 bool run_max_roi_pool(const KernelArgs& args, int64_t first, int64_t end) {
   const auto& state = static_cast<const RoiPoolState&>(*args.state);
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
   const Parts parts(args);
-  const int64_t size = x.dims[2] * x.dims[3], bins = y.dims[3], out_size = y.dims[2] * bins;
-  const size_t range_bytes = static_cast<size_t>(bins) * sizeof(Range);
-  void* memory =
-      args.scratch->reserve(range_bytes + static_cast<size_t>(x.dims[3]) * sizeof(float));
-  if (memory == nullptr) return fail_memory(args);
-  const std::span<Range> columns(static_cast<Range*>(memory), static_cast<size_t>(bins));
-  auto* const line = reinterpret_cast<float*>(static_cast<std::byte*>(memory) + range_bytes);
   for (int64_t unit = first; unit < end; ++unit) {
-    const int64_t r = parts.region(unit);
-    Result<PoolRegion> region = PoolRegion::of(state.scale, args, r);
+    Result<PoolRegion> region = PoolRegion::of(state.scale, args, parts.region(unit));
     if (!region.is_ok()) return args.fail(region.status());
-    for (int64_t j = 0; j < bins; ++j) {
-      columns[static_cast<size_t>(j)] = {region->columns.first(j), region->columns.end(j)};
-    }
-    for (int64_t c = parts.first(unit); c < parts.end(unit); ++c) {
-      pool_bins(x.as<float>() + (region->image * parts.num_channels + c) * size, *region, y.dims[2],
-                columns, line, y.mutable_as<float>() + (r * parts.num_channels + c) * out_size);
-    }
+    if (!run_region(args, parts, unit, *region, {.takes_max = true})) return false;
   }
   return true;
 }

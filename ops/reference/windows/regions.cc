@@ -182,7 +182,7 @@ Result<BoundKernel> bind_roi_align(const KernelInit& init) {
 }
 
 struct RoiPoolState : KernelState {
-  double scale = 1;
+  float scale = 1;
 };
 
 bool run_max_roi_pool(const KernelArgs& args) {
@@ -249,11 +249,13 @@ Result<AlignRegion> AlignRegion::of(const AlignRule& rule, const KernelArgs& arg
   return region;
 }
 
-Result<PoolRegion> PoolRegion::of(double scale, const KernelArgs& args, int64_t r) {
+Result<PoolRegion> PoolRegion::of(float scale, const KernelArgs& args, int64_t r) {
   const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const auto corner = [&](int64_t i) { return load_number(args.inputs[1], r * 5 + i).to_double(); };
-  const double image = corner(0);
-  if (!(image >= 0 && image < static_cast<double>(x.dims[0]))) {
+  const auto corner = [&](int64_t i) {
+    return static_cast<float>(load_number(args.inputs[1], r * 5 + i).to_double());
+  };
+  const float image = corner(0);
+  if (!(image >= 0 && image < static_cast<float>(x.dims[0]))) {
     return run_failed("rois[" + std::to_string(r) + ", 0] is " + std::to_string(image) +
                       ", which is none of the " + std::to_string(x.dims[0]) + " images");
   }

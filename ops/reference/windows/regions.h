@@ -72,27 +72,28 @@ struct AlignRegion {
   static Result<AlignRegion> of(const AlignRule& rule, const KernelArgs& args, int64_t r);
 };
 
+// In float, as detectors were trained: where a bin ends is a matter of the last bit.
 struct PoolAxis {
-  double start, bin;
+  float start, bin;
   int64_t size;  // of the image
 
-  PoolAxis(double scale, double low, double high, int64_t bins, int64_t image_size)
+  PoolAxis(float scale, float low, float high, int64_t bins, int64_t image_size)
       : start(std::round(low * scale)),
-        bin(std::max(std::round(high * scale) - start + 1, 1.0) / static_cast<double>(bins)),
+        bin(std::max(std::round(high * scale) - start + 1, 1.0f) / static_cast<float>(bins)),
         size(image_size) {}
   // Elements of the image, from `first` to before `end`.
   int64_t first(int64_t of_bin) const {
-    return place(std::floor(static_cast<double>(of_bin) * bin));
+    return place(std::floor(static_cast<float>(of_bin) * bin));
   }
   int64_t end(int64_t of_bin) const {
-    return place(std::ceil(static_cast<double>(of_bin + 1) * bin));
+    return place(std::ceil(static_cast<float>(of_bin + 1) * bin));
   }
 
  private:
-  // NaN is nowhere: a bin of no element.
-  int64_t place(double offset) const {
-    const double at = std::min(std::max(start + offset, 0.0), static_cast<double>(size));
-    return static_cast<int64_t>(at);
+  // A NaN is the beginning, where a bin then ends, too: it has no element.
+  int64_t place(float offset) const {
+    const double at = static_cast<double>(start) + static_cast<double>(offset);
+    return static_cast<int64_t>(std::min(std::max(0.0, at), static_cast<double>(size)));
   }
 };
 
@@ -100,7 +101,7 @@ struct PoolRegion {
   int64_t image;
   PoolAxis rows, columns;
 
-  static Result<PoolRegion> of(double scale, const KernelArgs& args, int64_t r);
+  static Result<PoolRegion> of(float scale, const KernelArgs& args, int64_t r);
 };
 
 }  // namespace eddy
