@@ -216,6 +216,14 @@ bool run_deform(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
+// Elements of all columns, as far as is known: as many as taps are moved, for each channel.
+double likely_columns(const KernelInit& init, const DeformState& state) {
+  const TensorType &x = init.inputs[0].tensor, &offset = init.inputs[2].tensor;
+  const int64_t channels = x.is_ranked && x.dims[1] > 0 ? x.dims[1] : 1;
+  return static_cast<double>(cpu::likely_count(offset)) / 2 * static_cast<double>(channels) /
+         static_cast<double>(state.moved);
+}
+
 Result<BoundKernel> bind_deform_conv(const KernelInit& init) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) return cpu::no_fast_kernel(init);
   auto state = std::make_unique<DeformState>();
@@ -224,8 +232,9 @@ Result<BoundKernel> bind_deform_conv(const KernelInit& init) {
   state->moved = init.attributes.get_int("offset_group", 1);
   BoundKernel kernel;
   kernel.run = cpu::run_all_units<tiles_of, run_deform>;
-  // Where a size is unknown, a short one is assumed; a position reads many elements.
-  if (cpu::fills_tiles(init.inputs[2], 16'384)) cpu::set_tiles<tiles_of, run_deform>(kernel);
+  if (likely_columns(init, *state) > static_cast<double>(cpu::kTileElements)) {
+    cpu::set_tiles<tiles_of, run_deform>(kernel);
+  }
   kernel.state = std::move(state);
   return kernel;
 }

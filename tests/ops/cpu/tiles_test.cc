@@ -289,10 +289,10 @@ TEST_F(TilesOfKernelsTest, Normalizations) {
 TEST_F(TilesOfKernelsTest, Pools) {
   const Attributes windows = {
       {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 0, 1}}};
-  for (const char* op : {"MaxPool", "AveragePool"}) {
+  for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
     check(call(op, {floats({2, 7, 100, 91})}, windows));
   }
-  for (const char* op : {"GlobalMaxPool", "GlobalAveragePool"}) {
+  for (const char* op : {"GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"}) {
     check(call(op, {floats({2, 7, 100, 91})}));
   }
 }
@@ -366,6 +366,34 @@ TEST_F(TilesOfKernelsTest, SampledImages) {
       }
     }
   }
+}
+
+TEST_F(TilesOfKernelsTest, RegionsOfImages) {
+  const TestTensor x = floats({2, 70, 20, 31});
+  const TestTensor images = TestTensor::of<int64_t>({7}, {0, 1, 1, 0, 1, 0, 0});
+  for (const char* mode : {"avg", "max"}) {
+    OpCall align = call(
+        "RoiAlign", {x, TestTensor::random(ElementType::kFloat, {7, 4}, random_, -4, 36), images},
+        {{"mode", std::string(mode)},
+         {"output_height", int64_t{7}},
+         {"output_width", int64_t{9}},
+         {"sampling_ratio", int64_t{2}}});
+    check(align);
+  }
+  TestTensor rois = TestTensor::random(ElementType::kFloat, {7, 5}, random_, -4, 36);
+  for (int64_t r = 0; r < 7; ++r) {
+    rois.view().mutable_as<float>()[r * 5] = static_cast<float>(r % 2);
+  }
+  check(call("MaxRoiPool", {x, rois}, {{"pooled_shape", Ints{7, 9}}}), 0, 0);
+}
+
+TEST_F(TilesOfKernelsTest, MovedTaps) {
+  OpCall deform = call("DeformConv",
+                       {floats({2, 24, 30, 29}), floats({10, 12, 3, 3}),
+                        TestTensor::random(ElementType::kFloat, {2, 36, 28, 27}, random_, -2, 2)},
+                       {{"group", int64_t{2}}, {"offset_group", int64_t{2}}});
+  deform.opset = 19;
+  check(deform, 1e-4, 1e-4);
 }
 
 }  // namespace
