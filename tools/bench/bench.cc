@@ -64,6 +64,7 @@ void add_suites_options(CLI::App& app, BenchArguments& arguments) {
   app.add_option(
          "--seed", arguments.nets.seed,
          "nets, operators: what random inputs, and weights of built networks, are made from")
+      ->check(check_seed())
       ->capture_default_str();
   app.add_option("--clients", arguments.serve.clients, "serve: numbers of clients")
       ->delimiter(',')

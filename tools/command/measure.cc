@@ -407,6 +407,7 @@ Action add_measure(CLI::App& app) {
   auto arguments = std::make_shared<MeasureArguments>();
   app.add_option("MODEL", arguments->model, "an ONNX file")->required();
   app.add_option("--random-inputs", arguments->seed, "seed of the values operators are run on")
+      ->check(check_seed())
       ->capture_default_str();
   add_shape_options(app, arguments->dims, arguments->shapes);
   app.add_option("--repeat", arguments->rounds, "batches of runs for each operator")

@@ -132,7 +132,8 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       ->check(check_device)
       ->capture_default_str();
   app.add_option("--seed", arguments.order_seed,
-                 "the order in which the virtual device runs streams and strands");
+                 "the order in which the virtual device runs streams and strands")
+      ->check(check_seed());
   app.add_option("--policy", arguments.policy, "how the virtual device chooses that order")
       ->check(CLI::IsMember({"uniform", "pct", "starve", "late", "early"}))
       ->capture_default_str();

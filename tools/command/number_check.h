@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -28,6 +29,16 @@ inline auto check_assignment(std::string form) {
     const size_t equals = text.find('=');
     const bool is_fine = equals != std::string::npos && equals > 0;
     return is_fine ? std::string() : fmt::format("give {}, not '{}'", form, text);
+  };
+}
+
+// CLI11 makes a large number of a negative one.
+inline auto check_seed() {
+  return [](const std::string& text) {
+    const bool is_fine = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    return is_fine ? std::string()
+                   : fmt::format("give a seed, a whole number from 0 to {}, not '{}'", UINT64_MAX,
+                                 text);
   };
 }
 

@@ -348,7 +348,8 @@ Action add_run(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--inputs", arguments->inputs.folder,
                  "a test_data_set folder; outputs are compared with its own");
-  app.add_option("--random-inputs", arguments->inputs.seed, "a seed for all other inputs");
+  app.add_option("--random-inputs", arguments->inputs.seed, "a seed for all other inputs")
+      ->check(check_seed());
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
   add_rank_options(app, arguments->ranks);

@@ -13,6 +13,7 @@
 #include "graph/simulate/timeline_svg.h"
 #include "graph/strategy/files/operator_file.h"
 #include "tools/command/model.h"
+#include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/text_file.h"
@@ -185,6 +186,7 @@ void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
       ->capture_default_str();
   app.add_option("--seed", arguments.seed,
                  "of --search, and of the scenarios of loops and branches")
+      ->check(check_seed())
       ->capture_default_str();
   app.add_option("--output", arguments.output, "write the strategy that --search found")
       ->check(check_file_name)

@@ -329,11 +329,13 @@ Action add_train(CLI::App& app) {
       app.add_option("--clip", a.options.clip_norm, "bounds the norm of all gradients together")
           ->check(check_number("a bound above 0; leave it out to clip nothing", 1e-30, 1e30));
   app.add_option("--seed", a.seed, "of the rows' order, and of what the model draws at random")
+      ->check(check_seed())
       ->capture_default_str();
   app.add_option("--threads", a.threads, "CPU workers; 0: one for each processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   add_saving_options(app, a.saving);
+  app.add_flag("--exact", a.options.exact, "the same bits whatever loops save (as of gradient)");
   app.add_option("--log", a.log, "a file of JSON lines, one a step: step, loss")
       ->check(check_file_name);
   app.add_option("--state", a.state,
