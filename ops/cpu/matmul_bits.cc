@@ -1,5 +1,6 @@
 // com.microsoft.MatMulNBits with constant weights, which stay packed; anything else takes the plain
-// loops. A tile of the call is some panels of columns.
+// loops. Where g_idx scatters a block's rows, they are brought together once, and A's columns in
+// each call. A tile of the call is some panels of columns.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -19,11 +20,16 @@ using cpu::Tiles;
 
 struct BitsState : KernelState {
   std::shared_ptr<const BitsMatrix> matrix;
+  // Which column of A stands at each row of the matrix; -1: none. Empty: the same.
+  std::vector<int32_t> order;
+  int64_t k = 0;  // columns of A
 };
 
-const BitsMatrix& matrix_of(const KernelArgs& args) {
-  return *static_cast<const BitsState&>(*args.state).matrix;
+const BitsState& state_of(const KernelArgs& args) {
+  return static_cast<const BitsState&>(*args.state);
 }
+
+const BitsMatrix& matrix_of(const KernelArgs& args) { return *state_of(args).matrix; }
 
 template <typename T>
 float widen(T value) {
@@ -50,17 +56,36 @@ bool out_of_memory(const KernelArgs& args) {
   return args.fail(resource_exhausted("no memory for a block of MatMulNBits' weights"));
 }
 
+// A's rows as the matrix has them, in floats.
+template <typename T>
+void arrange(const BitsState& state, int64_t rows, const T* a, float* to) {
+  if (state.order.empty()) {
+    std::transform(a, a + rows * state.k, to, widen<T>);
+    return;
+  }
+  for (int64_t i = 0; i < rows; ++i, a += state.k) {
+    for (const int32_t column : state.order) *to++ = column < 0 ? 0.0f : widen(a[column]);
+  }
+}
+
 bool run_floats(const KernelArgs& args, int64_t first, int64_t end) {
-  const BitsMatrix& b = matrix_of(args);
+  const BitsState& state = state_of(args);
+  const BitsMatrix& b = *state.matrix;
   const int64_t rows = rows_of(args);
   if (rows == 0) return true;
-  void* scratch = args.scratch->reserve(b.scratch_bytes(rows));
-  if (scratch == nullptr) return out_of_memory(args);
+  const int64_t arranged = state.order.empty() ? 0 : WideRoom::of(b, rows).a;
+  auto* const room = static_cast<float*>(
+      args.scratch->reserve(b.scratch_bytes(rows) + static_cast<size_t>(arranged) * sizeof(float)));
+  if (room == nullptr) return out_of_memory(args);
+  const float* a = args.inputs[0].as<float>();
+  if (arranged > 0) {
+    arrange(state, rows, a, room);
+    a = room;
+  }
   const float* bias = args.has_input(5) ? args.inputs[5].as<float>() : nullptr;
   float* c = args.outputs[0].mutable_as<float>();
   for (int64_t panel = first; panel < end; ++panel) {
-    b.multiply(rows, args.inputs[0].as<float>(), panel, bias, c + panel * b.panel_width(),
-               b.columns(), scratch);
+    b.multiply(rows, a, panel, bias, c + panel * b.panel_width(), b.columns(), room + arranged);
   }
   return true;
 }
@@ -75,7 +100,7 @@ bool run_halves(const KernelArgs& args, int64_t first, int64_t end) {
   if (a == nullptr) return out_of_memory(args);
   float* const bias = a + room.a;
   float* const c = bias + room.bias;
-  std::transform(args.inputs[0].as<T>(), args.inputs[0].as<T>() + rows * b.depth(), a, widen<T>);
+  arrange(state_of(args), rows, args.inputs[0].as<T>(), a);
   if (args.has_input(5)) {
     const T* from = args.inputs[5].as<T>();
     std::transform(from, from + b.columns(), bias, widen<T>);
@@ -152,6 +177,49 @@ std::string layout_of(const BitsMatrix::Source& source) {
   return layout.append(source.zeros.begin(), source.zeros.end());
 }
 
+// g_idx as an order in which rows of a block stand together, filled up to whole blocks; empty where
+// they do already. Too many of one block are for the plain loops.
+Status read_order(const TensorView& groups, const BitsMatrix::Source& source, int64_t blocks,
+                  std::vector<int32_t>& order) {
+  const auto* const of_row = groups.as<int32_t>();
+  const Status other =
+      unsupported("the fast MatMulNBits wants at most a block's rows of each block");
+  if (groups.count() < source.k) return other;
+  std::vector<int64_t> filled(static_cast<size_t>(blocks), 0);
+  order.assign(static_cast<size_t>(blocks * source.block), -1);
+  bool is_in_order = true;
+  for (int64_t i = 0; i < source.k; ++i) {
+    const int64_t block = of_row[i];
+    if (block < 0 || block >= blocks) return other;
+    int64_t& count = filled[static_cast<size_t>(block)];
+    if (count == source.block) return other;
+    const int64_t at = block * source.block + count++;
+    order[static_cast<size_t>(at)] = static_cast<int32_t>(i);
+    is_in_order &= at == i;
+  }
+  if (is_in_order) order.clear();
+  return Status::ok();
+}
+
+// B's columns with their weights in that order.
+std::vector<uint8_t> arranged(const BitsMatrix::Source& source, int64_t blocks,
+                              const std::vector<int32_t>& order) {
+  const int64_t column_bytes = blocks * source.block * source.bits / 8;
+  std::vector<uint8_t> bytes(static_cast<size_t>(source.n * column_bytes), 0);
+  for (int64_t j = 0; j < source.n; ++j) {
+    const uint8_t* const from = source.b + j * column_bytes;
+    uint8_t* const to = bytes.data() + j * column_bytes;
+    for (size_t p = 0; p < order.size(); ++p) {
+      if (order[p] < 0) continue;
+      const int64_t at = int64_t{order[p]} * source.bits;
+      const auto place = static_cast<int64_t>(p) * source.bits;
+      const int value = (from[at / 8] >> (at % 8)) & ((1 << source.bits) - 1);
+      to[place / 8] = static_cast<uint8_t>(to[place / 8] | value << (place % 8));
+    }
+  }
+  return bytes;
+}
+
 void set_run(BoundKernel& kernel, ElementType element, bool is_tiled) {
   const auto set = [&]<cpu::UnitsFunction run>() {
     if (is_tiled) return cpu::set_tiles<tiles_of, run>(kernel);
@@ -164,9 +232,12 @@ void set_run(BoundKernel& kernel, ElementType element, bool is_tiled) {
 
 Result<BoundKernel> bind(const KernelInit& init) {
   const TensorView &b = init.constants[1], &scales = init.constants[2];
-  const bool has_zeros =
-      init.inputs.size() > 3 && init.inputs[3].tensor.element != ElementType::kUndefined;
-  if (b.is_omitted() || scales.is_omitted() || (has_zeros && init.constants[3].is_omitted())) {
+  const auto has = [&](size_t i) {
+    return init.inputs.size() > i && init.inputs[i].tensor.element != ElementType::kUndefined;
+  };
+  const bool has_zeros = has(3), has_groups = has(4);
+  if (b.is_omitted() || scales.is_omitted() || (has_zeros && init.constants[3].is_omitted()) ||
+      (has_groups && init.constants[4].is_omitted())) {
     return unsupported("the fast MatMulNBits wants constant weights");
   }
   BitsMatrix::Source source;
@@ -182,21 +253,32 @@ Result<BoundKernel> bind(const KernelInit& init) {
   EDDY_RETURN_IF_ERROR(
       read_zeros(has_zeros ? init.constants[3] : TensorView(), has_zeros, blocks, source));
   auto state = std::make_unique<BitsState>();
-  state->matrix = init.pack<BitsMatrix>(b.data, layout_of(source), [&] {
-    return std::make_shared<const BitsMatrix>(source, cpu::tile_kernels(), &init);
-  });
+  state->k = source.k;
+  if (has_groups) {
+    EDDY_RETURN_IF_ERROR(read_order(init.constants[4], source, blocks, state->order));
+  }
+  if (state->order.empty()) {
+    state->matrix = init.pack<BitsMatrix>(b.data, layout_of(source), [&] {
+      return std::make_shared<const BitsMatrix>(source, cpu::tile_kernels(), &init);
+    });
+  } else {
+    const std::vector<uint8_t> bytes = arranged(source, blocks, state->order);
+    source.b = bytes.data();
+    source.k = blocks * source.block;
+    state->matrix = std::make_shared<const BitsMatrix>(source, cpu::tile_kernels());
+  }
   BoundKernel kernel;
   const TensorType& a = init.inputs[0].tensor;
-  const int64_t rows = a.is_static() ? a.dims.count().value_or(0) / source.k : 0;
+  const int64_t rows = a.is_static() ? a.dims.count().value_or(0) / state->k : 0;
   if (rows > 0) {
     kernel.scratch_bytes = state->matrix->scratch_bytes(rows);
-    if (a.element != ElementType::kFloat) {
+    if (a.element != ElementType::kFloat || !state->order.empty()) {
       kernel.scratch_bytes += WideRoom::of(*state->matrix, rows).bytes();
     }
   }
   set_run(kernel, a.element, state->matrix->num_panels() > 1);
   kernel.state = std::move(state);
-  kernel.unread_constants = 1 << 1 | 1 << 2 | 1 << 3;
+  kernel.unread_constants = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
   return kernel;
 }
 

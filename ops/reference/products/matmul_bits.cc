@@ -1,6 +1,7 @@
 // com.microsoft.MatMulNBits, one weight at a time, in double.
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "ops/reference/families.h"
 #include "ops/reference/parts/number.h"
@@ -31,8 +32,13 @@ double zero_point(const KernelArgs& args, const BitsState& state, int64_t column
   return unpack(zeros.as<uint8_t>() + column * state.zero_bytes(), block, state.bits);
 }
 
+// Whose scale and zero point row i has.
+int64_t block_of(const KernelArgs& args, const BitsState& state, int64_t i) {
+  return args.has_input(4) ? args.inputs[4].as<int32_t>()[i] : i / state.block;
+}
+
 double weight(const KernelArgs& args, const BitsState& state, int64_t column, int64_t i) {
-  const int64_t block = i / state.block;
+  const int64_t block = block_of(args, state, i);
   const double scale = load_number(args.inputs[2], column * state.blocks() + block).to_double();
   const uint8_t* row = args.inputs[1].as<uint8_t>() + column * state.row_bytes();
   return (unpack(row, i, state.bits) - zero_point(args, state, column, block)) * scale;
@@ -42,6 +48,17 @@ bool run_matmul_bits(const KernelArgs& args) {
   const auto& state = static_cast<const BitsState&>(*args.state);
   const TensorView &a = args.inputs[0], &y = args.outputs[0];
   const int64_t rows = y.count() / state.n;
+  if (args.has_input(4) && args.inputs[4].count() < state.k) {
+    return args.fail(invalid_argument("g_idx has " + std::to_string(args.inputs[4].count()) +
+                                      " elements for " + std::to_string(state.k) + " rows"));
+  }
+  for (int64_t i = 0; i < state.k; ++i) {
+    const int64_t block = block_of(args, state, i);
+    if (block >= 0 && block < state.blocks()) continue;
+    return args.fail(invalid_argument("g_idx[" + std::to_string(i) + "] is " +
+                                      std::to_string(block) + ", and there are " +
+                                      std::to_string(state.blocks()) + " blocks"));
+  }
   for (int64_t j = 0; j < state.n && rows > 0; ++j) {
     const double start = args.has_input(5) ? load_number(args.inputs[5], j).to_double() : 0;
     for (int64_t r = 0; r < rows; ++r) {

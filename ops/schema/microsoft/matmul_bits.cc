@@ -1,5 +1,6 @@
 // MatMulNBits: A[..., K] times a matrix of N columns whose weights have 2, 4 or 8 bits, in blocks
-// along K that have a scale and a zero point each. It has kernels.
+// along K that have a scale and a zero point each; g_idx names the block whose these are for each
+// row. It has kernels.
 #include <string>
 #include <string_view>
 
@@ -70,9 +71,6 @@ Status expect_count(const InferContext& context, size_t i, std::string_view name
 Status infer_matmul_bits(InferContext& context) {
   BitsSizes sizes;
   EDDY_RETURN_IF_ERROR(read_sizes(context, sizes));
-  if (context.has_input(4)) {
-    return unsupported("g_idx of MatMulNBits is not supported: export the rows in their order");
-  }
   const ElementType element = context.input(0).tensor.element;
   for (const size_t i : {2, 5}) {
     if (!context.has_input(i) || context.input(i).tensor.element == element) continue;
@@ -88,6 +86,16 @@ Status infer_matmul_bits(InferContext& context) {
     const bool is_packed = context.input(3).tensor.element == ElementType::kUint8;
     EDDY_RETURN_IF_ERROR(expect_count(context, 3, "zero_points", sizes.n,
                                       is_packed ? (blocks * sizes.bits + 7) / 8 : blocks));
+  }
+  if (context.has_input(4)) {
+    EDDY_ASSIGN_OR_RETURN(const TensorType* groups, tensor_input(context, 4));
+    const auto count = groups->is_static() ? groups->dims.count() : std::nullopt;
+    // Some files have one for each weight of the last block, too.
+    if (count && *count != sizes.k && *count != blocks * sizes.block) {
+      return invalid_argument("g_idx of MatMulNBits must name a block for each of " +
+                              std::to_string(sizes.k) + " rows, not be of shape " +
+                              to_string(groups->dims));
+    }
   }
   EDDY_RETURN_IF_ERROR(expect_count(context, 5, "bias", sizes.n, 1));
   EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));

@@ -93,6 +93,53 @@ TEST(MatMulBitsTest, AgreesWithPlainLoopsForEveryFormOfWeights) {
   }
 }
 
+// A block's rows stand anywhere: as many of each as a block has, fewer, or (by the plain loops)
+// more.
+TEST(MatMulBitsTest, GroupsNameTheBlockOfARow) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const int64_t bits = int64_t{2} << seed % 3, k = 40 + static_cast<int64_t>(random.below(90));
+    const ElementType element = seed % 5 == 0 ? ElementType::kFloat16 : ElementType::kFloat;
+    OpCall call = call_of({.a = {1 + static_cast<int64_t>(random.below(9)), k},
+                           .n = 70,
+                           .bits = bits,
+                           .zeros = seed % 2 == 0 ? Zeros::kPacked : Zeros::kNone,
+                           .has_bias = seed % 4 < 2,
+                           .element = element},
+                          random);
+    const int64_t blocks = (k + 15) / 16;
+    std::vector<int32_t> groups;
+    for (int64_t i = 0; i < (seed % 7 == 0 ? blocks * 16 : k); ++i) {
+      const auto any = static_cast<int64_t>(random.below(static_cast<uint64_t>(blocks)));
+      groups.push_back(static_cast<int32_t>(seed % 3 == 0 ? any : i / 16));
+    }
+    if (seed % 3 == 1) {
+      for (size_t i = groups.size(); i > 1; --i) std::swap(groups[i - 1], groups[random.below(i)]);
+    }
+    call.inputs.resize(std::max<size_t>(call.inputs.size(), 5), TestValue::omitted());
+    call.inputs[4] = TestTensor::of<int32_t>({static_cast<int64_t>(groups.size())}, groups);
+    call.constant_inputs = seed % 11 == 0 ? 0 : kAllConstant + 16;
+    const double rtol = element == ElementType::kFloat16 ? 1e-3 : 1e-4;
+    compare_with_reference(call, rtol, element == ElementType::kFloat16 ? 1e-2 : 1e-3);
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST(MatMulBitsTest, AGroupThatIsNoBlockIsNamed) {
+  Random random(2);
+  OpCall call = call_of({.a = {2, 40}, .n = 3}, random);
+  std::vector<int32_t> groups(40, 1);
+  groups[5] = 3;
+  call.inputs.resize(5, TestValue::omitted());
+  call.inputs[4] = TestTensor::of<int32_t>({40}, groups);
+  for (const uint64_t constant : {uint64_t{0}, kAllConstant + 16}) {
+    call.constant_inputs = constant;
+    EXPECT_EQ(run_op(call, KernelSet::kCpu).status().message(),
+              "g_idx[5] is 3, and there are 3 blocks");
+  }
+}
+
 TEST(MatMulBitsTest, WeightsThatAreNoConstantsTakeThePlainLoops) {
   Random random(5);
   OpCall call = call_of({.a = {3, 40}, .n = 20, .zeros = Zeros::kPacked}, random);
@@ -241,8 +288,8 @@ TEST(MatMulBitsTest, WhatDoesNotFitIsRefusedByName) {
             "scales of MatMulNBits must be float like A, not float16");
   EXPECT_EQ(replaced(3, bytes({3, 3}, random)),
             "zero_points of MatMulNBits must hold 2 for each of 3 columns, not be of shape [3,3]");
-  EXPECT_EQ(replaced(4, TestTensor(ElementType::kInt32, {40})),
-            "g_idx of MatMulNBits is not supported: export the rows in their order");
+  EXPECT_EQ(replaced(4, TestTensor(ElementType::kInt32, {41})),
+            "g_idx of MatMulNBits must name a block for each of 40 rows, not be of shape [41]");
   EXPECT_EQ(replaced(5, TestTensor(ElementType::kFloat, {4})),
             "bias of MatMulNBits must hold 1 for each of 3 columns, not be of shape [4]");
 }
