@@ -1,7 +1,9 @@
 #include "runtime/coroutine/scheduler.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <exception>
@@ -19,8 +21,6 @@ namespace {
 constexpr int kResumesPerRound = 32;
 constexpr int kTimersPerRound = 32;
 constexpr std::chrono::nanoseconds kLongestRound{100'000};
-constexpr std::chrono::nanoseconds kShortestNap{2'000};
-constexpr std::chrono::nanoseconds kLongestNapOfLongWait{1'000'000};
 constexpr std::size_t kTaskBytes = (sizeof(Task) + 63) / 64 * 64;
 static_assert(alignof(Task) <= 64 && kTaskBytes % 64 == 0,
               "a task at the top of a stack is aligned");
@@ -28,12 +28,27 @@ static_assert(alignof(Task) <= 64 && kTaskBytes % 64 == 0,
 // Set once by each scheduler's thread; tasks never migrate, so it holds across suspensions.
 thread_local Scheduler* this_threads_scheduler = nullptr;
 
+// Another thread has run on this one's processor, by the system's own count.
+bool yield_processor() {
+  const auto count = [] {
+    rusage usage{};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+  };
+  const long before = count();
+  sched_yield();
+  return count() != before;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- life
 
 Scheduler::Scheduler(SchedulerOptions options)
-    : options_(std::move(options)), stacks_(options_.stacks), thread_([this] { run_loop(); }) {}
+    : options_(std::move(options)),
+      pace_(options_.idle),
+      stacks_(options_.stacks),
+      thread_([this] { run_loop(); }) {}
 
 Scheduler::~Scheduler() {
   EDDY_CHECK(!is_own_thread()) << "a scheduler cannot be destroyed by its own tasks";
@@ -178,11 +193,7 @@ void Scheduler::run_loop() {
     bool worked = run_due_timers();
     worked |= pollers_.poll();
     worked |= run_ready_tasks();
-    if (worked) {
-      was_idle_ = false;
-    } else {
-      idle();
-    }
+    worked ? pace_.end() : idle();
   }
   EDDY_DCHECK(ready_.is_empty() && running_ == nullptr) << "a task is left behind";
   this_threads_scheduler = nullptr;
@@ -252,29 +263,34 @@ bool Scheduler::run_ready_tasks() {
   return true;
 }
 
+void Scheduler::expect_end(Clock::time_point when) {
+  const Clock::rep end = when.time_since_epoch().count();
+  Clock::rep known = expected_end_.load(std::memory_order_relaxed);
+  while (known < end && !expected_end_.compare_exchange_weak(known, end, std::memory_order_relaxed))
+    continue;
+}
+
 void Scheduler::idle() {
   EDDY_DCHECK(ready_.is_empty()) << "the thread rests while tasks are ready";
-  const Clock::time_point now = Clock::now();
-  if (!was_idle_) {
-    was_idle_ = true;
-    idle_since_ = now;
-    next_nap_ = kShortestNap;
-  }
   const bool is_polling = !pollers_.is_empty();
-  // Pollers alone, with no task that waits for what they find, are in no hurry.
-  const bool is_urgent = is_polling && has_tasks();
-  if (now - idle_since_ < (is_urgent ? options_.poll_spin : options_.spin)) {
-    for (int i = 0; i < 8; ++i) cpu_relax();
-  } else if (is_polling && pollers_.is_any_wanted()) {
-    sleep_until_woken(now + next_nap_);
-    const std::chrono::nanoseconds part_of_wait = (now - idle_since_) / 64;
-    const auto longest = std::max(
-        {options_.longest_poll_nap, kShortestNap, std::min(part_of_wait, kLongestNapOfLongWait)});
-    next_nap_ = std::min(2 * next_nap_, longest);
-  } else {
-    sleep_until_woken(Clock::time_point::max());
-    was_idle_ = false;  // whatever woke us may have brought a poller: spin afresh
+  const IdlePace::Step step =
+      pace_.next({Clock::now(), is_polling, is_polling && has_tasks(), expected_end()});
+  switch (step.kind) {
+    case IdlePace::Kind::kSpin:
+      for (int i = 0; i < 8; ++i) cpu_relax();
+      return;
+    case IdlePace::Kind::kYield:
+      if (!pollers_.is_any_wanted()) break;
+      if (yield_processor()) pace_.lose_turn();
+      return;
+    case IdlePace::Kind::kNap:
+      if (!pollers_.is_any_wanted()) break;
+      return sleep_until_woken(step.until);
+    case IdlePace::Kind::kSleep:
+      break;
   }
+  sleep_until_woken(Clock::time_point::max());
+  pace_.end();  // whatever woke us may have brought a poller: spin afresh
 }
 
 void Scheduler::sleep_until_woken(Clock::time_point latest) {

@@ -4,7 +4,8 @@
 // scheduler's thread resumes tasks; any thread may wake them. A round of its loop: take wakes from
 // the inbox, fire due timers, poll, resume up to 32 ready tasks in order, fewer where what they
 // call takes long. With nothing to do it spins for a moment, then sleeps until a wake or the next
-// timer (with wanted pollers: in short, growing naps); an idle one without these uses no CPU.
+// timer (with wanted pollers: in short, growing naps); an idle one without these uses no CPU
+// (idle_pace.h).
 //
 // Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
 // thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
@@ -35,6 +36,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "runtime/coroutine/idle_pace.h"
 #include "runtime/coroutine/inbox.h"
 #include "runtime/coroutine/poll_set.h"
 #include "runtime/coroutine/stack_pool.h"
@@ -46,12 +48,8 @@ namespace eddy {
 
 struct SchedulerOptions {
   StackPoolOptions stacks{};
-  std::string thread_name = "eddy-sched";       // at most 15 characters
-  std::chrono::nanoseconds spin{5'000};         // before sleeping, without pollers
-  std::chrono::nanoseconds poll_spin{200'000};  // before napping, with pollers and tasks
-  // Naps grow from 2 µs to this, and in a long wait to a 64th of it, to 1 ms at most: so looking
-  // costs a small part of a core and comes late by a small part of the wait.
-  std::chrono::nanoseconds longest_poll_nap{100'000};
+  std::string thread_name = "eddy-sched";  // at most 15 characters
+  IdlePace::Options idle{};
 };
 
 struct Task;  // task.h, internal
@@ -104,6 +102,13 @@ class Scheduler {
   PollerId add_poller(std::function<bool()> poller, std::function<bool()> is_wanted = {});
   // Makes the thread look at its pollers again.
   void poke() { inbox_.poke(); }
+  // What tasks wait for, and pollers see end, ends by then, as far as the caller knows: until then
+  // the thread rather spins than naps, where nobody else wants its processor. The latest counts.
+  void expect_end(Clock::time_point when);
+  // The latest; for tests.
+  Clock::time_point expected_end() const {
+    return Clock::time_point(Clock::duration(expected_end_.load(std::memory_order_relaxed)));
+  }
   // When this returns, the poller is not running and never will again (from inside itself:
   // it is not called again).
   void remove_poller(PollerId id) { pollers_.remove(id); }
@@ -155,15 +160,14 @@ class Scheduler {
   Inbox inbox_;
   Timers timers_;
   PollSet pollers_;
-  std::atomic<bool> bounds_rounds_{true};  // by the clock; orders nothing
-  std::atomic<bool> stop_wanted_{false};   // partner: the poke that follows it
+  std::atomic<bool> bounds_rounds_{true};    // by the clock; orders nothing
+  std::atomic<bool> stop_wanted_{false};     // partner: the poke that follows it
+  std::atomic<Clock::rep> expected_end_{0};  // a hint; orders nothing
 
   // Members of the scheduler's thread alone.
   ReadyQueue ready_;
   Task* running_ = nullptr;
-  bool was_idle_ = false;
-  Clock::time_point idle_since_;
-  std::chrono::nanoseconds next_nap_{0};
+  IdlePace pace_;
 
   mutable std::mutex tasks_mutex_;
   StackPool stacks_;           // guarded by tasks_mutex_

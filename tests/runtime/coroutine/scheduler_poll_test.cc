@@ -101,7 +101,7 @@ TEST(SchedulerPoll, AfterAPollerIsGoneTheSchedulerIsIdleAgain) {
 }
 
 TEST(SchedulerPoll, APollerThatFindsNothingIsCalledInNapsAndStillServesWakes) {
-  Scheduler scheduler({.poll_spin = 100us, .longest_poll_nap = 1ms});
+  Scheduler scheduler({.idle = {.poll_spin = 100us, .longest_nap = 1ms}});
   const SchedulerThread thread(scheduler);
   std::atomic<int> polls{0};
   const PollerId id = scheduler.add_poller([&] { return ++polls, false; });

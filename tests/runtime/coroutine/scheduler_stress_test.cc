@@ -114,7 +114,7 @@ TEST(SchedulerStress, WakesFromEightThreadsAreNeverLost) {
 TEST(SchedulerStress, PingPongWithASleepingThreadNeverHangs) {
   constexpr int kRounds = 5'000;
   for (const auto spin : {0ns, 5'000ns}) {
-    Scheduler scheduler({.spin = spin});
+    Scheduler scheduler({.idle = {.spin = spin}});
     Completion ping, pong;
     ASSERT_TRUE(scheduler
                     .spawn([&] {
@@ -137,7 +137,7 @@ TEST(SchedulerStress, PingPongWithASleepingThreadNeverHangs) {
 // which therefore falls asleep at every chance.
 TEST(SchedulerStress, EverySourceOfWorkWakesASleepyScheduler) {
   constexpr int kRounds = 1'500;
-  Scheduler scheduler({.spin = 0ns, .poll_spin = 0ns});
+  Scheduler scheduler({.idle = {.spin = 0ns, .poll_spin = 0ns}});
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
     for (int i = 0; i < kRounds; ++i) {
