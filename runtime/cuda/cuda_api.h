@@ -93,6 +93,7 @@ namespace eddy {
     CuResult(CuGraph graph, CuGraphNode* nodes_or_null, size_t* num_nodes))                        \
   X(graph_instantiate, "cuGraphInstantiateWithFlags", false,                                       \
     CuResult(CuGraphExec* executable, CuGraph graph, unsigned long long flags))                    \
+  X(graph_upload, "cuGraphUpload", false, CuResult(CuGraphExec executable, CuStream stream))       \
   X(graph_exec_destroy, "cuGraphExecDestroy", false, CuResult(CuGraphExec executable))             \
   X(graph_launch, "cuGraphLaunch", false, CuResult(CuGraphExec executable, CuStream stream))       \
   X(stream_begin_capture, "cuStreamBeginCaptureToGraph", false,                                    \

@@ -213,10 +213,18 @@ Result<std::unique_ptr<CapturedGraph>> CudaGraphCapture::finish() {
   CuGraphExec executable = nullptr;
   EDDY_RETURN_IF_ERROR(context_.check(
       context_.api().graph_instantiate(&executable, levels_[0].graph, 0), "cuGraphInstantiate"));
+  upload(executable);
   auto captured =
       std::make_unique<CudaCapturedGraph>(context_, levels_[0].graph, executable, told_);
   levels_.clear();
   return std::unique_ptr<CapturedGraph>(std::move(captured));
+}
+
+// Now, on a thread that may take its time; else its first launch would. That one does it where this
+// is refused, so a refusal is nothing to fail by; a lost device says so there.
+void CudaGraphCapture::upload(CuGraphExec executable) {
+  if (!context_.api().graph_upload || streams_.empty()) return;
+  (void)context_.check(context_.api().graph_upload(executable, streams_[0]), "cuGraphUpload");
 }
 
 void CudaGraphCapture::abandon() {

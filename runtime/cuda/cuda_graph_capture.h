@@ -1,7 +1,8 @@
 // CudaGraphCapture: GraphCapture (runtime/device/graph_capture.h) as CUDA graphs.
 //
-// Capture streams are its own, and capture into the graph; they never run anything, so
-// nothing that polls or marks the device's streams can get into a capture. Libraries keep handles
+// Capture streams are its own, and capture into the graph; they run nothing, so
+// nothing that polls or marks the device's streams can get into a capture; a graph that is made is
+// uploaded on the first of them. Libraries keep handles
 // and workspaces by stream: a capture stream's are used by the graphs of one capture only.
 //
 // Around a device-decided loop or case the capture is cut: what came before becomes the
@@ -124,6 +125,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   void watch(const uint32_t* guard_or_null);
   void forget_watched();
   Status copy_by_kernel(std::span<const MemoryCopy> copies);
+  void upload(CuGraphExec executable);
   Status launch_one(CuFunction function, const void* params, uint32_t num_blocks = 1,
                     uint32_t num_threads = 1);
   Result<CuConditionalHandle> make_handle();

@@ -1,3 +1,4 @@
+// long: one fixture, whose diamond and loops all tests record and play.
 // Claim: what is issued to capture streams is captured and runs when the graph is launched,
 // each time, in the order that events say and in no other; loops and cases in it are decided by the
 // device; a capture that the driver would refuse is refused, and whatever call fails, nothing is
@@ -402,6 +403,46 @@ TEST(CudaGraphCaptureEdges, AreAskedForBeforeDecisionsAloneAndAreThenPlain) {
     EXPECT_THAT(status.to_string(), HasSubstr(has_edge_data ? "" : "cuStreamGetCaptureInfo"));
     EXPECT_THAT(f.fake_.violations(), IsEmpty());
   }
+}
+
+// Else its first launch does, on a thread that others wait for.
+TEST(CudaGraphCaptureUploads, AGraphIsOnTheDeviceBeforeItsFirstLaunchWhereTheDriverCan) {
+  for (const bool has_upload : {true, false}) {
+    CaptureFixture f({.seed = 3, .has_upload = has_upload});
+    const Status status = f.run([&]() -> Status {
+      EDDY_RETURN_IF_ERROR(record_diamond(f));
+      EDDY_ASSIGN_OR_RETURN(const auto straight, f.capture_->finish());
+      EDDY_RETURN_IF_ERROR(record_loops(f, 2));
+      EDDY_ASSIGN_OR_RETURN(const auto loops, f.capture_->finish());
+      EXPECT_EQ(f.fake_.num_uploads(), has_upload ? 2u : 0u);
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        f.host()[0] = 0;
+        EDDY_RETURN_IF_ERROR(f.play(*straight));
+        EXPECT_EQ(f.host()[0], 31);
+        f.host()[0] = 0;
+        EDDY_RETURN_IF_ERROR(f.play(*loops));
+        EXPECT_EQ(f.host()[0], 6);
+      }
+      EXPECT_EQ(f.fake_.num_late_uploads(), has_upload ? 0u : 2u);
+      return Status::ok();
+    });
+    EXPECT_TRUE(status.is_ok()) << status.to_string();
+    EXPECT_THAT(f.fake_.violations(), IsEmpty());
+  }
+}
+
+TEST(CudaGraphCaptureUploads, AGraphWhoseUploadIsRefusedIsLaunchedAllTheSame) {
+  CaptureFixture f(3);
+  const Status status = f.run([&]() -> Status {
+    EDDY_RETURN_IF_ERROR(record_diamond(f));
+    f.fake_.fail_next("graph_upload", CuResult::kNotSupported);
+    EDDY_ASSIGN_OR_RETURN(const auto graph, f.capture_->finish());
+    EDDY_RETURN_IF_ERROR(f.play(*graph));
+    EXPECT_EQ(f.host()[0], 31);
+    EXPECT_EQ(f.fake_.num_late_uploads(), 1u);
+    return Status::ok();
+  });
+  EXPECT_TRUE(status.is_ok()) << status.to_string();
 }
 
 TEST(CudaGraphCaptureFaults, EveryFailedCallIsToldAndNothingLeaks) {

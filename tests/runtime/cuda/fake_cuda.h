@@ -48,6 +48,7 @@ struct FakeCudaOptions {
   bool has_memory_words = true;
   bool has_graphs = true;
   bool has_edge_data = true;  // captures can be asked for the data of edges
+  bool has_upload = true;     // graphs can be uploaded before their first launch
   bool takes_any_image = false;
   int num_queues = 0;  // that the streams of one priority share, in order of issue; 0: none do
   size_t memory_bytes = size_t{1} << 30;  // of each device
@@ -122,6 +123,9 @@ class FakeCuda {
   uint64_t num_calls() const { return num_calls_; }
   uint64_t num_graph_launches() const { return num_graph_launches_; }
   uint64_t num_instantiations() const { return num_instantiations_; }
+  uint64_t num_uploads() const { return num_uploads_; }
+  // First launches of graphs that had not been uploaded, and so did that, too.
+  uint64_t num_late_uploads() const { return num_late_uploads_; }
   uint64_t num_loop_instantiations() const { return num_loop_instantiations_; }  // with a WHILE
   size_t num_loop_executables() const;  // of those, not destroyed
   // The body of the first WHILE of the latest instantiated graph with one: its nodes in the order
@@ -310,6 +314,8 @@ class FakeCuda {
   std::atomic<uint64_t> num_calls_{0};
   std::atomic<uint64_t> num_graph_launches_{0};
   std::atomic<uint64_t> num_instantiations_{0};
+  std::atomic<uint64_t> num_uploads_{0};
+  std::atomic<uint64_t> num_late_uploads_{0};
   std::atomic<uint64_t> num_loop_instantiations_{0};
   std::atomic<uint64_t> num_programmatic_{0};
   std::atomic<uint64_t> num_called_off_{0};

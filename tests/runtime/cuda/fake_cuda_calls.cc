@@ -13,8 +13,9 @@ constexpr CuResult kOk = CuResult::kSuccess;
 
 bool may_wait(const std::string& call) {
   static constexpr const char* kCalls[] = {
-      "memory_allocate", "host_allocate",       "host_free",          "stream_create",
-      "stream_destroy",  "context_synchronize", "stream_synchronize", "graph_instantiate"};
+      "memory_allocate",    "host_allocate",     "host_free",
+      "stream_create",      "stream_destroy",    "context_synchronize",
+      "stream_synchronize", "graph_instantiate", "graph_upload"};
   return std::ranges::find(kCalls, call) != std::end(kCalls);
 }
 
@@ -534,6 +535,19 @@ void FakeCuda::fill_graphs(CudaApi& api) {
            }
            return result;
          });
+  if (options_.has_upload) {
+    define(api.graph_upload, "graph_upload", CallKind::kContext,
+           [this](CuGraphExec executable, CuStream stream) {
+             const auto graph = graphs_.executable_or_null(executable);
+             const auto on = streams_.find(stream);
+             if (graph == nullptr || on == streams_.end()) return CuResult::kInvalidHandle;
+             if (on->second->capture != nullptr) {
+               return spoil(*on->second->capture, CuResult::kCaptureUnsupported);
+             }
+             num_uploads_ += std::exchange(graph->is_uploaded, true) ? 0 : 1;
+             return kOk;
+           });
+  }
   define(api.graph_exec_destroy, "graph_exec_destroy", CallKind::kContextRelease,
          [this](CuGraphExec executable) { return graphs_.destroy_executable(executable); });
   define(api.graph_launch, "graph_launch", CallKind::kContext,
@@ -546,6 +560,7 @@ void FakeCuda::fill_graphs(CudaApi& api) {
              return CuResult::kLaunchFailed;
            }
            ++num_graph_launches_;
+           num_late_uploads_ += std::exchange(graph->is_uploaded, true) ? 0 : 1;
            return enqueue(stream, {.kind = OpKind::kGraph, .graph = std::move(graph)});
          });
 }

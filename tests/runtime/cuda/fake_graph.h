@@ -91,6 +91,7 @@ struct FakeExecutable {
   std::shared_ptr<FakeGraph> source;
   std::vector<FakeNode> nodes;  // bodies copied too
   bool has_while = false;
+  bool is_uploaded = false;
   std::map<CuConditionalHandle, FakeGraph::Default> handles;  // of bodies too
   std::map<CuConditionalHandle, uint32_t> values;
   // Violations met while running, and whether a handle was set that is none of ours.
