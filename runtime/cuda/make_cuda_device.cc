@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "graph/base/check.h"
+#include "ops/cuda/compiled/disk_choices.h"
 #include "ops/cuda/cuda_kernels.h"
 #include "ops/cuda/device/params.h"
 #include "ops/cuda/elementwise/node_function.h"
@@ -64,6 +65,7 @@ struct Parts {
   std::unique_ptr<CudaModule> loop_module;  // null: no kernels that decide loops
   std::unique_ptr<CudaCompile> compile;     // null: no fused kernels
   std::unique_ptr<LtProducts> products;
+  std::unique_ptr<DiskChoices> choices;  // null: nothing is measured
   std::unique_ptr<DnnLibrary> dnn;
   std::unique_ptr<LongLines> long_lines;
   KernelRegistry kernels;
@@ -120,8 +122,13 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
                                       *parts, parts->products));
   }
   if (sources.cudnn_or_null != nullptr) {
+    if (options.measures_convolutions && !options.kernel_cache_folder.empty()) {
+      parts->choices = std::make_unique<DiskChoices>(options.kernel_cache_folder,
+                                                     parts->device->context().facts().name);
+    }
     EDDY_RETURN_IF_ERROR(keep_library(DnnLibrary::create(sources.cudnn_or_null, *parts->module,
-                                                         {.allows_tf32 = options.allows_tf32}),
+                                                         {.allows_tf32 = options.allows_tf32,
+                                                          .choices_or_null = parts->choices.get()}),
                                       *parts, parts->dnn));
   }
   if (sources.cub_or_null != nullptr) {

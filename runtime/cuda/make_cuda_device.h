@@ -29,6 +29,12 @@ struct CudaOptions {
   // float32 products and convolutions may round their operands to 10 bits of fraction: faster, less
   // exact.
   bool allows_tf32 = false;
+  // Convolutions of known shapes run by the algorithm of the library that is measured to be the
+  // fastest when a program with that shape is first bound on this kind of GPU. Algorithms round
+  // differently, so the choice is kept in kernel_cache_folder: as long as it stands there, bits are
+  // the same from process to process, but not on another machine. Without a folder none is
+  // measured.
+  bool measures_convolutions = false;
 };
 
 // What a device is made on: the machine's, or a test's.

@@ -115,26 +115,42 @@ std::optional<std::string> CodeCache::find(std::string_view key) const {
   return code;
 }
 
-void CodeCache::store(std::string_view key, std::string_view code) const {
-  if (folder_.empty() || code.empty() || code.size() > kMaxCodeBytes) return;
+std::string CodeCache::write_beside(std::string_view key, std::string_view code) const {
+  if (folder_.empty() || code.empty() || code.size() > kMaxCodeBytes) return "";
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
-  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return;
-  if (!is_own_folder(folder_)) return;
+  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return "";
+  if (!is_own_folder(folder_)) return "";
   std::string beside = folder_ + "/making-XXXXXX";
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.key_bytes = key.size();
   header.code_bytes = code.size();
   std::memcpy(header.check, fingerprint_text(key, code).data(), sizeof(header.check));
-  bool is_written = false;
-  {
-    const File file(mkostemp(beside.data(), O_CLOEXEC));
-    if (file.get() < 0) return;
-    is_written = file.write_all({reinterpret_cast<const char*>(&header), sizeof(header)}) &&
-                 file.write_all(key) && file.write_all(code);
+  const File file(mkostemp(beside.data(), O_CLOEXEC));
+  if (file.get() < 0) return "";
+  if (file.write_all({reinterpret_cast<const char*>(&header), sizeof(header)}) &&
+      file.write_all(key) && file.write_all(code)) {
+    return beside;
   }
-  if (!is_written || rename(beside.c_str(), path_of(key).c_str()) != 0) unlink(beside.c_str());
+  unlink(beside.c_str());
+  return "";
+}
+
+void CodeCache::store(std::string_view key, std::string_view code) const {
+  const std::string beside = write_beside(key, code);
+  if (beside.empty()) return;
+  if (rename(beside.c_str(), path_of(key).c_str()) != 0) unlink(beside.c_str());
+}
+
+// A link is refused where its name is taken; a file there that is worthless gives way.
+void CodeCache::store_first(std::string_view key, std::string_view code) const {
+  const std::string beside = write_beside(key, code);
+  if (beside.empty()) return;
+  const std::string path = path_of(key);
+  const bool is_taken = link(beside.c_str(), path.c_str()) != 0;
+  if (is_taken && !find(key) && rename(beside.c_str(), path.c_str()) == 0) return;
+  unlink(beside.c_str());
 }
 
 }  // namespace eddy

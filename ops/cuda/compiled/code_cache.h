@@ -27,11 +27,15 @@ class CodeCache {
 
   std::optional<std::string> find(std::string_view key) const;
   void store(std::string_view key, std::string_view code) const;
+  // The same, where none is found for the key; of several writers at once the first one counts.
+  void store_first(std::string_view key, std::string_view code) const;
 
   // Where the user's caches are: $XDG_CACHE_HOME or ~/.cache, and "/eddy/kernels"; "" without.
   static std::string default_folder();
 
  private:
+  // A whole file beside its place; "": it could not be written.
+  std::string write_beside(std::string_view key, std::string_view code) const;
   std::string path_of(std::string_view key) const;
 
   const std::string folder_;

@@ -89,6 +89,9 @@ static_assert(sizeof(DnnAlgorithm) == 48);
   X(choose, "cudnnGetConvolutionForwardAlgorithm_v7",                                             \
     int(DnnHandle handle, DnnTensor x, DnnFilter w, DnnConvolution convolution, DnnTensor y,      \
         int num_wanted, int* num_found, DnnAlgorithm* found))                                     \
+  X(measure, "cudnnFindConvolutionForwardAlgorithm",                                              \
+    int(DnnHandle handle, DnnTensor x, DnnFilter w, DnnConvolution convolution, DnnTensor y,      \
+        int num_wanted, int* num_found, DnnAlgorithm* found))                                     \
   X(convolve, "cudnnConvolutionForward",                                                          \
     int(DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x, DnnFilter filter, \
         const void* w, DnnConvolution convolution, int algorithm, void* workspace,                \

@@ -1,6 +1,10 @@
 #include "ops/cuda/libraries/dnn_convolutions.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
 
 namespace eddy {
 namespace {
@@ -9,11 +13,19 @@ using cuda::ConvParams;
 using cuda::WindowParams;
 
 constexpr int kMostAlgorithms = 8;
+constexpr size_t kMostMeasured = 3;
+// A later answer of the heuristic is taken where it takes less than this part of the time.
+constexpr float kClearlyFaster = 0.95f;
+
+// An algorithm under a math type, as it is kept.
+std::string text_of(const DnnAlgorithm& one) {
+  return "algorithm " + std::to_string(one.algorithm) + ", math " + std::to_string(one.math);
+}
 
 }  // namespace
 
 Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType element,
-                                       const ConvParams& p) const {
+                                       const ConvParams& p, When when) const {
   const WindowParams& w = p.window;
   const int rank = dnn_spatial_rank(w);
   const int64_t channels = p.groups * p.channels, filters = p.groups * p.filters;
@@ -31,7 +43,15 @@ Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType
   EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights));
   EDDY_RETURN_IF_ERROR(describe_convolution(plan, element, p));
   if (p.ends_in_relu != 0) EDDY_RETURN_IF_ERROR(describe_relu(plan));
-  return choose(handle, plan, wanted_math(element));
+  const int wanted = wanted_math(element);
+  EDDY_ASSIGN_OR_RETURN(const std::vector<DnnAlgorithm> listed, list(handle, plan, wanted));
+  if (listed.empty()) return false;
+  plan.chosen = listed[0];
+  if (options_.choices_or_null != nullptr && listed.size() > 1) {
+    plan.chosen = choose(handle, plan, listed, choice_key(element, p, wanted), when);
+  }
+  EDDY_RETURN_IF_ERROR(set_math(plan, plan.chosen.math));
+  return true;
 }
 
 Status DnnConvolutions::describe_filter(Plan& plan, ElementType element,
@@ -85,28 +105,77 @@ Status DnnConvolutions::set_math(const Plan& plan, int math) const {
                         "cudnnSetConvolutionMathType");
 }
 
-// The first deterministic algorithm within the workspace, under a math type that may be taken. Its
-// workspace and determinism are those under that math type, so it runs under no other.
-Result<bool> DnnConvolutions::choose(DnnHandle handle, Plan& plan, int wanted_math) const {
+// Deterministic algorithms within the workspace, under a math type that may be taken. Workspace and
+// determinism are those under that math type, so they run under no other.
+Result<std::vector<DnnAlgorithm>> DnnConvolutions::list(DnnHandle handle, const Plan& plan,
+                                                        int wanted_math) const {
   std::array<DnnAlgorithm, kMostAlgorithms> found{};
   int num_found = 0;
   EDDY_RETURN_IF_ERROR(handles_.check(
       handles_.api().choose(handle, plan.x.get(), plan.w.get(), plan.convolution.get(),
                             plan.y.get(), kMostAlgorithms, &num_found, found.data()),
       "cudnnGetConvolutionForwardAlgorithm_v7"));
-  for (int i = 0; i < num_found; ++i) {
+  std::vector<DnnAlgorithm> listed;
+  for (int i = 0; i < num_found && listed.size() < kMostMeasured; ++i) {
     const DnnAlgorithm& one = found[static_cast<size_t>(i)];
     if (one.status != kDnnSuccess || one.determinism != kDnnDeterministic ||
         one.workspace_bytes > options_.max_workspace_bytes) {
       continue;
     }
     const bool is_too_coarse = wanted_math == kDnnFmaMath && one.math != kDnnFmaMath;
-    if (is_too_coarse || one.math == kDnnConvertingMath) continue;
-    EDDY_RETURN_IF_ERROR(set_math(plan, one.math));
-    plan.chosen = one;
-    return true;
+    if (!is_too_coarse && one.math != kDnnConvertingMath) listed.push_back(one);
   }
-  return false;
+  return listed;
+}
+
+std::string DnnConvolutions::choice_key(ElementType element, const ConvParams& p,
+                                        int wanted_math) const {
+  std::string text = "cuDNN " + std::to_string(handles_.api().version()) + ", convolution, math " +
+                     std::to_string(wanted_math) + ", of";
+  for (const int64_t number : key_of(element, p)) text += " " + std::to_string(number);
+  return text;
+}
+
+DnnAlgorithm DnnConvolutions::choose(DnnHandle handle, const Plan& plan,
+                                     const std::vector<DnnAlgorithm>& listed,
+                                     const std::string& key, When when) const {
+  KeptChoices& choices = *options_.choices_or_null;
+  std::optional<std::string> kept = choices.find(key);
+  if (!kept && when == When::kPreparing) {
+    const Result<DnnAlgorithm> fastest = measure(handle, plan, listed);
+    if (fastest.is_ok()) kept = choices.keep(key, text_of(*fastest));
+  }
+  const auto found = std::ranges::find(listed, kept.value_or(""), text_of);
+  return found == listed.end() ? listed[0] : *found;
+}
+
+// The library runs all of them, in memory of its own, and waits. The first round warms up.
+Result<DnnAlgorithm> DnnConvolutions::measure(DnnHandle handle, const Plan& plan,
+                                              const std::vector<DnnAlgorithm>& listed) const {
+  std::array<DnnAlgorithm, kMostAlgorithms> timed{};
+  int num_timed = 0;
+  EDDY_RETURN_IF_ERROR(handles_.launcher().alone_in_context([&]() -> Status {
+    for (int round = 0; round < 2; ++round) {
+      EDDY_RETURN_IF_ERROR(handles_.check(
+          handles_.api().measure(handle, plan.x.get(), plan.w.get(), plan.convolution.get(),
+                                 plan.y.get(), kMostAlgorithms, &num_timed, timed.data()),
+          "cudnnFindConvolutionForwardAlgorithm"));
+    }
+    return Status::ok();
+  }));
+  const auto time_of = [&](const DnnAlgorithm& one) {
+    for (int i = 0; i < num_timed; ++i) {
+      const DnnAlgorithm& time = timed[static_cast<size_t>(i)];
+      if (time.status == kDnnSuccess && text_of(time) == text_of(one)) return time.time;
+    }
+    return std::numeric_limits<float>::infinity();
+  };
+  const DnnAlgorithm* fastest = &listed[0];
+  for (const DnnAlgorithm& one : listed) {
+    if (time_of(one) < kClearlyFaster * time_of(*fastest)) fastest = &one;
+  }
+  if (std::isinf(time_of(*fastest))) return unsupported("cuDNN has measured none of its answers");
+  return *fastest;
 }
 
 Status DnnConvolutions::enqueue(const KernelArgs& args, DnnHandle handle, const Plan& plan,
@@ -170,8 +239,9 @@ DnnPlans<DnnConvolutions::Plan>::Key DnnConvolutions::key_of(ElementType element
 
 void DnnConvolutions::prepare(ElementType element, const ConvParams& p) {
   if (p.count == 0 || p.channels == 0) return;
-  plans_.prepare(key_of(element, p),
-                 [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); });
+  plans_.prepare(key_of(element, p), [&](DnnHandle handle, Plan& plan) {
+    return describe(handle, plan, element, p, When::kPreparing);
+  });
 }
 
 Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
@@ -179,7 +249,9 @@ Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
   if (p.count == 0 || p.channels == 0) return false;
   return plans_.run(
       args, key_of(element, p),
-      [&](DnnHandle handle, Plan& plan) { return describe(handle, plan, element, p); },
+      [&](DnnHandle handle, Plan& plan) {
+        return describe(handle, plan, element, p, When::kRunning);
+      },
       [&](DnnHandle handle, const Plan& plan) { return enqueue(args, handle, plan, element, p); });
 }
 

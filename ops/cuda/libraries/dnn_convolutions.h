@@ -1,11 +1,14 @@
-// DnnConvolutions: convolutions by cuDNN, with the descriptors and the algorithm that the library
-// names first for every shape met.
+// DnnConvolutions: convolutions by cuDNN, with descriptors and an algorithm for every shape met.
 //
 // A convolution has ConvParams, as our own kernels have; for what the library does not do (padding
 // that differs at the two ends beyond what the strides make of it, no deterministic algorithm
 // within the workspace, whatever it refuses at the call) run() returns false, and the caller takes
 // its own kernel. Algorithms are requested once for each shape and type, of which the latest are
 // kept (dnn_plans.h); only deterministic ones are taken: same bits from run to run.
+// Taken is the first that the library's heuristic names. With DnnOptions::choices_or_null it is the
+// one of the first three that was measured to be the fastest when the shape was first prepared on
+// this kind of device: other algorithms give other bits, so what was measured is kept for good, and
+// what can't be kept is not measured. Shapes that are first met in a run are never measured.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.
@@ -16,6 +19,8 @@
 #pragma once
 
 #include <atomic>
+#include <string>
+#include <vector>
 
 #include "ops/cuda/libraries/dnn_options.h"
 #include "ops/cuda/libraries/dnn_plans.h"
@@ -47,15 +52,25 @@ class DnnConvolutions {
   };
 
   static DnnPlans<Plan>::Key key_of(ElementType element, const cuda::ConvParams& params);
+  std::string choice_key(ElementType element, const cuda::ConvParams& params,
+                         int wanted_math) const;
+  // Of a shape that may be measured or, in a run, may not.
+  enum class When : uint8_t { kPreparing, kRunning };
   Result<bool> describe(DnnHandle handle, Plan& plan, ElementType element,
-                        const cuda::ConvParams& params) const;
+                        const cuda::ConvParams& params, When when) const;
   Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;
   Status describe_relu(Plan& plan) const;
   int wanted_math(ElementType element) const;
   Status set_math(const Plan& plan, int math) const;
-  Result<bool> choose(DnnHandle handle, Plan& plan, int wanted_math) const;
+  // What may be taken, as the library lists it.
+  Result<std::vector<DnnAlgorithm>> list(DnnHandle handle, const Plan& plan, int wanted_math) const;
+  // Of several: the one that is kept, or is to be from now on.
+  DnnAlgorithm choose(DnnHandle handle, const Plan& plan, const std::vector<DnnAlgorithm>& listed,
+                      const std::string& key, When when) const;
+  Result<DnnAlgorithm> measure(DnnHandle handle, const Plan& plan,
+                               const std::vector<DnnAlgorithm>& listed) const;
   struct Workspace {
     void* data = nullptr;
     size_t bytes = 0;

@@ -4,6 +4,7 @@
 // fails the run by node and value. A loop's body keeps its guards where no library launches in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -183,6 +184,43 @@ TEST(CudaKernelsSession, SessionsOneAfterTheOtherShareTheLibrarysHandles) {
   EXPECT_EQ(gpu.cudnn().num_destroyed(), 0) << "their sessions would disturb others by it";
   EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
   EXPECT_EQ(gpu.leaks(), "");
+}
+
+// What the first session has measured, later ones take, whatever they would measure; one without a
+// folder measures nothing.
+TEST(CudaKernelsSession, AConvolutionIsMeasuredOnceAndItsAlgorithmHolds) {
+  const fs::path root = fs::path(::testing::TempDir()) / ("choices_" + std::to_string(getpid()));
+  fs::remove_all(root);
+  const auto ran = [&](const std::string& folder, const FakeCudnn::Times& times) {
+    FakeLibraryGpu gpu(9, true, {.choices_folder = folder});
+    gpu.cudnn().plant_times(times);
+    {
+      GraphBuilder b(library().ops());
+      const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 3, 8, 8}));
+      const std::vector<float> weights(4 * 3 * 3 * 3, 0.25f);
+      b.output("y",
+               b.op("Conv", {x, b.tensor<float>({4, 3, 3, 3}, std::span<const float>(weights))}));
+      auto session = Session::create(library(), std::move(*b.finish()), gpu.options());
+      EXPECT_TRUE(session.is_ok()) << session.status().to_string();
+      EXPECT_TRUE(
+          (*session)
+              ->run({{"x", to_tensor(HostValue::tensor(ElementType::kFloat, {1, 3, 8, 8}))}})
+              .is_ok());
+    }
+    EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+    EXPECT_THAT(gpu.cudnn().violations(), IsEmpty());
+    return std::pair(gpu.cudnn().last_run().algorithm, gpu.cudnn().num_measured());
+  };
+  const FakeCudnn::Times last_wins = {.tensor_ms = 2, .fma_ms = 2, .last_ms = 1};
+  const FakeCudnn::Times first_wins = {.tensor_ms = 1, .fma_ms = 1, .last_ms = 2};
+  const std::string folder = (root / "kept").string();
+  fs::create_directories(root);
+  EXPECT_EQ(ran("", last_wins), std::pair(FakeCudnn::kGoodAlgorithm, 0));
+  EXPECT_EQ(ran(folder, last_wins), std::pair(FakeCudnn::kLastAlgorithm, 2));
+  EXPECT_EQ(ran(folder, first_wins), std::pair(FakeCudnn::kLastAlgorithm, 0));
+  fs::remove_all(root / "kept");
+  EXPECT_EQ(ran(folder, first_wins), std::pair(FakeCudnn::kGoodAlgorithm, 2));
+  fs::remove_all(root);
 }
 
 // The greatest of neighbours in a row of pixels, three times.

@@ -21,6 +21,7 @@ struct FakeLibraryGpuOptions {
   bool fuses = false;        // it has a compiler
   bool runs_kernels = true;  // else they are counted, and do nothing
   size_t memory_bytes = size_t{1} << 30;
+  std::string choices_folder = {};  // where measured convolutions are kept; "": none is measured
 };
 
 class FakeLibraryGpu {
@@ -43,7 +44,8 @@ class FakeLibraryGpu {
                  if (kernel.loop_or_null == nullptr) cuda_.give_guard(name);
                }),
         has_libraries_(has_libraries),
-        fuses_(options.fuses) {
+        fuses_(options.fuses),
+        choices_folder_(options.choices_folder) {
     define_host_kernels(cuda_, random_);
     define_loop_kernels(cuda_);
     cublas_lt_.when_handles_change([this] { cuda_.spoil_captures(); });
@@ -63,13 +65,15 @@ class FakeLibraryGpu {
                                .cudnn_or_null = has_libraries_ ? cudnn_.api() : nullptr,
                                .cub_or_null = has_libraries_ ? cub_.api() : nullptr,
                                .nvrtc_or_null = fuses_ ? nvrtc_.api() : nullptr},
-                              {});
+                              {.kernel_cache_folder = choices_folder_,
+                               .measures_convolutions = !choices_folder_.empty()});
     }};
     return options;
   }
   FakeCuda& cuda() { return cuda_; }
   const FakeCublasLt& cublas_lt() const { return cublas_lt_; }
   const FakeCudnn& cudnn() const { return cudnn_; }
+  FakeCudnn& cudnn() { return cudnn_; }
   FakeCub& cub() { return cub_; }
   // What sessions have left behind; not the contexts that the libraries' handles keep, one each.
   std::string leaks() const {
@@ -87,6 +91,7 @@ class FakeLibraryGpu {
   FakeNvrtc nvrtc_;
   const bool has_libraries_;
   const bool fuses_;
+  const std::string choices_folder_;
   std::unique_ptr<FakeEngine> engine_;
 };
 

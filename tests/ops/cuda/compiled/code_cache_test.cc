@@ -1,6 +1,6 @@
 // Claim: the cache returns what was stored under the same key and nothing else: files that are cut
 // short, forged, links or in folders that others may write to are as if they were not there;
-// nothing half-written is ever found.
+// nothing half-written is ever found; and a choice is the one that was kept first.
 #include "ops/cuda/compiled/code_cache.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 #include <vector>
+
+#include "ops/cuda/compiled/disk_choices.h"
 
 namespace eddy {
 namespace {
@@ -120,6 +123,39 @@ TEST_F(CodeCacheTest, WhereNothingCanBeStoredNothingIs) {
   const CodeCache impossible("/proc/no/such/folder");
   impossible.store("key", "code");
   EXPECT_FALSE(impossible.find("key"));
+}
+
+TEST_F(CodeCacheTest, AChoiceIsWhatWasKeptFirstOnThisDevice) {
+  DiskChoices choices(folder_, "GPU one"), later(folder_, "GPU one"), other(folder_, "GPU two");
+  EXPECT_FALSE(choices.find("conv"));
+  EXPECT_EQ(choices.keep("conv", "algorithm 1"), "algorithm 1");
+  EXPECT_EQ(later.keep("conv", "algorithm 2"), "algorithm 1");
+  EXPECT_EQ(later.find("conv"), "algorithm 1");
+  EXPECT_FALSE(other.find("conv"));
+  EXPECT_FALSE(choices.find("pool"));
+  ASSERT_EQ(files().size(), 1u) << "nothing is left beside it";
+  write(files()[0], "forged");
+  EXPECT_FALSE(choices.find("conv"));
+  EXPECT_EQ(later.keep("conv", "algorithm 3"), "algorithm 3");
+  EXPECT_EQ(files().size(), 1u);
+  EXPECT_FALSE(DiskChoices("", "GPU one").keep("conv", "algorithm 1")) << "there is no place";
+  EXPECT_FALSE(DiskChoices("/proc/no/folder", "GPU one").keep("conv", "algorithm 1"));
+}
+
+TEST_F(CodeCacheTest, OfManyThatKeepAChoiceAtOnceAllTakeTheSame) {
+  for (int round = 0; round < 20; ++round) {
+    const std::string key = "conv " + std::to_string(round);
+    std::vector<std::optional<std::string>> kept(4);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kept.size(); ++i) {
+      threads.emplace_back([&, i] {
+        kept[i] = DiskChoices(folder_, "GPU").keep(key, "algorithm " + std::to_string(i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(kept[0].has_value());
+    for (const auto& one : kept) EXPECT_EQ(one, kept[0]);
+  }
 }
 
 TEST_F(CodeCacheTest, WritersBesideReadersNeverShowHalfAFile) {

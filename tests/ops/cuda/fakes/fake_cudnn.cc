@@ -8,7 +8,6 @@ namespace eddy::testing {
 namespace {
 
 constexpr int kBadParam = 2000;
-constexpr int kGoodAlgorithm = 6;
 
 }  // namespace
 
@@ -124,23 +123,50 @@ int FakeCudnn::choose(Convolution& convolution, int num_wanted, int* num_found,
   ++num_choices_;
   chosen_();
   if (const int failure = failure_of("choose"); failure != 0) return failure;
-  if (num_wanted < 5) return violation("too few algorithms were asked for");
-  *num_found = 5;
-  const int maths[] = {0, 0, kDnnConvertingMath, kDnnTensorMath, kDnnFmaMath};
-  for (int i = 0; i < 5; ++i) {
-    found[i] = {.algorithm = std::min(kGoodAlgorithm - 2 + i, kGoodAlgorithm),
-                .status = kDnnSuccess,
-                .time = -1,
-                .workspace_bytes = i == 1 ? size_t{1} << 50 : 1024,
-                .determinism = i == 0 ? 0 : kDnnDeterministic,
-                .math = maths[i],
-                .reserved = {}};
+  if (num_wanted < 6) return violation("too few algorithms were asked for");
+  *num_found = times_ ? 6 : 5;
+  const int maths[] = {0, 0, kDnnConvertingMath, kDnnTensorMath, kDnnFmaMath, kDnnFmaMath};
+  for (int i = 0; i < *num_found; ++i) {
+    found[i] = {
+        .algorithm = i == 5 ? kLastAlgorithm : std::min(kGoodAlgorithm - 2 + i, kGoodAlgorithm),
+        .status = kDnnSuccess,
+        .time = -1,
+        .workspace_bytes = i == 1 ? size_t{1} << 50 : 1024,
+        .determinism = i == 0 ? 0 : kDnnDeterministic,
+        .math = maths[i],
+        .reserved = {}};
   }
   convolution.chosen_math = convolution.math == kDnnFmaMath ? kDnnFmaMath : kDnnTensorMath;
   if (unknown_ > 0) {
     --unknown_;
     *num_found = 2;
   }
+  return kDnnSuccess;
+}
+
+// In the order of their times, as the library does, and under another math type than was offered.
+int FakeCudnn::measure(int num_wanted, int* num_found, DnnAlgorithm* found) {
+  ++num_measured_;
+  chosen_();
+  synchronize_();
+  if (const int failure = failure_of("measure"); failure != 0) return failure;
+  if (!times_) return violation("algorithms are measured");
+  if (num_wanted < 4) return violation("too few algorithms were asked for");
+  *num_found = 4;
+  const auto answer = [](int algorithm, int math, float ms) {
+    return DnnAlgorithm{.algorithm = algorithm,
+                        .status = kDnnSuccess,
+                        .time = ms,
+                        .workspace_bytes = 1024,
+                        .determinism = kDnnDeterministic,
+                        .math = math,
+                        .reserved = {}};
+  };
+  found[0] = answer(kGoodAlgorithm, kDnnConvertingMath, 0.001f);
+  found[1] = answer(kGoodAlgorithm, kDnnTensorMath, times_->tensor_ms);
+  found[2] = answer(kGoodAlgorithm, kDnnFmaMath, times_->fma_ms);
+  found[3] = answer(kLastAlgorithm, kDnnFmaMath, times_->last_ms);
+  std::sort(found, found + 4, [](const auto& a, const auto& b) { return a.time < b.time; });
   return kDnnSuccess;
 }
 
@@ -175,6 +201,9 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
     if (!problem.empty()) return violation(problem + " that do not fit");
     return choose(*reinterpret_cast<Convolution*>(convolution), num_wanted, num_found, found);
   };
+  api.measure = [this](DnnHandle, DnnTensor, DnnFilter, DnnConvolution, DnnTensor, int num_wanted,
+                       int* num_found,
+                       DnnAlgorithm* found) { return measure(num_wanted, num_found, found); };
   api.convolve = [this](DnnHandle handle, const void* alpha, DnnTensor x_tensor, const void* x,
                         DnnFilter filter, const void* weights, DnnConvolution convolution,
                         int algorithm, void* workspace, size_t workspace_bytes, const void* beta,
@@ -213,12 +242,17 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
 }
 
 int FakeCudnn::begin(const Sums& sums, int algorithm, const void* workspace, size_t bytes) {
-  if (algorithm != kGoodAlgorithm) return violation("an algorithm that was not to be taken");
-  if (sums.c.math != sums.c.chosen_math) {
+  const bool is_last = times_ && algorithm == kLastAlgorithm;
+  if (algorithm != kGoodAlgorithm && !is_last) {
+    return violation("an algorithm that was not to be taken");
+  }
+  const bool is_measured_fma = times_ && sums.c.math == kDnnFmaMath;
+  if (sums.c.math != sums.c.chosen_math && !is_measured_fma) {
     return violation("an algorithm under another math type than it was chosen with");
   }
   if (bytes < 1024 || workspace == nullptr) return violation("no workspace");
   ++num_convolutions_;
+  last_run_ = {algorithm, sums.c.math};
   num_exact_ += sums.c.math == kDnnFmaMath ? 1 : 0;
   return 0;
 }

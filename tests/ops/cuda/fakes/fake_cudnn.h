@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,24 @@ class FakeCudnn {
   // Called where the library may measure or compile: it chooses an algorithm.
   void when_choosing(std::function<void()> chosen) { chosen_ = std::move(chosen); }
   std::vector<std::string> violations() const { return violations_; }
+  // One more algorithm is offered, the last, and from now on measuring answers by these times: of
+  // the good one under tensor math and under FMA, and of that last one, under FMA.
+  struct Times {
+    float tensor_ms, fma_ms, last_ms;
+  };
+  void plant_times(const Times& times) { times_ = times; }
+  int num_measured() const { return num_measured_; }
+  // Of the last convolution.
+  struct Ran {
+    int algorithm = 0, math = 0;
+    bool operator==(const Ran&) const = default;
+  };
+  Ran last_run() const { return last_run_; }
+  static constexpr int kGoodAlgorithm = 6, kLastAlgorithm = 7;
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
-  // The next call of that name ("choose", "convolve", "one_call", "activate", "convolution_set",
-  // "add", "pooling_set", "pool", "normalize") answers so.
+  // The next call of that name ("choose", "measure", "convolve", "one_call", "activate",
+  // "convolution_set", "add", "pooling_set", "pool", "normalize") answers so.
   void fail_next(std::string call, int status) {
     fail_call_ = std::move(call);
     fail_with_ = status;
@@ -72,13 +87,16 @@ class FakeCudnn {
   // Counts a convolution; else the status of a violation.
   int begin(const Sums& sums, int algorithm, const void* workspace, size_t bytes);
   int choose(Convolution& convolution, int num_wanted, int* num_found, DnnAlgorithm* found);
+  int measure(int num_wanted, int* num_found, DnnAlgorithm* found);
   std::string misfit(const Shape& x, const Shape& w, const Convolution& c, const Shape& y) const;
   int violation(const std::string& what);
   void enqueue(void* stream, std::vector<const void*> addresses, std::function<void()> work);
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
-  int num_one_calls_ = 0;
+  int num_one_calls_ = 0, num_measured_ = 0;
+  std::optional<Times> times_;
+  Ran last_run_;
   int num_created_ = 0, num_destroyed_ = 0, num_pools_ = 0, num_norms_ = 0;
   std::function<void()> synchronize_ = [] {};
   std::function<void()> chosen_ = [] {};

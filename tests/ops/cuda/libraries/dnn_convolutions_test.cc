@@ -1,7 +1,10 @@
 // Claim: where cuDNN is there, convolutions go through it with the reference's values, its
-// algorithm is chosen once for each shape and is deterministic, and what it does not do is done by
-// our own kernels.
+// algorithm is chosen once for each shape and is deterministic, by measuring where that is kept,
+// and what it does not do is done by our own kernels.
 #include "ops/cuda/libraries/dnn_library.h"
+
+#include <map>
+#include <optional>
 
 #include "tests/ops/cuda/libraries/dnn_fixture.h"
 
@@ -95,6 +98,99 @@ TEST_F(DnnConvolutionsTest, AVolumeOfOnePlaneIsNoPlaneWhereItIsPadded) {
   call.attributes.set("strides", std::vector<int64_t>{11, 1, 1});
   compare_ranked(call, 1e-6, 1e-6);
   EXPECT_EQ(fake_.num_convolutions(), 2);
+}
+
+// What a process or several have kept; or that keeps nothing.
+class Notes : public KeptChoices {
+ public:
+  std::optional<std::string> find(std::string_view key) override {
+    const auto found = kept_.find(std::string(key));
+    return found == kept_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<std::string> keep(std::string_view key, std::string_view choice) override {
+    if (!can_keep_) return std::nullopt;
+    if (before_) kept_.emplace(key, *before_);  // another process was faster
+    return kept_.emplace(key, choice).first->second;
+  }
+  std::map<std::string, std::string> kept_;
+  std::optional<std::string> before_;
+  bool can_keep_ = true;
+};
+
+// How a convolution of one shape runs on a library that has just been opened.
+class MeasuredConvolutionsTest : public DnnConvolutionsTest {
+ protected:
+  FakeCudnn::Ran ran(int64_t width = 8, bool allows_tf32 = true) {
+    use({.allows_tf32 = allows_tf32, .choices_or_null = &notes_});
+    const OpCall call =
+        make_conv(ElementType::kFloat, {1, 2, 8, width}, {3, 2, 3, 3}, {1, 1, 1, 1});
+    compare_ranked(call, 1e-6, 1e-6);
+    return fake_.last_run();
+  }
+  Notes notes_;
+};
+constexpr FakeCudnn::Ran kTensor{FakeCudnn::kGoodAlgorithm, kDnnTensorMath},
+    kFma{FakeCudnn::kGoodAlgorithm, kDnnFmaMath}, kLast{FakeCudnn::kLastAlgorithm, kDnnFmaMath};
+
+TEST_F(MeasuredConvolutionsTest, TheFastestOfTheFirstThreeIsTakenAndTheFirstOfEquals) {
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
+  EXPECT_EQ(ran(8), kLast);
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 1, .last_ms = 2});
+  EXPECT_EQ(ran(9), kFma);
+  fake_.plant_times({.tensor_ms = 1, .fma_ms = 2, .last_ms = 2});
+  EXPECT_EQ(ran(10), kTensor);
+  fake_.plant_times({.tensor_ms = 1, .fma_ms = 0.97f, .last_ms = 0.96f});
+  EXPECT_EQ(ran(11), kTensor) << "none is clearly faster";
+}
+
+TEST_F(MeasuredConvolutionsTest, WhatIsExactIsNotMeasuredAgainstWhatIsNot) {
+  fake_.plant_times({.tensor_ms = 1, .fma_ms = 3, .last_ms = 2});
+  EXPECT_EQ(ran(8, false), kLast);
+  fake_.plant_times({.tensor_ms = 1, .fma_ms = 2, .last_ms = 3});
+  EXPECT_EQ(ran(9, false), kFma);
+}
+
+TEST_F(MeasuredConvolutionsTest, AShapeIsMeasuredOnceAndTheChoiceHolds) {
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
+  EXPECT_EQ(ran(), kLast);
+  const int num_measured = fake_.num_measured();
+  fake_.plant_times({.tensor_ms = 1, .fma_ms = 2, .last_ms = 3});
+  for (int process = 0; process < 3; ++process) EXPECT_EQ(ran(), kLast);
+  EXPECT_EQ(fake_.num_measured(), num_measured);
+  notes_.kept_.clear();
+  EXPECT_EQ(ran(), kTensor);
+}
+
+TEST_F(MeasuredConvolutionsTest, WhatAnotherProcessHasKeptFirstIsTaken) {
+  notes_.before_ = "algorithm 6, math 3";
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
+  EXPECT_EQ(ran(), kFma);
+  EXPECT_EQ(ran(), kFma);
+}
+
+// Their bits would change from run to run.
+TEST_F(MeasuredConvolutionsTest, WhatCannotBeKeptOrIsUnknownIsTheLibrarysFirst) {
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
+  notes_.can_keep_ = false;
+  EXPECT_EQ(ran(8), kTensor);
+  notes_.can_keep_ = true;
+  notes_.before_ = "algorithm 99, math 0";
+  EXPECT_EQ(ran(9), kTensor) << "a library that offers it no more";
+  notes_.before_.reset();
+  fake_.fail_next("measure", 5000);
+  EXPECT_EQ(ran(10), kTensor) << "the library has refused";
+  EXPECT_EQ(ran(10), kLast) << "it is asked again";
+}
+
+TEST_F(MeasuredConvolutionsTest, AShapeThatIsMetInARunIsNotMeasured) {
+  fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
+  use({.allows_tf32 = true, .choices_or_null = &notes_});
+  OpCall call = make_conv(ElementType::kFloat, {1, 2, 8, 8}, {3, 2, 3, 3}, {1, 1, 1, 1});
+  call.known = Known::kRanks;
+  ASSERT_TRUE(run_op(call, registry_).is_ok());
+  EXPECT_EQ(fake_.last_run(), kTensor);
+  EXPECT_EQ(fake_.num_measured(), 0);
+  EXPECT_TRUE(notes_.kept_.empty());
 }
 
 TEST_F(DnnConvolutionsTest, AHandleThatGotNoStreamIsLeftForTheNext) {
