@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
@@ -18,6 +19,12 @@ struct Tree {
   size_t size() const { return members.size(); }
 };
 
+// What a Split makes of its input.
+struct Part {
+  NodeId split;
+  int64_t axis, first, size;
+};
+
 // Finds the trees, bottom up: a node is met after all readers of its result.
 class TreeFinder {
  public:
@@ -27,6 +34,7 @@ class TreeFinder {
     find_functions();
     find_readers();
     find_shapes();
+    find_parts();
     tree_of_.assign(graph_.num_nodes(), kNoTree);
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
       const std::vector<NodeId>& nodes = graph_.region(RegionId(r)).nodes;
@@ -34,13 +42,15 @@ class TreeFinder {
         if (functions_[node->index()]) plant_or_join(*node);
       }
     }
-    std::erase_if(trees_, [](const Tree& tree) { return tree.size() < 2; });
+    std::erase_if(parts_, [&](const auto& part) { return !is_for_trees(part.second.split); });
     for (Tree& tree : trees_) {
       std::reverse(tree.members.begin(), tree.members.end());
       EDDY_CHECK(tree.members.back() == tree.root) << "a tree ends in its root";
     }
     return std::move(trees_);
   }
+  // By value: parts that trees alone read, all others of their Split, too.
+  const std::map<ValueId, Part>& parts() const { return parts_; }
   const ElementFunction& function(NodeId node) const {
     EDDY_DCHECK(functions_[node.index()].has_value()) << "node " << node.index() << " has none";
     return *functions_[node.index()];
@@ -79,6 +89,36 @@ class TreeFinder {
         if (!value.is_none()) must_stay_[value.index()] = true;
       }
     }
+  }
+
+  void find_parts() {
+    for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+      const Node& node = graph_.node(NodeId(n));
+      const bool is_split = node.kind == NodeKind::kExec && node.device == options_.device &&
+                            node.op->domain.empty() && node.op->name == "Split";
+      if (!is_split || !graph_.value(node.inputs[0]).type.is_static_tensor()) continue;
+      const bool are_known = std::ranges::all_of(node.outputs, [&](ValueId output) {
+        return graph_.value(output).type.is_static_tensor();
+      });
+      if (!are_known) continue;
+      const int rank = graph_.value(node.inputs[0]).type.tensor.dims.rank();
+      const int64_t given = node.attributes.get_int("axis", 0);
+      Part part{NodeId(n), given < 0 ? given + rank : given, 0, 0};
+      for (const ValueId output : node.outputs) {
+        part.size = graph_.value(output).type.tensor.dims[static_cast<int>(part.axis)];
+        parts_.emplace(output, part);
+        part.first += part.size;
+      }
+    }
+  }
+
+  bool is_for_trees(NodeId split) const {
+    return std::ranges::all_of(graph_.node(split).outputs, [&](ValueId output) {
+      return !must_stay_[output.index()] &&
+             std::ranges::all_of(readers_[output.index()], [&](NodeId reader) {
+               return tree_of_[reader.index()] != kNoTree;
+             });
+    });
   }
 
   // Numbers that are equal for results of equal shapes.
@@ -164,6 +204,7 @@ class TreeFinder {
   std::vector<uint32_t> shapes_;                           // by ValueId
   std::vector<uint32_t> tree_of_;                          // by NodeId
   std::vector<Tree> trees_;
+  std::map<ValueId, Part> parts_;
 };
 
 Expression expression_of(const Graph& graph, const Tree& tree, const TreeFinder& finder) {
@@ -183,6 +224,10 @@ Expression expression_of(const Graph& graph, const Tree& tree, const TreeFinder&
   return expression;
 }
 
+bool reads_parts(const Tree& tree, const std::map<ValueId, Part>& parts) {
+  return std::ranges::any_of(tree.inputs, [&](ValueId input) { return parts.contains(input); });
+}
+
 class Fuser : public GraphCopier {
  public:
   Fuser(const Graph& source, GraphBuilder& builder, const std::vector<uint32_t>& value_devices)
@@ -190,6 +235,12 @@ class Fuser : public GraphCopier {
     EDDY_CHECK(value_devices.size() == source.num_values())
         << value_devices.size() << " devices for " << source.num_values() << " values";
     is_inner_.resize(source.num_nodes(), false);
+  }
+
+  // Before any tree: parts that are read where they lie, whose Splits go.
+  void read_in_place(const std::map<ValueId, Part>& parts) {
+    parts_ = parts;
+    for (const auto& [value, part] : parts) is_inner_[part.split.index()] = true;
   }
 
   void replace(const Tree& tree, const Expression& expression) {
@@ -213,15 +264,25 @@ class Fuser : public GraphCopier {
     const ValueInfo& result = source_.value(node.outputs[0]);
     EDDY_CHECK(root == tree.root && node.outputs.size() == 1) << node.name << " is no root";
     std::vector<Value> inputs;
-    for (const ValueId input : tree.inputs) inputs.push_back(value(input));
-    define(node.outputs[0], builder_.op("Fused", inputs,
-                                        {{"program", program},
-                                         {"to", static_cast<int64_t>(result.type.tensor.element)}},
-                                        {.name = node.name,
-                                         .domain = "eddy",
-                                         .opset_version = 1,
-                                         .device = node.device,
-                                         .output_names = {result.name}}));
+    std::vector<int64_t> parts;  // an axis, a first index and a size for each input
+    for (const ValueId input : tree.inputs) {
+      const auto found = parts_.find(input);
+      const bool is_part = found != parts_.end();
+      const Part part = is_part ? found->second : Part{NodeId(), -1, 0, 0};
+      inputs.push_back(value(is_part ? source_.node(part.split).inputs[0] : input));
+      parts.insert(parts.end(), {part.axis, part.first, part.size});
+    }
+    Attributes attributes = {{"program", program},
+                             {"to", static_cast<int64_t>(result.type.tensor.element)}};
+    const bool has_parts = reads_parts(tree, parts_);
+    if (has_parts) attributes.set("parts", parts);
+    define(node.outputs[0],
+           builder_.op(has_parts ? "FusedParts" : "Fused", inputs, std::move(attributes),
+                       {.name = node.name,
+                        .domain = "eddy",
+                        .opset_version = 1,
+                        .device = node.device,
+                        .output_names = {result.name}}));
   }
 
   void defined(ValueId id, Value value) override {
@@ -232,6 +293,7 @@ class Fuser : public GraphCopier {
 
   const std::vector<uint32_t>& given_devices_;
   std::vector<bool> is_inner_;  // by NodeId: of a tree
+  std::map<ValueId, Part> parts_;
   std::map<NodeId, std::pair<Tree, std::string>> fused_;
   std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
 };
@@ -240,6 +302,46 @@ std::vector<ElementType> input_types(const Graph& graph, const Tree& tree) {
   std::vector<ElementType> types;
   for (const ValueId input : tree.inputs) types.push_back(graph.value(input).type.tensor.element);
   return types;
+}
+
+// Prepares the trees' kernels. `trees`: those that have one, and of single nodes those alone that
+// read parts in place; `parts`: of Splits whose readers all have one.
+void prepare_all(const Graph& graph, const FuseOptions& options, const TreeFinder& finder,
+                 std::vector<Tree>& trees, std::map<ValueId, Part>& parts, FuseReport& report) {
+  std::set<NodeId> kept_splits;
+  const auto is_useful = [&](const Tree& tree) {
+    return tree.size() > 1 || reads_parts(tree, parts);
+  };
+  std::erase_if(trees, [&](const Tree& tree) {
+    if (!is_useful(tree)) return true;
+    const ElementType output = graph.value(graph.node(tree.root).outputs[0]).type.tensor.element;
+    const Status status =
+        options.prepare(expression_of(graph, tree, finder), input_types(graph, tree), output);
+    if (status.is_ok()) return false;
+    report.refused.emplace_back(graph.path(tree.root), status.message());
+    for (const ValueId input : tree.inputs) {
+      if (const auto part = parts.find(input); part != parts.end()) {
+        kept_splits.insert(part->second.split);
+      }
+    }
+    return true;
+  });
+  std::erase_if(parts, [&](const auto& part) { return kept_splits.contains(part.second.split); });
+  std::erase_if(trees, [&](const Tree& tree) { return !is_useful(tree); });
+}
+
+void tell(const Graph& graph, const std::vector<Tree>& trees, const std::map<ValueId, Part>& parts,
+          FuseReport& report) {
+  for (const Tree& tree : trees) {
+    FuseReport::Kernel& kernel = report.kernels.emplace_back(graph.path(tree.root));
+    for (const NodeId id : tree.members) {
+      kernel.nodes.push_back(graph.node(id).op->name + " " + graph.node(id).name);
+    }
+  }
+  std::set<NodeId> splits;
+  for (const auto& [value, part] : parts) {
+    if (splits.insert(part.split).second) report.splits.push_back(graph.path(part.split));
+  }
 }
 
 std::string counted(size_t count, const std::string& noun) {
@@ -259,6 +361,7 @@ std::string FuseReport::text() const {
     for (size_t i = 0; i < kernel.nodes.size(); ++i) text += (i > 0 ? ", " : " ") + kernel.nodes[i];
     text += "\n";
   }
+  for (const std::string& path : splits) text += "  read in place: parts of " + path + "\n";
   for (const auto& [path, reason] : refused) text += "  not fused: " + path + ": " + reason + "\n";
   return text;
 }
@@ -269,25 +372,15 @@ Result<FusedGraph> fuse(Graph graph, const OpTable& ops, std::vector<uint32_t> v
   GraphBuilder builder(ops, graph.name());
   Fuser fuser(graph, builder, value_devices);
   TreeFinder finder(graph, options);
-  for (const Tree& tree : finder.run()) {
-    const Expression expression = expression_of(graph, tree, finder);
-    const std::string path = graph.path(tree.root);
-    const ElementType output = graph.value(graph.node(tree.root).outputs[0]).type.tensor.element;
-    const Status status = options.prepare(expression, input_types(graph, tree), output);
-    if (!status.is_ok()) {
-      report.refused.emplace_back(path, status.message());
-      continue;
-    }
-    FuseReport::Kernel kernel{path, {}};
-    for (const NodeId id : tree.members) {
-      kernel.nodes.push_back(graph.node(id).op->name + " " + graph.node(id).name);
-    }
-    report.kernels.push_back(std::move(kernel));
-    fuser.replace(tree, expression);
-  }
-  if (report.kernels.empty()) {
+  std::vector<Tree> trees = finder.run();
+  std::map<ValueId, Part> parts = finder.parts();
+  prepare_all(graph, options, finder, trees, parts, report);
+  if (trees.empty()) {
     return FusedGraph{std::move(graph), std::move(value_devices), std::move(report)};
   }
+  tell(graph, trees, parts, report);
+  fuser.read_in_place(parts);
+  for (const Tree& tree : trees) fuser.replace(tree, expression_of(graph, tree, finder));
   fuser.run();
   std::vector<uint32_t> devices = fuser.take_value_devices();
   builder.adopt_blobs_of(std::move(graph));

@@ -8,6 +8,9 @@
 // a tree read is computed once. Loop bodies and branches are regions like all others; what a
 // decision, a result or a nested region reads stays a value of its own.
 //
+// A Split whose parts such trees alone read, and whose sizes are known, goes: they read the parts
+// where they lie (eddy.FusedParts). For that a tree may be a single node.
+//
 // The device defines what an operator does to an element (function_of), and decides whether the
 // kernel can be made (prepare); a tree that it refuses stays as it was, and the report has the
 // reason. The nodes' functions are applied one after the other, each rounded as by a kernel of its
@@ -51,9 +54,11 @@ struct FuseReport {
     std::vector<std::string> nodes;  // "Mul scale", in order
   };
   std::vector<Kernel> kernels;
+  std::vector<std::string> splits;                           // paths of those that went
   std::vector<std::pair<std::string, std::string>> refused;  // path, why
 
-  // "2 fused kernels of 5 nodes", then a line for each; empty without fused kernels and reasons.
+  // "2 fused kernels of 5 nodes", then a line for each, for each Split and each refusal; empty
+  // without any.
   std::string text() const;
 };
 

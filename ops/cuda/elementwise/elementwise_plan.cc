@@ -35,9 +35,11 @@ void BroadcastPlan<Params>::add_axis(int64_t size, std::span<const int64_t> stri
 }
 
 template <typename Params>
-void BroadcastPlan<Params>::add_broadcast(const TensorView& out,
-                                          std::span<const TensorView> inputs) {
+void BroadcastPlan<Params>::add_broadcast(const TensorView& out, std::span<const TensorView> inputs,
+                                          std::span<const TensorView> wholes) {
   EDDY_DCHECK(inputs.size() <= Params::kInputs) << inputs.size() << " inputs are broadcast";
+  if (wholes.empty()) wholes = inputs;
+  EDDY_DCHECK(wholes.size() == inputs.size()) << wholes.size() << " tensors of parts";
   std::array<int64_t, Params::kInputs> step{};  // elements below the axis, by input
   std::array<std::array<int64_t, Params::kInputs>, kMaxRank> strides{};
   step.fill(1);
@@ -48,7 +50,7 @@ void BroadcastPlan<Params>::add_broadcast(const TensorView& out,
       EDDY_DCHECK(dim == 1 || dim == out.dims[d])
           << "input " << i << " does not broadcast at " << d;
       strides[static_cast<size_t>(d)][i] = dim == 1 ? 0 : step[i];
-      step[i] *= dim;
+      step[i] *= axis >= 0 ? wholes[i].dims[axis] : 1;
     }
   }
   for (int d = 0; d < out.rank; ++d) {

@@ -18,8 +18,10 @@ class BroadcastPlan {
  public:
   // Strides in elements, one for each input.
   void add_axis(int64_t size, std::span<const int64_t> strides);
-  // All axes of `out`, each input broadcast to it by NumPy's rule.
-  void add_broadcast(const TensorView& out, std::span<const TensorView> inputs);
+  // All axes of `out`, each input broadcast to it by NumPy's rule. `wholes`: the tensors in which
+  // the inputs lie, as parts of one axis each; none: each is one by itself.
+  void add_broadcast(const TensorView& out, std::span<const TensorView> inputs,
+                     std::span<const TensorView> wholes = {});
 
   // Sets the pointers and enqueues: true, or false after args.fail(). Nothing to do for no
   // elements. `may_pack`: the kernel can move packs of 16 bytes.

@@ -18,6 +18,10 @@
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a
 //                   device; the CPU has no kernel of it.
+//   FusedParts      Fused of parts of its inputs, read where they lie: for each input, `parts` has
+//   an
+//                   axis (-1: all of the input), the first index there and how many follow. Made by
+//                   graph/compile/fuse, too, where a Split's parts are read by such nodes alone.
 //   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
 //                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
 //                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
@@ -127,16 +131,55 @@ Status infer_same(InferContext& context) {
   return Status::ok();
 }
 
+Result<ElementType> fused_element(const InferContext& context) {
+  const int64_t to = context.attributes().get_int("to", 0);
+  if (to > 0 && to < kNumElementTypes) return static_cast<ElementType>(to);
+  return invalid_argument("attribute 'to' of Fused is " + std::to_string(to) +
+                          ", which is no element type");
+}
+
 // All inputs broadcast; each has the type that the program declares.
 Status infer_fused(InferContext& context) {
-  const int64_t to = context.attributes().get_int("to", 0);
-  if (to <= 0 || to >= kNumElementTypes) {
-    return invalid_argument("attribute 'to' of Fused is " + std::to_string(to) +
-                            ", which is no element type");
-  }
-  EDDY_ASSIGN_OR_RETURN(const TensorType type, broadcast_inputs(context, 0, context.num_inputs(),
-                                                                static_cast<ElementType>(to)));
+  EDDY_ASSIGN_OR_RETURN(const ElementType to, fused_element(context));
+  EDDY_ASSIGN_OR_RETURN(const TensorType type,
+                        broadcast_inputs(context, 0, context.num_inputs(), to));
   context.set_output(0, type);
+  return Status::ok();
+}
+
+// The dimensions of a part. `part`: axis, first, size.
+Result<TensorType> part_of(const TensorType& whole, std::span<const int64_t> part) {
+  if (part[0] == -1 || !whole.is_ranked) return whole;
+  TensorType type = whole;
+  const bool has_axis = part[0] >= 0 && part[0] < whole.dims.rank();
+  const int64_t size = has_axis ? whole.dims[static_cast<int>(part[0])] : 0;
+  if (!has_axis || part[1] < 0 || part[2] < 0 || part[1] > size - part[2]) {
+    return invalid_argument("of an input of FusedParts of shape " + to_string(whole.dims) +
+                            " there is no part of " + std::to_string(part[2]) + " from " +
+                            std::to_string(part[1]) + " on along axis " + std::to_string(part[0]));
+  }
+  type.dims[static_cast<int>(part[0])] = part[2];
+  return type;
+}
+
+Status infer_fused_parts(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const ElementType to, fused_element(context));
+  const std::span<const int64_t> parts = context.attributes().get_ints("parts");
+  if (parts.size() != 3 * context.num_inputs()) {
+    return invalid_argument("attribute 'parts' of FusedParts has " + std::to_string(parts.size()) +
+                            " numbers, not an axis, a first index and a size for each input");
+  }
+  Dims dims;
+  bool is_ranked = true;
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    EDDY_ASSIGN_OR_RETURN(const TensorType* const whole, tensor_input(context, i));
+    EDDY_ASSIGN_OR_RETURN(const TensorType part, part_of(*whole, parts.subspan(3 * i, 3)));
+    is_ranked &= part.is_ranked;
+    const std::optional<Dims> both = broadcast_dims(dims, part.is_ranked ? part.dims : Dims());
+    if (!both) return invalid_argument("the parts that FusedParts reads do not broadcast");
+    dims = *both;
+  }
+  context.set_output(0, is_ranked ? TensorType(to, dims) : TensorType(to));
   return Status::ok();
 }
 
@@ -219,6 +262,14 @@ Status add_eddy_schemas(OpTable& table) {
                               attribute("to", AttributeKind::kInt, true)},
                .infer = infer_fused,
                .in_place_inputs = ~uint64_t{0},
+               .flops = fused_flops},
+              {.name = "FusedParts",
+               .domain = "eddy",
+               .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+               .attributes = {attribute("program", AttributeKind::kString, true),
+                              attribute("to", AttributeKind::kInt, true),
+                              attribute("parts", AttributeKind::kInts, true)},
+               .infer = infer_fused_parts,
                .flops = fused_flops},
               {.name = "FoldKey",
                .domain = "eddy",

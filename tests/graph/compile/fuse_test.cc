@@ -1,11 +1,13 @@
 // Claim: trees of elementwise nodes of one device and one shape become one node, as large as
 // readers, regions and limits allow, in loops and branches too; what has another reader stays a
-// value; a tree that the device refuses stays; the plan of what comes out is proved.
+// value; a Split that trees alone read goes, and no other; a tree that the device refuses stays;
+// the plan of what comes out is proved.
 #include "graph/compile/fuse.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "graph/ir/builder.h"
@@ -49,7 +51,9 @@ class FuseTest : public ::testing::Test {
                               ElementType) {
       EXPECT_EQ(inputs.size(), expression.num_inputs);
       programs_.push_back(expression.text());
-      return refuses_ ? unsupported("the compiler is out of order") : Status::ok();
+      const bool refuses =
+          refuses_ || (!refused_.empty() && programs_.back().find(refused_) != std::string::npos);
+      return refuses ? unsupported("the compiler is out of order") : Status::ok();
     };
     Result<FusedGraph> fused = fuse(std::move(*graph), ops_, std::move(devices), options_);
     EXPECT_TRUE(fused.is_ok()) << fused.status().to_string();
@@ -96,6 +100,7 @@ class FuseTest : public ::testing::Test {
   std::set<std::string> others_ = {"MatMul", "ReduceSum", "Identity"};
   std::vector<std::string> programs_;
   bool refuses_ = false;
+  std::string refused_;  // of programs with this function
 };
 
 TEST_F(FuseTest, AChainBecomesOneNodeUnderTheNameOfItsEnd) {
@@ -230,6 +235,89 @@ TEST_F(FuseTest, ATreeThatTheDeviceRefusesStaysAndTheReportSaysWhy) {
   const FusedGraph fused = fuse_it(b);
   EXPECT_THAT(nodes(fused.graph), ElementsAre("Exp", "Tanh"));
   EXPECT_THAT(fused.report.text(), HasSubstr("not fused: end: the compiler is out of order"));
+}
+
+// The gates of an LSTM's cell: four parts, of which two trees and one node read.
+struct Gates {
+  Value whole;
+  std::vector<Value> parts;
+};
+Gates gates(GraphBuilder& b, int64_t axis) {
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {8, 8}));
+  const Value whole = b.op("MatMul", {x, x}, {}, {.device = "cuda"});
+  const Value sizes = b.tensor<int64_t>({4}, {2, 2, 2, 2});
+  return {whole, b.ops("Split", std::vector<Value>{whole, sizes}, {{"axis", axis}},
+                       {.name = "gates", .num_outputs = 4, .device = "cuda"})};
+}
+
+TEST_F(FuseTest, ASplitWhosePartsTreesAloneReadGoes) {
+  for (const int64_t axis : {0, 1, -1}) {
+    GraphBuilder b(ops_);
+    const Gates g = gates(b, axis);
+    const Value in = on_device(b, "Mul", {on_device(b, "Sigmoid", {g.parts[0]}), g.parts[3]});
+    b.output("c", on_device(b, "Add", {in, g.parts[2]}, "c"));
+    b.output("h", on_device(b, "Tanh", {g.parts[1]}, "h"));
+    const FusedGraph fused = fuse_it(b);
+    EXPECT_THAT(nodes(fused.graph), ElementsAre("MatMul", "FusedParts", "FusedParts"));
+    const int64_t at = axis == 0 ? 0 : 1;
+    std::map<std::string, std::vector<int64_t>> parts;
+    for (uint32_t n = 1; n < 3; ++n) {
+      const Node& node = fused.graph.node(NodeId(n));
+      const auto numbers = node.attributes.get_ints("parts");
+      parts[node.name].assign(numbers.begin(), numbers.end());
+      for (const ValueId input : node.inputs) {
+        EXPECT_EQ(input, fused.graph.node(NodeId(0)).outputs[0]) << "each input is the whole";
+      }
+    }
+    EXPECT_THAT(parts["h"], ElementsAre(at, 2, 2));
+    ASSERT_EQ(parts["c"].size(), 9u);
+    std::set<int64_t> firsts;
+    for (size_t i = 0; i < 9; i += 3) {
+      firsts.insert(parts["c"][i + 1]);
+      EXPECT_THAT(std::vector(parts["c"].begin() + static_cast<ptrdiff_t>(i),
+                              parts["c"].begin() + static_cast<ptrdiff_t>(i) + 3),
+                  ElementsAre(at, ::testing::_, 2));
+    }
+    EXPECT_THAT(firsts, ElementsAre(0, 4, 6));
+    EXPECT_THAT(fused.report.text(), HasSubstr("  read in place: parts of gates\n"));
+  }
+}
+
+TEST_F(FuseTest, ASplitThatAnotherNodeReadsStays) {
+  const auto fused_with = [&](const std::function<void(GraphBuilder&, const Gates&)>& other) {
+    GraphBuilder b(ops_);
+    const Gates g = gates(b, 1);
+    b.output("y", on_device(b, "Tanh", {on_device(b, "Add", {g.parts[0], g.parts[1]})}));
+    b.output("z", on_device(b, "Exp", {g.parts[2]}));
+    other(b, g);
+    return nodes(fuse_it(b).graph);
+  };
+  EXPECT_THAT(fused_with([](GraphBuilder&, const Gates&) {}),
+              ElementsAre("MatMul", "FusedParts", "FusedParts"))
+      << "the last part has no reader";
+  EXPECT_THAT(fused_with([](GraphBuilder& b, const Gates& g) { b.output("p", g.parts[3]); }),
+              ElementsAre("MatMul", "Split", "Fused", "Exp"));
+  EXPECT_THAT(fused_with([](GraphBuilder& b, const Gates& g) {
+                b.output("s", on_device(b, "ReduceSum", {g.parts[0]}));
+              }),
+              ElementsAre("MatMul", "Split", "Fused", "Exp", "ReduceSum"));
+  EXPECT_THAT(fused_with([](GraphBuilder& b, const Gates& g) {
+                b.output("s", b.op("Exp", {g.parts[3]}, {}, {.name = "of the CPU"}));
+              }),
+              ElementsAre("MatMul", "Split", "Fused", "Exp", "Exp"));
+}
+
+TEST_F(FuseTest, ASplitThatARefusedTreeReadsStays) {
+  refused_ = "Neg_f32";
+  GraphBuilder b(ops_);
+  const Gates g = gates(b, 1);
+  b.output("y", on_device(b, "Tanh", {on_device(b, "Add", {g.parts[0], g.parts[1]})}));
+  b.output("z", on_device(b, "Neg", {g.parts[2]}, "end"));
+  b.output("e", on_device(b, "Exp", {g.parts[3]}));
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph), ElementsAre("MatMul", "Split", "Fused", "Neg", "Exp"));
+  EXPECT_THAT(fused.report.text(), HasSubstr("not fused: end: "));
+  EXPECT_THAT(fused.report.text(), ::testing::Not(HasSubstr("in place")));
 }
 
 TEST_F(FuseTest, AHundredThousandNodesAreFusedInAMoment) {

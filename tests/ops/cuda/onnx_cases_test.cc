@@ -22,11 +22,17 @@ constexpr const char* kData = "/usr/share/libonnx-testdata/data/node";
 // Compared elsewhere: operators of our own, and those with tests of an opset that is not read (1)
 // or newer than Debian's ONNX (18 and later).
 const std::map<std::string, std::string> kComparedElsewhere = {
-    {"BitwiseAnd", "activation_kernels_test.cc"}, {"BitwiseNot", "activation_kernels_test.cc"},
-    {"BitwiseOr", "activation_kernels_test.cc"},  {"BitwiseXor", "activation_kernels_test.cc"},
-    {"ConvRelu", "dnn_convolutions_test.cc"},     {"DequantizeMatMul", "product_kernels_test.cc"},
-    {"Fused", "fused_kernels_test.cc"},           {"Gelu", "activation_kernels_test.cc"},
-    {"Mish", "activation_kernels_test.cc"},       {"PermutedMatMul", "product_kernels_test.cc"},
+    {"BitwiseAnd", "activation_kernels_test.cc"},
+    {"BitwiseNot", "activation_kernels_test.cc"},
+    {"BitwiseOr", "activation_kernels_test.cc"},
+    {"BitwiseXor", "activation_kernels_test.cc"},
+    {"ConvRelu", "dnn_convolutions_test.cc"},
+    {"DequantizeMatMul", "product_kernels_test.cc"},
+    {"Fused", "fused_kernels_test.cc"},
+    {"FusedParts", "cuda_fusion_test.cc"},
+    {"Gelu", "activation_kernels_test.cc"},
+    {"Mish", "activation_kernels_test.cc"},
+    {"PermutedMatMul", "product_kernels_test.cc"},
     {"Swish", "activation_kernels_test.cc"},
 };
 

@@ -435,8 +435,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Positions and shapes as values.
       "Constant", "Range", "EyeLike",
       // Made by passes behind the analysis; or a host function.
-      "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "ToDevice",
-      "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu",
+      "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "FusedParts",
+      "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank", "Agree",

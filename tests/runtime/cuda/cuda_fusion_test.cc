@@ -113,6 +113,63 @@ TEST(CudaFusion, FusedNodesGiveTheBitsOfAKernelEach) {
   }
 }
 
+// Uneven parts along each axis, one of them stretched by what it is added to; and their bits are
+// those of a Split's.
+TEST(CudaFusion, PartsOfASplitAreReadWhereTheyLie) {
+  for (const int64_t axis : {0, 1, 2}) {
+    SCOPED_TRACE("axis " + std::to_string(axis));
+    const auto build = [&] {
+      GraphBuilder b(library().ops());
+      const Value x = b.input("x", tensor_type(ElementType::kFloat, {8, 8, 8}));
+      const Value flat = b.op("ReduceMax", {x, b.tensor<int64_t>({1}, {axis})});
+      const Value moved = b.op("Softmax", {b.op("Transpose", {x})});
+      const Value sizes = b.tensor<int64_t>({4}, {3, 1, 3, 1});
+      const auto parts =
+          b.ops("Split", std::vector<Value>{moved, sizes}, {{"axis", axis}}, {.num_outputs = 4});
+      const Value gate = b.op("Mul", {b.op("Sigmoid", {parts[0]}), b.op("Tanh", {parts[2]})});
+      b.output("y", b.op("Add", {gate, parts[1]}));
+      b.output("z", b.op("Exp", {parts[3]}));
+      b.output("w", b.op("Sub", {b.op("Neg", {parts[2]}), flat}));
+      return std::move(*b.finish());
+    };
+    Random random(static_cast<uint64_t>(axis) + 21);
+    HostValue x = HostValue::tensor(ElementType::kFloat, {8, 8, 8});
+    for (int64_t i = 0; i < 512; ++i) x.view().mutable_as<float>()[i] = random.uniform(-2.0f, 2.0f);
+    FusingGpu gpu(static_cast<uint64_t>(axis) + 5);
+    NamedTensors outputs[2];
+    std::string placement;
+    for (const bool fuses : {false, true}) {
+      auto session = Session::create(library(), build(), gpu.options(fuses));
+      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      auto made = (*session)->run({{"x", Tensor::copy_of(x.view())}});
+      ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+      for (const auto& [name, tensor] : *made) {
+        outputs[fuses ? 1 : 0].emplace_back(name, Tensor::copy_of(tensor.view()));
+      }
+      placement = (*session)->placement_text();
+    }
+    EXPECT_THAT(placement, HasSubstr("read in place: parts of Split"));
+    EXPECT_EQ(check::difference(outputs[0], outputs[1]), "");
+    expect_clean(gpu);
+  }
+}
+
+TEST(CudaFusion, PartsThatAreNotThereAreRefusedByTheirNode) {
+  const std::vector<std::vector<int64_t>> wrong = {
+      {1, 0, 4}, {0, 61, 4}, {0, -1, 4}, {0, 1, -4}, {0, INT64_MAX, 2}, {0, 0}, {}};
+  for (const std::vector<int64_t>& parts : wrong) {
+    GraphBuilder b(library().ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));
+    b.output("y",
+             b.op("FusedParts", {x},
+                  {{"program", std::string("Exp_f32 0")}, {"to", int64_t{1}}, {"parts", parts}},
+                  {.name = "forged", .domain = "eddy", .opset_version = 1}));
+    const auto graph = b.finish();
+    ASSERT_FALSE(graph.is_ok());
+    EXPECT_THAT(graph.status().to_string(), HasSubstr("forged"));
+  }
+}
+
 TEST(CudaFusion, ACompilerThatRefusesCostsSpeedAlone) {
   FusingGpu gpu(11);
   const Answer apart = run(gpu, false, 4, 11);
