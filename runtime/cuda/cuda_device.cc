@@ -185,6 +185,11 @@ Result<std::unique_ptr<Event>> CudaDevice::create_event() {
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(polled_));
 }
 
+Result<std::unique_ptr<Event>> CudaDevice::create_host_event() {
+  EDDY_RETURN_IF_ERROR(health());
+  return std::unique_ptr<Event>(std::make_unique<CudaEvent>(polled_, true));
+}
+
 Result<std::shared_ptr<Gate>> CudaDevice::create_gate() {
   EDDY_RETURN_IF_ERROR(health());
   EDDY_ASSIGN_OR_RETURN(const PinnedWord word, words_.acquire());

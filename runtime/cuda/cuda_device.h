@@ -88,6 +88,7 @@ class CudaDevice : public Device, public Staging {
   // to be on one.
   Result<std::unique_ptr<Stream>> adopt_stream(void* native_stream) override;
   Result<std::unique_ptr<Event>> create_event() override;
+  Result<std::unique_ptr<Event>> create_host_event() override;
   Result<std::shared_ptr<Gate>> create_gate() override;
   std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode&, const Bindings&) override {
     return nullptr;

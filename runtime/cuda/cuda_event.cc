@@ -36,6 +36,11 @@ bool CudaRecord::is_complete() {
   const State state = state_.load(std::memory_order_acquire);
   if (state == State::kComplete || context_.is_lost()) return true;
   if (state == State::kCalled) return false;
+  if (progress_or_null_ != nullptr) {
+    if (progress_or_null_->has_completed(position_)) return true;
+    progress_or_null_->want_mark();
+    return false;
+  }
   const CudaContext::Use use(context_);
   const CuResult result = context_.api().event_query(event_);
   if (result == CuResult::kNotReady) return false;

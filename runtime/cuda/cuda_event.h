@@ -7,17 +7,22 @@
 //
 //   called ──▶ issued to the driver ──▶ complete        (or complete at once: the device is lost)
 //
+// Of an event that only the host waits for, a record is a position of its stream
+// (stream_progress.h): the driver is neither given it nor asked after it.
+//
 // Cost: a pooled record makes no driver object; is_complete() asks the driver (cuEventQuery) until
-// it is complete. Threads: any.
+// it is complete; of a position it reads a word. Threads: any.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "graph/base/check.h"
 #include "runtime/cuda/cuda_context.h"
+#include "runtime/cuda/stream_progress.h"
 #include "runtime/device/device.h"
 
 namespace eddy {
@@ -43,26 +48,39 @@ class CudaRecord {
  public:
   // `event` comes from the pool and goes back to it.
   CudaRecord(CudaContext& context, CudaEventPool& pool, CuEvent event)
-      : context_(context), pool_(pool), event_(event) {}
-  ~CudaRecord() { pool_.release(event_); }
+      : context_(context), pool_or_null_(&pool), event_(event) {}
+  // Of what was requested of a stream up to there.
+  CudaRecord(CudaContext& context, std::shared_ptr<StreamProgress> progress, uint64_t position)
+      : context_(context),
+        progress_or_null_(std::move(progress)),
+        position_(position),
+        state_(State::kIssued) {}
+  ~CudaRecord() {
+    if (pool_or_null_ != nullptr) pool_or_null_->release(event_);
+  }
   CudaRecord(const CudaRecord&) = delete;
   CudaRecord& operator=(const CudaRecord&) = delete;
 
-  CuEvent event() const { return event_; }
+  CuEvent event() const {
+    EDDY_CHECK(event_ != nullptr) << "a stream waits for an event that is for the host alone";
+    return event_;
+  }
   bool is_issued() const { return state_.load(std::memory_order_acquire) != State::kCalled; }
   // By the stream, once the driver has it.
   void mark_issued() {
     EDDY_DCHECK(state_.load(std::memory_order_relaxed) == State::kCalled) << "issued twice";
     state_.store(State::kIssued, std::memory_order_release);
   }
-  // Asks the driver. Complete too when the device is lost.
+  // Asks the driver, or looks how far the stream is. Complete too when the device is lost.
   bool is_complete();
 
  private:
   enum class State : uint8_t { kCalled, kIssued, kComplete };
   CudaContext& context_;
-  CudaEventPool& pool_;
-  const CuEvent event_;
+  CudaEventPool* const pool_or_null_ = nullptr;  // of the event
+  const CuEvent event_ = nullptr;
+  const std::shared_ptr<StreamProgress> progress_or_null_;
+  const uint64_t position_ = 0;
   std::atomic<State> state_{State::kCalled};
 };
 
@@ -89,7 +107,8 @@ class CudaPollList {
 
 class CudaEvent : public Event {
  public:
-  explicit CudaEvent(CudaPollList& polled) : polled_(polled) {}
+  explicit CudaEvent(CudaPollList& polled, bool is_for_host = false)
+      : polled_(polled), is_for_host_(is_for_host) {}
 
   bool is_complete() const override {
     const auto record = latest();
@@ -101,6 +120,7 @@ class CudaEvent : public Event {
   }
 
   // For streams.
+  bool is_for_host() const { return is_for_host_; }
   std::shared_ptr<CudaRecord> latest() const {
     std::lock_guard lock(mutex_);
     return latest_;
@@ -112,6 +132,7 @@ class CudaEvent : public Event {
 
  private:
   CudaPollList& polled_;
+  const bool is_for_host_;
   mutable std::mutex mutex_;
   std::shared_ptr<CudaRecord> latest_;  // under the mutex
 };

@@ -62,11 +62,27 @@ CudaStream::~CudaStream() {
 bool CudaStream::launch(const Work& work) { return request({.work = work}); }
 
 bool CudaStream::record(Event& event) {
+  if (static_cast<CudaEvent&>(event).is_for_host()) return record_position(event);
   Result<CuEvent> native = shared_.events.acquire();
   if (!native.is_ok()) return false;
   auto record = std::make_shared<CudaRecord>(shared_.context, shared_.events, *native);
   static_cast<CudaEvent&>(event).set_latest(record);
   return request({.kind = Item::Kind::kRecord, .record = std::move(record)});
+}
+
+// It will be waited for, so what tells of it is on its way already; a tail tells by itself.
+bool CudaStream::record_position(Event& event) {
+  if (shared_.context.is_lost() || is_captured()) return false;
+  const uint64_t position = progress_->requested();
+  static_cast<CudaEvent&>(event).set_latest(
+      std::make_shared<CudaRecord>(shared_.context, progress_, position));
+  std::lock_guard lock(mutex_);
+  if (has_passed(position)) return true;
+  if (is_issuing_ || !kept_.empty()) {
+    progress_->want_mark();
+    return true;
+  }
+  return mark();
 }
 
 bool CudaStream::wait(Event& event) {

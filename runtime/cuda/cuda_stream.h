@@ -118,6 +118,7 @@ class CudaStream : public Stream, public WatchedStream {
   };
 
   CudaStream(const CudaShared& shared, CuStream stream, const Words& words, bool is_own);
+  bool record_position(Event& event);
   bool request(Item item);
   bool has_credit() const;
   bool can_issue(const Item& item) const;

@@ -56,7 +56,6 @@ class StreamProgress {
   }
   bool has_completed(uint64_t position) const { return completed() >= position; }
 
-  // Asks poll() to mark the stream, so that `completed` can move on.
   // By the thread that issues, just before a tail is launched.
   void arm_tail() {
     is_tail_launched_ = true;
@@ -77,6 +76,7 @@ class StreamProgress {
     return true;
   }
 
+  // Asks poll() to mark the stream, so that `completed` can move on.
   void want_mark() { is_mark_wanted_.store(true, std::memory_order_relaxed); }
 
  private:

@@ -135,6 +135,9 @@ class Device {
                        " has no streams but its own; use create_stream");
   }
   virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  // For the host alone to wait for, and no stream: a device may learn of such a point without
+  // asking its driver to keep it.
+  virtual Result<std::unique_ptr<Event>> create_host_event() { return create_event(); }
   virtual Result<std::shared_ptr<Gate>> create_gate() = 0;
   // Executes strands by itself; null where the device does not, so that the host has to.
   virtual std::unique_ptr<StrandRunner> create_runner_or_null(const StrandCode& code,

@@ -12,6 +12,7 @@ HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Sched
       options_(std::move(options)),
       scheduler_(scheduler),
       workers_(*options_.devices[0]),
+      is_for_host_(find_events_for_host()),
       may_refuse_(options_.devices.size() > 1 && workers_.has_workers()),
       times_(options_.now) {
   for (const Binding& binding : bindings.calls) issued_.push_back({this, &binding});
@@ -39,14 +40,33 @@ Status HostStrands::make_device_events() {
     if (event.strand == StrandCode::kNone) continue;
     for (size_t parity = 0; parity < 2; ++parity) {
       const uint32_t on = device_index(event.strand);
-      std::unique_ptr<Event>& made = machine_events_[{event.machine[parity], on}];
+      const bool is_host = is_for_host(static_cast<uint32_t>(i));
+      std::unique_ptr<Event>& made = machine_events_[{event.machine[parity], on, is_host}];
       if (made == nullptr) {
-        EDDY_ASSIGN_OR_RETURN(made, options_.devices[on]->create_event());
+        Device& device = *options_.devices[on];
+        EDDY_ASSIGN_OR_RETURN(made, is_host ? device.create_host_event() : device.create_event());
       }
       device_events_[i][parity] = made.get();
     }
   }
   return Status::ok();
+}
+
+std::vector<bool> HostStrands::find_events_for_host() const {
+  std::vector<bool> found(code_.events.size(), false);
+  std::vector<bool> is_streams(code_.events.size(), false);
+  for (const auto& [strand, begin, end] : spans_of_strands()) {
+    for (uint32_t at = begin; at < end; ++at) {
+      const Command& command = code_.commands[at];
+      if (command.op != Op::kWait) continue;
+      const uint32_t recorder = code_.events[command.operand].strand;
+      const bool is_near =
+          recorder == StrandCode::kNone || device_index(recorder) == device_index(strand);
+      (is_near ? is_streams : found)[command.operand] = true;
+    }
+  }
+  for (size_t i = 0; i < found.size(); ++i) found[i] = found[i] && !is_streams[i];
+  return found;
 }
 
 // Ends the run when the device is lost: what its streams have done is not known.
@@ -113,8 +133,11 @@ Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
   made.owner = this;
   made.strand = strand;
   if (!found) return nullptr;
-  const Op next = code_.commands[found->next].op;
-  const bool is_awaited = next == Op::kTest || next == Op::kSelect || next == Op::kEnd;
+  const Command& next = code_.commands[found->next];
+  const bool is_host_record =
+      (next.op == Op::kRecord || next.op == Op::kRest) && is_for_host(next.operand);
+  const bool is_awaited =
+      next.op == Op::kTest || next.op == Op::kSelect || next.op == Op::kEnd || is_host_record;
   made.segment = std::make_unique<Segment>(
       std::move(found->steps), found->next,
       SegmentShared{options_.captures[device], options_.on_refusal, is_awaited});

@@ -19,9 +19,10 @@
 //
 // Streams may be of several devices. Devices do not know each other's events, so a wait for another
 // device's event is one of the host: the strand's task suspends until the event is complete and
-// issues nothing before. Hence what a CPU stream has made is there when device work behind it is
-// issued. A wait first waits, on the host, until the event has been recorded in its round (strands
-// are issued in no global order), then orders the streams. A strand that rests has no task.
+// issues nothing before (Device::create_host_event, where no stream waits for it). Hence what a CPU
+// stream has made is there when device work behind it is issued. A wait first waits, on the host,
+// until the event has been recorded in its round (strands are issued in no global order), then
+// orders the streams. A strand that rests has no task.
 //
 // With a graph capture for a device, which outlives it, straight work of that device's streams is
 // recorded once and launched as one (segment.h).
@@ -36,6 +37,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -115,6 +117,10 @@ class HostStrands : public RunningStrands {
     bool has(uint32_t at) const { return begin <= at && at < end; }
   };
   struct LoopOnWorker;
+  // A strand's commands.
+  struct Span {
+    uint32_t strand, begin, end;
+  };
 
   static void check_stack();
   bool enqueue_work(Stream& stream, const Work& work);
@@ -142,6 +148,7 @@ class HostStrands : public RunningStrands {
   void issue_batch(Place& place);
   void give_way(Place& place);
   void yield(Place& place);
+  std::vector<Span> spans_of_strands() const;
   void find_loops();
   // The outermost of those that a worker may execute; an empty one: none.
   Loop loop_around(uint32_t at) const;
@@ -172,14 +179,19 @@ class HostStrands : public RunningStrands {
   // Makes the streams and events that there are not yet.
   Status set_up();
   Status make_device_events();
+  // Whether no stream of the device that records the event waits for it, but strands of others, and
+  // so the host.
+  bool is_for_host(uint32_t event) const { return is_for_host_[event]; }
+  std::vector<bool> find_events_for_host() const;
 
   const Options options_;
   Scheduler& scheduler_;
-  WorkerCalls workers_;         // of the first device
-  const bool may_refuse_;       // other devices are there, whose work may have to wait
-  InlineTimes times_;           // by command
-  std::vector<Issued> issued_;  // by command
-  std::vector<Loop> loops_;     // outermost ones that workers may execute, ascending
+  WorkerCalls workers_;                  // of the first device
+  const std::vector<bool> is_for_host_;  // by event
+  const bool may_refuse_;                // other devices are there, whose work may have to wait
+  InlineTimes times_;                    // by command
+  std::vector<Issued> issued_;           // by command
+  std::vector<Loop> loops_;              // outermost ones that workers may execute, ascending
   struct IssuedSegment {
     HostStrands* owner;
     uint32_t strand;
@@ -190,8 +202,9 @@ class HostStrands : public RunningStrands {
   };
   std::unordered_map<uint32_t, IssuedSegment> segments_;  // by command, once asked for
   std::vector<std::unique_ptr<Stream>> streams_;
-  // Of the machine's events, those that are recorded; by number and device.
-  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Event>> machine_events_;
+  // Of the machine's events, those that are recorded; by number, device and whether they are the
+  // host's.
+  std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<Event>> machine_events_;
   std::vector<std::array<Event*, 2>> device_events_;  // by event, and the parity of its count
   std::deque<Task> tasks_;                            // by strand
   Status setup_error_;

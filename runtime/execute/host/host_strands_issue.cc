@@ -1,7 +1,6 @@
 // HostStrands: how calls come to their streams: at once on the scheduler's thread, one by
 // one, as segments, or by a worker.
 #include <algorithm>
-#include <numeric>
 
 #include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
@@ -163,18 +162,24 @@ void HostStrands::yield(Place& place) {
 
 // --- loops that workers execute ---
 
+std::vector<HostStrands::Span> HostStrands::spans_of_strands() const {
+  std::vector<Span> spans;
+  for (uint32_t s = 0; s < code_.strands.size(); ++s)
+    spans.push_back({s, code_.strands[s].first, 0});
+  std::ranges::sort(spans, {}, &Span::begin);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const bool is_last = i + 1 == spans.size();
+    spans[i].end = is_last ? static_cast<uint32_t>(code_.commands.size()) : spans[i + 1].begin;
+  }
+  return spans;
+}
+
 void HostStrands::find_loops() {
   const std::vector<Command>& commands = code_.commands;
-  std::vector<uint32_t> by_first(code_.strands.size());
-  std::iota(by_first.begin(), by_first.end(), 0);
-  std::ranges::sort(by_first, {}, [&](uint32_t s) { return code_.strands[s].first; });
-  for (size_t i = 0; i < by_first.size(); ++i) {
-    if (device_index(by_first[i]) != 0) continue;
-    const bool is_last = i + 1 == by_first.size();
-    const auto end =
-        is_last ? static_cast<uint32_t>(commands.size()) : code_.strands[by_first[i + 1]].first;
-    uint32_t last_sync = code_.strands[by_first[i]].first;  // behind it nothing has been waited for
-    for (uint32_t at = last_sync; at < end; ++at) {
+  for (const auto& [strand, begin, end] : spans_of_strands()) {
+    if (device_index(strand) != 0) continue;
+    uint32_t last_sync = begin;  // behind it nothing has been waited for
+    for (uint32_t at = begin; at < end; ++at) {
       const Op op = commands[at].op;
       const bool is_sync = op == Op::kRecord || op == Op::kWait || op == Op::kRest;
       if (is_sync) last_sync = at + 1;

@@ -291,6 +291,59 @@ TEST_P(CudaStreamTest, AStreamBeforeAGateHoldsUpNoMemoryThatItsWorksDoNotUse) {
   drain(*b_);
 }
 
+struct Noted : EventListener {
+  bool was_called = false;
+  void on_complete() override { was_called = true; }
+};
+
+// It is a position of its stream: nothing is asked of the driver but to write its word.
+TEST_P(CudaStreamTest, APointForTheHostAloneCostsOneMark) {
+  auto point = std::move(*device_->create_host_event());
+  EXPECT_TRUE(point->is_complete()) << "never recorded";
+  log(*b_, 1);
+  drain(*b_);
+  const FakeCudaCounts before = fake_.counts();
+  log(*a_, 2);
+  ASSERT_TRUE(a_->record(*point));
+  Noted noted;
+  ASSERT_FALSE(point->listen_or_complete(noted));
+  const uint64_t num_calls = fake_.num_calls();
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(point->is_complete());
+  EXPECT_EQ(fake_.num_calls(), num_calls);
+  log(*a_, 3);
+  for (int i = 0; !noted.was_called; ++i) {
+    ASSERT_LT(i, 10'000) << "nobody is told";
+    fake_.step();
+    device_->poll();
+  }
+  EXPECT_TRUE(point->is_complete());
+  EXPECT_GE(log_.size(), 2u);
+  EXPECT_EQ(log_[1], 2);
+  drain(*a_);
+  // Two kernels, the point's mark and one behind the second kernel.
+  EXPECT_EQ((fake_.counts() - before).calls, 4u);
+}
+
+TEST_P(CudaStreamTest, APointForTheHostIsBehindWhatItsStreamKeeps) {
+  auto point = std::move(*device_->create_host_event());
+  constexpr int kNumWorks = 2 * CudaStream::kCredit;
+  for (int i = 0; i < kNumWorks; ++i) log(*a_, i);
+  ASSERT_TRUE(a_->record(*point));
+  for (int i = 0; !point->is_complete(); ++i) {
+    ASSERT_LT(i, 1'000'000) << "it is never reached";
+    fake_.step();
+    device_->poll();
+  }
+  EXPECT_EQ(log_.size(), static_cast<size_t>(kNumWorks));
+  log(*a_, kNumWorks);
+  ASSERT_TRUE(a_->record(*point)) << "the latest record counts";
+  EXPECT_FALSE(point->is_complete());
+  fake_.lose_device(0, CuResult::kLaunchFailed);
+  for (int i = 0; !a_->is_idle() && i < 10'000'000; ++i) device_->poll();  // it asks by the clock
+  EXPECT_TRUE(point->is_complete());
+  EXPECT_FALSE(a_->record(*point));
+}
+
 TEST_P(CudaStreamTest, ALostDeviceRefusesWorkAndItsStreamsAreIdle) {
   CudaStreamTest::log(*a_, 1);
   fake_.lose_device(0, CuResult::kLaunchFailed);
