@@ -15,7 +15,7 @@ struct SharedThreads::Impl {
   Impl(int num_workers, size_t max) : workers(std::make_shared<WorkerPool>(num_workers)) {
     scheduler_options.stacks.max_stacks = max;
     // To spin for another thread helps only where that one can run meanwhile.
-    if (num_processors == 1) scheduler_options.spin = std::chrono::nanoseconds(0);
+    if (num_processors == 1) scheduler_options.idle.spin = std::chrono::nanoseconds(0);
   }
 
   const int num_processors = usable_processors();

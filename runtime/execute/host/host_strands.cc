@@ -1,5 +1,7 @@
 #include "runtime/execute/host/host_strands.h"
 
+#include <algorithm>
+
 #include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
 #include "runtime/execute/host/await.h"
@@ -20,6 +22,7 @@ HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Sched
   for (size_t i = 0; i < code.strands.size(); ++i) tasks_.emplace_back();
   device_events_.resize(code.events.size());
   if (workers_.has_workers()) find_loops();
+  is_polled_ = std::ranges::any_of(options_.devices, &Device::needs_polling);
   setup_error_ = set_up();
 }
 
@@ -83,8 +86,18 @@ void HostStrands::refused(uint32_t strand) {
   control().fail(internal_error("the device refused a command and does not say why"), strand);
 }
 
+// Of long runs it is not worth a processor.
+void HostStrands::expect_end() {
+  began_ns_ = times_.now();
+  const int64_t most_ns = last_ns_ * kHalvesOfTheLast / 2;
+  if (!is_polled_ || most_ns == 0 || most_ns > IdlePace::kLongestSpin.count()) return;
+  scheduler_.expect_end(
+      Scheduler::Clock::time_point(std::chrono::nanoseconds(began_ns_ + most_ns)));
+}
+
 void HostStrands::start(RunControl& control) {
   prepare(control);
+  expect_end();
   control.begin();
   if (!setup_error_.is_ok()) {
     setup_error_ = set_up();  // what was missing then may be there now
@@ -293,7 +306,10 @@ struct HostStrands::Agent {
   }
   bool rest(uint32_t strand, uint32_t at) { return owner.rest(strand, at); }
   bool end(uint32_t strand) {
-    if (owner.num_live() == 1) owner.await_all(strand);
+    if (owner.num_live() == 1) {
+      owner.await_all(strand);
+      if (owner.is_running()) owner.last_ns_ = owner.times_.now() - owner.began_ns_;
+    }
     owner.tasks_[strand].is_there = false;
     owner.end_strand(strand);
     return false;

@@ -24,6 +24,9 @@
 // until the event has been recorded in its round (strands are issued in no global order), then
 // orders the streams. A strand that rests has no task.
 //
+// Where devices are polled, the scheduler knows from the last run of these strands when this one
+// should end (Scheduler::expect_end), so that it notices the end at once.
+//
 // With a graph capture for a device, which outlives it, straight work of that device's streams is
 // recorded once and launched as one (segment.h).
 //
@@ -79,6 +82,8 @@ class HostStrands : public RunningStrands {
   static constexpr int kInlineDecisions = 64;
   static constexpr uint32_t kCredit = 256;
   static constexpr int64_t kSliceNs = 1'000'000;
+  // A run is awaited for so many halves of what the last one took.
+  static constexpr int64_t kHalvesOfTheLast = 3;
 
   // What a stream runs: the call, unless the run has stopped meanwhile.
   struct Issued {
@@ -122,6 +127,7 @@ class HostStrands : public RunningStrands {
     uint32_t strand, begin, end;
   };
 
+  void expect_end();
   static void check_stack();
   bool enqueue_work(Stream& stream, const Work& work);
   bool enqueue_aside(Stream& stream, const Work& work);
@@ -207,6 +213,9 @@ class HostStrands : public RunningStrands {
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::unique_ptr<Event>> machine_events_;
   std::vector<std::array<Event*, 2>> device_events_;  // by event, and the parity of its count
   std::deque<Task> tasks_;                            // by strand
+  bool is_polled_ = false;                            // some device moves only while it is polled
+  int64_t began_ns_ = 0;  // the run, and how long the last one took that nothing stopped
+  int64_t last_ns_ = 0;
   Status setup_error_;
   std::function<void()> tell_streams_;  // may be empty
 };

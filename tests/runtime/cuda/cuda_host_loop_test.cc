@@ -1,7 +1,7 @@
 // Claim: loops that the host drives run on a CUDA device: kernels enqueued strand by strand,
 // decisions read from pinned memory once the stream has signalled, strands joined by events; no
-// host half of a kernel runs on a task's small stack; and a device that is lost in the middle ends
-// the run with its reason.
+// host half of a kernel runs on a task's small stack; a device that is lost in the middle ends
+// the run with its reason; and the scheduler knows when a run should end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+std::atomic<int64_t> clock_ns{1};  // it moves by what kernels take
+
 class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   CudaHostLoopTest() {
-    fake_.define_kernel("add", sizeof(Kernel::Params), [](const FakeKernelCall& call) {
+    fake_.define_kernel("add", sizeof(Kernel::Params), [this](const FakeKernelCall& call) {
+      clock_ns += kernel_ns_;
       const auto& params = call.params_as<Kernel::Params>();
       *reinterpret_cast<int*>(params.to) += *reinterpret_cast<const int*>(params.from);
     });
@@ -94,12 +97,14 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
     add(0, 4, 3);
     recorder.end_while();
     recorder.finish();
-    strands_ = std::make_unique<HostStrands>(recorder.code(), recorder.bindings(), scheduler_,
-                                             HostStrands::Options{{device_.get()}});
+    strands_ = std::make_unique<HostStrands>(
+        recorder.code(), recorder.bindings(), scheduler_,
+        HostStrands::Options{.devices = {device_.get()}, .now = [] { return clock_ns.load(); }});
   }
   void run() {
     control_.on_complete = [](void* done) { static_cast<std::atomic<bool>*>(done)->store(true); };
     control_.context = &is_done_;
+    is_done_ = false;
     strands_->start(control_);
     while (!is_done_) std::this_thread::yield();
   }
@@ -117,6 +122,7 @@ class CudaHostLoopTest : public ::testing::TestWithParam<uint64_t> {
   std::unique_ptr<HostStrands> strands_;
   RunControl control_;
   std::atomic<int> num_on_small_stacks_{0};
+  std::atomic<int64_t> kernel_ns_{0};
   std::atomic<bool> is_done_{false};
 };
 
@@ -148,6 +154,39 @@ TEST_P(CudaHostLoopTest, ALostDeviceEndsTheLoopWithItsReason) {
     EXPECT_THAT(control_.error.message(), HasSubstr("CUDA device 0"));
   }
   EXPECT_LT(numbers()[0], 50);
+}
+
+// Until half as long again as the last run took; of the first run, of one that was stopped and of a
+// long one nothing is known, or worth a processor.
+TEST_P(CudaHostLoopTest, TheSchedulerKnowsFromTheLastRunWhenThisOneShouldEnd) {
+  using Time = Scheduler::Clock::time_point;
+  const auto time = [](int64_t ns) { return Time(std::chrono::nanoseconds(ns)); };
+  record_loop();
+  constexpr int kRounds = 20;
+  const auto run_rounds = [&](int64_t kernel_ns) {
+    std::fill_n(numbers(), 8, 0);
+    numbers()[1] = kRounds;
+    numbers()[2] = 1;
+    kernel_ns_ = kernel_ns;
+    run();
+    EXPECT_EQ(control_.stop, StopReason::kRunning) << control_.error.to_string();
+  };
+  constexpr int64_t kShortNs = 3 * kRounds * 1'000, kLongNs = 3 * kRounds * 1'000'000;
+  run_rounds(1'000);
+  EXPECT_EQ(scheduler_.expected_end(), Time());
+  int64_t began = clock_ns;
+  run_rounds(1'000'000);
+  EXPECT_EQ(clock_ns, began + kLongNs);
+  EXPECT_EQ(scheduler_.expected_end(), time(began + kShortNs * 3 / 2));
+  run_rounds(1'000);
+  EXPECT_EQ(scheduler_.expected_end(), time(began + kShortNs * 3 / 2)) << "the last one was long";
+  began = clock_ns;
+  fake_.fault_kernel(10, CuResult::kLaunchFailed);
+  std::fill_n(numbers(), 8, 0);
+  numbers()[1] = 1'000'000;
+  run();
+  EXPECT_EQ(control_.stop, StopReason::kFailed);
+  EXPECT_EQ(scheduler_.expected_end(), time(began + kShortNs * 3 / 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaHostLoopTest, ::testing::Range(uint64_t{1}, uint64_t{7}));
