@@ -333,7 +333,8 @@ void prepare_all(const Graph& graph, const FuseOptions& options, const TreeFinde
 void tell(const Graph& graph, const std::vector<Tree>& trees, const std::map<ValueId, Part>& parts,
           FuseReport& report) {
   for (const Tree& tree : trees) {
-    FuseReport::Kernel& kernel = report.kernels.emplace_back(graph.path(tree.root));
+    report.kernels.push_back({graph.path(tree.root), {}});
+    FuseReport::Kernel& kernel = report.kernels.back();
     for (const NodeId id : tree.members) {
       kernel.nodes.push_back(graph.node(id).op->name + " " + graph.node(id).name);
     }
