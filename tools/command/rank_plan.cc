@@ -41,39 +41,25 @@ PlanOptions planning_of(const SessionOptions& options) {
   return planning;
 }
 
-Result<RankPlan> plan_imported(const Library& library, Graph graph, const SessionOptions& options,
-                               uint32_t rank, uint32_t num_ranks) {
+Result<PlannedRank> plan_imported(const Library& library, Graph graph,
+                                  const SessionOptions& options, uint32_t rank,
+                                  uint32_t num_ranks) {
   EDDY_ASSIGN_OR_RETURN(graph, Session::graph_to_run(library, std::move(graph), options));
-  EDDY_ASSIGN_OR_RETURN(const RankWorld world,
-                        rank_world_of(options.ranks, graph, rank, num_ranks));
+  EDDY_ASSIGN_OR_RETURN(RankWorld world, rank_world_of(options.ranks, graph, rank, num_ranks));
   EDDY_ASSIGN_OR_RETURN(graph, prepare_for_ranks(std::move(graph), library.ops(), world));
   Plan plan = plan_graph(graph, planning_of(options));
   EDDY_RETURN_IF_ERROR(prove_plan(graph, plan));
-  RankPlan result;
-  EDDY_ASSIGN_OR_RETURN(result.skeleton, skeleton_of(graph, plan.program, world));
-  result.drawing = draw_plan(graph, plan, [](NodeId) { return std::string(); });
-  if (result.drawing.name.empty()) result.drawing.name = "root";
-  result.text = plan_text(result.drawing);
-  return result;
+  EDDY_ASSIGN_OR_RETURN(RankSkeleton skeleton, skeleton_of(graph, plan.program, world));
+  return PlannedRank{std::move(graph), std::move(plan), std::move(world), std::move(skeleton)};
 }
 
-Result<RankPlan> plan_rank(const Library& library, const RankPlanRequest& request,
-                           const SessionOptions& options, uint32_t rank, Console& console) {
-  const std::string path = file_of_rank(request.model, rank);
-  ImportOptions import_options;
-  import_options.warn = [&](std::string_view line) {
-    if (rank > 0 && !names_rank(request.model)) return;  // the same file again
-    console.remark(one_line(fmt::format("warning: {}: {}", path, line)));
-  };
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
-  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
-  EDDY_RETURN_IF_ERROR(check_rank_options(options.ranks, graph, request.ranks.num_ranks));
-  auto planned = plan_imported(library, std::move(graph), options, rank, request.ranks.num_ranks);
-  if (planned.is_ok()) return planned;
-  Status status = planned.take_status();
-  status.prepend_message(names_rank(request.model) ? path
-                                                   : fmt::format("{} on rank {}", path, rank));
-  return status;
+RankPlan shown(PlannedRank planned) {
+  RankPlan plan;
+  plan.drawing = draw_plan(planned.graph, planned.plan, [](NodeId) { return std::string(); });
+  if (plan.drawing.name.empty()) plan.drawing.name = "root";
+  plan.text = plan_text(plan.drawing);
+  plan.skeleton = std::move(planned.skeleton);
+  return plan;
 }
 
 // Ranks with equal plans and communication, ascending; in the order of the first of each.
@@ -195,6 +181,25 @@ uint64_t count_operations(const std::vector<RankPlan>& plans) {
 
 }  // namespace
 
+Result<PlannedRank> plan_rank(const Library& library, const RankPlanRequest& request,
+                              const SessionOptions& options, uint32_t rank, Console& console) {
+  const std::string path = file_of_rank(request.model, rank);
+  ImportOptions import_options;
+  import_options.warn = [&](std::string_view line) {
+    if (rank > 0 && !names_rank(request.model)) return;  // the same file again
+    console.remark(one_line(fmt::format("warning: {}: {}", path, line)));
+  };
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
+  EDDY_RETURN_IF_ERROR(check_rank_options(options.ranks, graph, request.ranks.num_ranks));
+  auto planned = plan_imported(library, std::move(graph), options, rank, request.ranks.num_ranks);
+  if (planned.is_ok()) return planned;
+  Status status = planned.take_status();
+  status.prepend_message(names_rank(request.model) ? path
+                                                   : fmt::format("{} on rank {}", path, rank));
+  return status;
+}
+
 Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, Console& console) {
   auto ranks = make_rank_options(request.ranks, request.model);
   if (!ranks.is_ok()) return ranks.take_status();
@@ -206,7 +211,7 @@ Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, 
     console.progress(fmt::format("planning rank {} of {}", rank, request.ranks.num_ranks));
     auto plan = plan_rank(library, request, options, rank, console);
     if (!plan.is_ok()) return plan.take_status();
-    plans.push_back(std::move(*plan));
+    plans.push_back(shown(std::move(*plan)));
     skeletons.push_back(plans.back().skeleton);
   }
   const RankProof proof = prove_ranks(skeletons);

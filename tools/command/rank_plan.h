@@ -8,6 +8,11 @@
 
 #include <string>
 
+#include "graph/ir/graph.h"
+#include "graph/proof/rank_skeleton.h"
+#include "graph/schedule/plan/plan.h"
+#include "ops/schema/eddy/rank_rules.h"
+#include "runtime/api/library.h"
 #include "runtime/api/session_options.h"
 #include "tools/command/console.h"
 #include "tools/command/rank_options.h"
@@ -19,6 +24,17 @@ struct RankPlanRequest {
   RankArguments ranks;
   std::string svg;  // a picture of all ranks' lanes; empty: none
 };
+
+// One rank's part of it.
+struct PlannedRank {
+  Graph graph;
+  Plan plan;  // proved
+  RankWorld world;
+  RankSkeleton skeleton;
+};
+// `options.ranks` are those of the request. What is wrong with the file is said as a remark.
+Result<PlannedRank> plan_rank(const Library& library, const RankPlanRequest& request,
+                              const SessionOptions& options, uint32_t rank, Console& console);
 
 Outcome plan_over_ranks(const RankPlanRequest& request, SessionOptions options, Console& console);
 

@@ -15,6 +15,7 @@
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
+#include "tools/command/rank_simulation.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/text_file.h"
 
@@ -94,14 +95,32 @@ Outcome simulate_tasks(const SimulateArguments& arguments, const TaskFile& file,
   return saying.finish(view());
 }
 
+// Refuses what is not for them.
+Outcome simulate_ranks(const SimulateArguments& arguments, Console& console) {
+  for (const auto& [is_given, option] : {std::pair(arguments.search, "--search"),
+                                         {arguments.full, "--full"},
+                                         {!arguments.emit_tasks.empty(), "--emit-tasks"},
+                                         {!arguments.topology.empty(), "--topology"},
+                                         {!arguments.strategy.empty(), "--strategy"}}) {
+    if (is_given) return Outcome::usage(fmt::format("{} is not for several ranks", option));
+  }
+  if (!arguments.file.ends_with(".onnx")) {
+    return Outcome::usage("--ranks takes an ONNX model; " + input_name(arguments) + " is none");
+  }
+  return simulate_over_ranks(arguments, console);
+}
+
 Outcome simulate_file(const SimulateArguments& arguments, Console& console,
                       Interrupts& interrupts) {
-  const Status status =
-      check_output_paths({{"--svg", arguments.svg},
-                          {"--emit-tasks", arguments.emit_tasks},
-                          {"--output", arguments.output}},
-                         {arguments.file, arguments.topology, arguments.strategy, arguments.costs});
+  const Status status = check_output_paths(
+      {{"--svg", arguments.svg},
+       {"--emit-tasks", arguments.emit_tasks},
+       {"--output", arguments.output}},
+      {arguments.file, arguments.topology, arguments.strategy, arguments.costs, arguments.links});
   if (!status.is_ok()) return Outcome::usage(status.message());
+  if (arguments.ranks.num_ranks > 0) return simulate_ranks(arguments, console);
+  if (!arguments.links.empty())
+    return Outcome::usage("--links is for several ranks; give --ranks N");
   if (arguments.file.ends_with(".onnx")) return simulate_model(arguments, console, interrupts);
   if (!arguments.topology.empty() || !arguments.costs.empty() || !arguments.dims.empty() ||
       !arguments.shapes.empty()) {
@@ -196,6 +215,10 @@ void add_strategy_options(CLI::App& app, SimulateArguments& arguments) {
                  "of a model, or in place of an operator graph's own: what --output wrote");
   app.add_option("--costs", arguments.costs, "of a model: what eddy measure wrote");
   add_shape_options(app, arguments.dims, arguments.shapes);
+  add_rank_options(app, arguments.ranks);
+  app.add_option("--links", arguments.links,
+                 "of --ranks: what operations take, a JSON file with \"latency_ns\", "
+                 "\"bytes_per_ns\" and \"operations\": {KIND: [[bytes, ns]...]}");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "graph/strategy/files/operator_file.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
+#include "tools/command/rank_options.h"
 
 namespace eddy {
 
@@ -32,6 +33,10 @@ struct SimulateArguments {
   std::string costs;
   std::vector<std::string> dims;    // NAME=N
   std::vector<std::string> shapes;  // NAME=2x3
+
+  // Of a model that communicates (rank_simulation.h).
+  RankArguments ranks;
+  std::string links;
 };
 
 // Collects the output of a run of edits: JSON for machines, text for people, a picture.
