@@ -29,25 +29,30 @@ class Gathering final : public World::SessionEnd {
     turn.remove_session(number_);
   }
 
-  Result<std::vector<std::string>> run(const Status& own, std::string bytes) {
+  // What all ranks have said; on rank 0, by rank.
+  Result<std::vector<std::string>> gather(const Status& own, std::string bytes) {
     say(0, own, std::move(bytes));
     if (world_.rank() > 0) {
-      EDDY_RETURN_IF_ERROR(wait([this] { return verdict_.has_value(); }));
-      EDDY_RETURN_IF_ERROR(*verdict_);
+      EDDY_RETURN_IF_ERROR(await_reply());
       return std::vector<std::string>();
     }
-    EDDY_RETURN_IF_ERROR(wait([this] {
-      return std::ranges::all_of(said_, [](const auto& each) { return each.has_value(); });
-    }));
-    Status verdict;
+    EDDY_RETURN_IF_ERROR(await_all());
+    EDDY_RETURN_IF_ERROR(reply({}));
     std::vector<std::string> parts;
-    for (uint32_t r = 0; r < said_.size(); ++r) {
-      if (verdict.is_ok()) verdict = of_rank(r, said_[r]->status);
-      parts.push_back(std::move(said_[r]->text));
-    }
-    for (uint32_t r = 1; r < said_.size(); ++r) say(r, verdict, {});
-    EDDY_RETURN_IF_ERROR(verdict);
+    for (auto& said : said_) parts.push_back(std::move(said->text));
     return parts;
+  }
+
+  // What rank 0 has.
+  Result<std::string> spread(const Status& own, std::string bytes) {
+    say(0, own, {});
+    if (world_.rank() > 0) {
+      EDDY_RETURN_IF_ERROR(await_reply());
+      return std::move(reply_->text);
+    }
+    EDDY_RETURN_IF_ERROR(await_all());
+    EDDY_RETURN_IF_ERROR(reply(bytes));
+    return bytes;
   }
 
  private:
@@ -56,6 +61,25 @@ class Gathering final : public World::SessionEnd {
     RankMessage message{.kind = Kind::kHello, .session = number_, .status = status};
     message.text = std::move(text);
     turn.send(to, message);
+  }
+
+  Status await_all() {
+    return wait([this] {
+      return std::ranges::all_of(said_, [](const auto& each) { return each.has_value(); });
+    });
+  }
+  Status await_reply() {
+    EDDY_RETURN_IF_ERROR(wait([this] { return reply_.has_value(); }));
+    return reply_->status;
+  }
+  // Rank 0's: the status of all ranks, and with it `text` where all is well.
+  Status reply(const std::string& text) {
+    Status verdict;
+    for (uint32_t r = 0; r < said_.size() && verdict.is_ok(); ++r) {
+      verdict = of_rank(r, said_[r]->status);
+    }
+    for (uint32_t r = 1; r < said_.size(); ++r) say(r, verdict, verdict.is_ok() ? text : "");
+    return verdict;
   }
 
   template <typename HasCome>
@@ -81,7 +105,7 @@ class Gathering final : public World::SessionEnd {
     if (world_.rank() == 0) {
       said_[from] = std::move(message);
     } else if (from == 0) {
-      verdict_ = std::move(message.status);
+      reply_ = std::move(message);
     }
   }
   void on_lost(World::Turn& /*turn*/, const Status& /*why*/) override {}  // health() says it
@@ -90,14 +114,18 @@ class Gathering final : public World::SessionEnd {
   uint64_t number_ = 0;
   // In a Turn.
   std::vector<std::optional<RankMessage>> said_;  // by rank
-  std::optional<Status> verdict_;
+  std::optional<RankMessage> reply_;
 };
 
 }  // namespace
 
 Result<std::vector<std::string>> gather_at_first(World& world, const Status& own,
                                                  std::string bytes) {
-  return Gathering(world).run(own, std::move(bytes));
+  return Gathering(world).gather(own, std::move(bytes));
+}
+
+Result<std::string> spread_from_first(World& world, const Status& own, std::string bytes) {
+  return Gathering(world).spread(own, std::move(bytes));
 }
 
 }  // namespace eddy
