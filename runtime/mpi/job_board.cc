@@ -4,18 +4,25 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
+
+#include "runtime/mpi/board_watch.h"
 
 namespace eddy {
 namespace {
 
 constexpr const char* kVariable = "EDDY_JOB_BOARD";
+// Open MPI's own: a folder of the job's on this machine, and the job's name.
+constexpr const char* kJobFolder = "OMPI_MCA_orte_jobfam_session_dir";
+constexpr const char* kJobName = "OMPI_MCA_ess_base_jobid";
 constexpr std::chrono::milliseconds kBeat{50};
 
 size_t size_of(uint32_t num_ranks) { return num_ranks * sizeof(JobBoard::Rank); }
@@ -44,15 +51,32 @@ Result<JobBoard> JobBoard::make(uint32_t num_ranks) {
   return board;
 }
 
+// `num_ranks_or_0`: the file gets room for so many; 0: it has it.
+void JobBoard::open_file(const std::string& path, int flags, uint32_t num_ranks_or_0) {
+  file_ = open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600);
+  struct stat known {};
+  if (file_ < 0 || fstat(file_, &known) != 0) return;
+  const auto wanted = static_cast<off_t>(size_of(num_ranks_or_0));
+  if (known.st_size < wanted && ftruncate(file_, wanted) != 0) return;
+  const off_t size = std::max(known.st_size, wanted);
+  num_ranks_ = static_cast<uint32_t>(static_cast<size_t>(size) / sizeof(Rank));
+  if (num_ranks_ > 0) ranks_ = map(file_, num_ranks_);
+}
+
 JobBoard JobBoard::find() {
   JobBoard board;
   const char* const path = std::getenv(kVariable);
-  if (path == nullptr) return board;
-  board.file_ = open(path, O_RDWR | O_CLOEXEC);
-  struct stat known {};
-  if (board.file_ < 0 || fstat(board.file_, &known) != 0) return board;
-  board.num_ranks_ = static_cast<uint32_t>(static_cast<size_t>(known.st_size) / sizeof(Rank));
-  if (board.num_ranks_ > 0) board.ranks_ = map(board.file_, board.num_ranks_);
+  if (path != nullptr) board.open_file(path, 0, 0);
+  return board;
+}
+
+// Whichever rank comes first makes it; until a rank has begun its part is zeros, kAbsent.
+JobBoard JobBoard::join(uint32_t num_ranks) {
+  JobBoard board;
+  const char* const folder = std::getenv(kJobFolder);
+  const char* const job = std::getenv(kJobName);
+  if (folder == nullptr || job == nullptr) return board;
+  board.open_file(std::string(folder) + "/eddy_job_board." + job, O_CREAT, num_ranks);
   return board;
 }
 
@@ -60,6 +84,13 @@ JobBoard::JobBoard(JobBoard&& other) noexcept
     : file_(std::exchange(other.file_, -1)),
       num_ranks_(other.num_ranks_),
       ranks_(std::exchange(other.ranks_, nullptr)) {}
+
+JobBoard& JobBoard::operator=(JobBoard&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(num_ranks_, other.num_ranks_);
+  std::swap(ranks_, other.ranks_);
+  return *this;
+}
 
 JobBoard::~JobBoard() {
   if (ranks_ != nullptr) munmap(ranks_, size_of(num_ranks_));
@@ -71,17 +102,27 @@ std::string JobBoard::variable() const {
          std::to_string(file_);
 }
 
-RankReport::RankReport(uint32_t rank) : board_(JobBoard::find()) {
+RankReport::RankReport(uint32_t rank, const PeerWatch& peers) : board_(JobBoard::find()) {
+  const bool watches = !board_.is_open() && peers.num_ranks > 0 && peers.lost != nullptr;
+  if (watches) board_ = JobBoard::join(peers.num_ranks);
   if (!board_.is_open() || rank >= board_.num_ranks()) return;
   own_ = &board_.rank(rank);
   own_->process.store(getpid(), std::memory_order_relaxed);
   reach(JobBoard::Stage::kStarting);
-  beats_ = std::jthread([own = own_](const std::stop_token& stop) {
+  std::optional<BoardWatch> watch;
+  if (watches) watch.emplace(board_, peers.stall, peers.are_all_here);
+  beats_ = std::jthread([own = own_, lost = peers.lost,
+                         watch = std::move(watch)](const std::stop_token& stop) mutable {
     std::mutex mutex;
     std::condition_variable_any ended;
     std::unique_lock lock(mutex);
     while (!stop.stop_requested()) {
       own->beats.fetch_add(1, std::memory_order_relaxed);
+      const std::string missed = watch ? watch->look(BoardWatch::Clock::now()) : "";
+      if (!missed.empty()) {
+        watch.reset();
+        lost(missed);
+      }
       ended.wait_for(lock, stop, kBeat, [] { return false; });
     }
   });

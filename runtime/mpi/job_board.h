@@ -1,5 +1,5 @@
-// JobBoard: what the ranks that a launcher has started on this machine let it know: that they live,
-// how far they are, and how they end. Memory that they share.
+// JobBoard: what the ranks of a job on this machine let each other know, and their launcher: that
+// they live, how far they are, and how they end. Memory that they share.
 //
 //   auto board = JobBoard::make(4);              // the launcher
 //   environment.push_back(board->variable());    // of all ranks
@@ -7,14 +7,18 @@
 //   report.reach(JobBoard::Stage::kRunning);
 //
 // A rank beats by a thread of its own, so one that loads or computes beats, too; one that is
-// stopped does not, nor one that has yet to begin. A rank without a board, as under an mpirun that
-// was started by hand or on another machine, reports to nobody.
+// stopped does not, nor one that has yet to begin. Ranks of an mpirun that was started by hand have
+// a board among themselves, in the folder that it makes for its job and removes again, and watch
+// over each other (board_watch.h). A rank without a board, as under another launcher, reports to
+// nobody.
 //
 // Errors: resource_exhausted where the system gives no memory for it. Threads: any.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -43,8 +47,10 @@ class JobBoard {
   static Result<JobBoard> make(uint32_t num_ranks);
   // That of the launcher of this process; none: is_open() is false.
   static JobBoard find();
+  // That of ranks whose launcher has none; none: is_open() is false.
+  static JobBoard join(uint32_t num_ranks);
   JobBoard(JobBoard&& other) noexcept;
-  JobBoard& operator=(JobBoard&&) = delete;
+  JobBoard& operator=(JobBoard&& other) noexcept;
   ~JobBoard();
 
   bool is_open() const { return ranks_ != nullptr; }
@@ -56,15 +62,26 @@ class JobBoard {
 
  private:
   JobBoard() = default;
+  void open_file(const std::string& path, int flags, uint32_t num_ranks_or_0);
   int file_ = -1;
   uint32_t num_ranks_ = 0;
   Rank* ranks_ = nullptr;
 };
 
+// Where the launcher has no board, for it would watch.
+struct PeerWatch {
+  uint32_t num_ranks = 0;     // of the job; 0: nobody is watched
+  bool are_all_here = false;  // on this machine: one that has not begun is missed, too
+  std::chrono::nanoseconds stall = std::chrono::seconds(30);
+  // Called once, on a thread of its own, of a rank that is missed: "rank 1 has not begun for 3 s,
+  // while ranks start". May end the process.
+  std::function<void(const std::string& why)> lost = {};
+};
+
 // Of one rank; it has begun.
 class RankReport {
  public:
-  explicit RankReport(uint32_t rank);
+  explicit RankReport(uint32_t rank, const PeerWatch& peers = {});
   ~RankReport();
   RankReport(const RankReport&) = delete;
   RankReport& operator=(const RankReport&) = delete;

@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/mpi/board_watch.h"
 #include "runtime/mpi/job_board.h"
 #include "runtime/mpi/job_folder.h"
 #include "runtime/mpi/launcher.h"
@@ -34,8 +35,6 @@ constexpr std::chrono::milliseconds kRound{10};
 constexpr std::chrono::milliseconds kLastWords{200};
 // What mpirun takes to see that all of its ranks have ended.
 constexpr std::chrono::seconds kCleanUp{2};
-// Ranks that run find out by themselves within `stall`, and have this much more to end.
-constexpr std::chrono::seconds kOwnWatch{5};
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -124,18 +123,20 @@ class JobWatch {
         board_(board),
         mpirun_(mpirun),
         ranks_(launch.num_ranks),
-        beats_(launch.num_ranks),
-        seen_(launch.num_ranks, Clock::now()) {}
+        signs_(board, options.stall) {}
 
   JobEnd run() {
-    for (Clock::time_point last = Clock::now(); !is_over();) {
+    while (!is_over()) {
       const Clock::time_point now = Clock::now();
-      look_at_ranks(now, now - last);
+      const std::string missed = signs_.look(now);
+      know_processes();
       look_for_the_dead(now);
-      if (!has_decided()) look_for_silence(now);
+      if (!has_decided() && !missed.empty()) {
+        status_ = device_lost(missed + "; all ranks were ended");
+        decide(now);
+      }
       if (!has_decided() && !is_stopping_ && options_.should_stop()) stop();
       if (ends_at_ && now >= *ends_at_) end_all(now);
-      last = now;
       std::this_thread::sleep_for(kRound);
     }
     return end();
@@ -154,17 +155,11 @@ class JobWatch {
     return true;
   }
 
-  // `away`: since the last look; where this process was stopped, nobody was silent.
-  void look_at_ranks(Clock::time_point now, Clock::duration away) {
-    const bool was_away = away > std::chrono::seconds(1);
-    num_running_ = 0;
+  void know_processes() {
     for (uint32_t r = 0; r < ranks_.size(); ++r) {
       const JobBoard::Rank& rank = board_.rank(r);
       const Stage stage = rank.stage.load(std::memory_order_acquire);
       if (stage != Stage::kAbsent && !ranks_[r].is_known()) ranks_[r].know(rank.process.load());
-      if (stage >= Stage::kRunning) ++num_running_;
-      const uint32_t beats = rank.beats.load(std::memory_order_relaxed);
-      if (was_away || beats != std::exchange(beats_[r], beats)) seen_[r] = now;
     }
   }
 
@@ -192,25 +187,9 @@ class JobWatch {
     }
   }
 
-  void look_for_silence(Clock::time_point now) {
-    const bool is_starting = num_running_ < ranks_.size();
-    const auto limit = options_.stall + (is_starting ? Clock::duration(0) : kOwnWatch);
-    for (uint32_t r = 0; r < ranks_.size(); ++r) {
-      const Stage stage = board_.rank(r).stage.load(std::memory_order_acquire);
-      if (stage == Stage::kGone || now - seen_[r] < limit) continue;
-      const auto s = std::chrono::duration<double>(now - seen_[r]).count();
-      std::string text = "rank " + std::to_string(r) + " has ";
-      text += stage == Stage::kAbsent ? "not begun for " : "given no sign of life for ";
-      text += std::to_string(static_cast<int>(s)) + " s";
-      text += is_starting ? ", while ranks start" : "";
-      status_ = device_lost(text + "; all ranks were ended");
-      return decide(now);
-    }
-  }
-
   void stop() {
     is_stopping_ = true;
-    if (num_running_ == ranks_.size()) {
+    if (signs_.num_running() == ranks_.size()) {
       for (const RankProcess& rank : ranks_) rank.signal(SIGTERM);
       return;
     }
@@ -294,9 +273,7 @@ class JobWatch {
   JobBoard& board_;
   const pid_t mpirun_;
   std::vector<RankProcess> ranks_;
-  std::vector<uint32_t> beats_;
-  std::vector<Clock::time_point> seen_;  // when a rank beat last
-  size_t num_running_ = 0;
+  BoardWatch signs_;
   bool is_stopping_ = false;
   bool has_ended_ranks_ = false;
   bool has_killed_mpirun_ = false;

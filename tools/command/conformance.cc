@@ -2,16 +2,24 @@
 //
 // A folder passes when all its data sets do. What Eddy does not support is found out before
 // anything runs, and is no failure. Nor are other random numbers than the test drew.
+//
+// With --split each test is run by all ranks, each on a share of its samples, and rank 0 compares
+// what they have made together. What can't be run so is unsupported. Ranks are at the same step of
+// the same test: each ends with one status on all of them.
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "graph/io/model_summary.h"
+#include "runtime/net/gather.h"
+#include "runtime/net/world.h"
 #include "tools/command/compare.h"
 #include "tools/command/inputs.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
+#include "tools/command/rank_options.h"
+#include "tools/command/split_batch.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
 
@@ -23,6 +31,8 @@ namespace fs = std::filesystem;
 struct ConformanceArguments {
   std::vector<std::string> folders;
   ModelArguments shared;
+  RankArguments ranks;
+  std::string split;  // as of eddy run
   Tolerance tolerance;
   double timeout_s = 60;
 };
@@ -107,10 +117,10 @@ Result<std::vector<std::string>> find_tests(const std::vector<std::string>& root
 }
 
 // Why a data set cannot be given to its own model, if so: some of ONNX's are wrong.
-std::optional<std::string> contradiction(const Session& session,
+std::optional<std::string> contradiction(const ModelValues& model,
                                          const std::vector<HostValue>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const ValueDescription& input = session.inputs()[i];
+    const ValueDescription& input = model.inputs[i];
     if (values[i].kind != HostValue::Kind::kTensor || !input.type.is_tensor()) continue;
     const ValueType found = TensorType(values[i].element, values[i].dims);
     if (is_compatible(found, input.type)) continue;
@@ -144,8 +154,13 @@ std::optional<std::string> known_mistake(const std::string& folder) {
 
 class Conformance {
  public:
-  Conformance(const ConformanceArguments& arguments, SessionOptions options, Interrupts& interrupts)
-      : arguments_(arguments), options_(std::move(options)), interrupts_(interrupts) {}
+  // `world_or_null`: over whose ranks tests are split.
+  Conformance(const ConformanceArguments& arguments, SessionOptions options, Interrupts& interrupts,
+              World* world_or_null)
+      : arguments_(arguments),
+        options_(std::move(options)),
+        interrupts_(interrupts),
+        world_or_null_(world_or_null) {}
 
   TestResult run(const std::string& folder) {
     try {
@@ -155,13 +170,24 @@ class Conformance {
     }
   }
 
+  // Of all ranks: whether the user has had enough.
+  bool is_interrupted() {
+    if (world_or_null_ == nullptr) return interrupts_.is_interrupted();
+    return !agree(interrupts_.is_interrupted() ? cancelled("interrupted") : Status::ok()).is_ok();
+  }
+
  private:
   TestResult run_folder(const std::string& folder) {
     const std::string path = (fs::path(folder) / "model.onnx").string();
-    auto model = load_model(library_, path, options_);
-    if (!model.is_ok()) return refused(model.status());
+    std::optional<Model> model;
+    if (world_or_null_ == nullptr) {
+      auto loaded = load_model(library_, path, options_);
+      if (!loaded.is_ok()) return refused(loaded.status());
+      model = std::move(*loaded);
+    }
     for (const std::string& data_set : data_sets_of(folder)) {
-      TestResult result = run_data_set(*model->session, data_set);
+      TestResult result = world_or_null_ == nullptr ? run_data_set(*model->session, data_set)
+                                                    : run_split(path, data_set);
       if (result.verdict == Verdict::kPassed) continue;
       if (const auto op = drawing_operator(path, library_.ops()); op && result.is_difference) {
         return {Verdict::kUnsupported,
@@ -184,46 +210,108 @@ class Conformance {
 
     if (auto reason = contradiction(session, *values))
       return {Verdict::kUnsupported, *reason, false};
+    const Interrupts::Attachment attachment(interrupts_, session);
+    auto outputs = session.run(name_inputs(session, *values), run_options());
+    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    return compare(*data_set, *outputs);
+  }
+
+  struct SplitTest {
+    SplitModel model;
+    DataSet data_set;
+    std::vector<HostValue> values;  // of all samples
+  };
+
+  Result<SplitTest> prepare_split(const std::string& path, const std::string& folder) {
+    SplitTest test;
+    EDDY_ASSIGN_OR_RETURN(test.model, split_model(library_, path, options_, arguments_.split));
+    const ModelValues whole(test.model.inputs, test.model.outputs);
+    EDDY_ASSIGN_OR_RETURN(test.data_set, read_data_set(folder, whole));
+    EDDY_ASSIGN_OR_RETURN(test.values, make_inputs({}, whole, &test.data_set));
+    if (auto reason = contradiction(whole, test.values)) return unsupported(*reason);
+    EDDY_RETURN_IF_ERROR(test.model.take_share(library_, name_inputs(whole, test.values),
+                                               world_or_null_->rank(), world_or_null_->num_ranks(),
+                                               options_));
+    return test;
+  }
+
+  // Whatever is thrown on one rank, the others come to the next step, too.
+  template <typename Step>
+  static std::invoke_result_t<Step> guarded(const Step& step) {
+    try {
+      return step();
+    } catch (const std::exception& error) {
+      return internal_error(std::string("unexpected failure: ") + error.what());
+    }
+  }
+
+  // Rank 0's is the result.
+  TestResult run_split(const std::string& path, const std::string& folder) {
+    auto test = guarded([&] { return prepare_split(path, folder); });
+    const Status own = test.is_ok() ? Status::ok() : test.status();
+    const Status ready = agree(own);
+    if (!ready.is_ok()) return refused(own.is_ok() ? ready : own);
+    SplitModel& model = test->model;
+    std::optional<Interrupts::Attachment> attachment;
+    if (model.session != nullptr) attachment.emplace(interrupts_, *model.session);
+    auto outputs = model.run(*world_or_null_, run_options());
+    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    auto compared = guarded([&]() -> Result<TestResult> {
+      return world_or_null_->rank() == 0 ? compare(test->data_set, *outputs) : TestResult();
+    });
+    TestResult result = compared.is_ok() ? *compared : failed(compared.status().message());
+    const bool has_passed = result.verdict == Verdict::kPassed;
+    const Status verdict = agree(has_passed ? Status::ok() : run_failed("its outputs differ"));
+    return has_passed && !verdict.is_ok() ? failed(verdict.message()) : result;
+  }
+
+  // That of the lowest rank which has failed.
+  Status agree(const Status& own) { return gather_at_first(*world_or_null_, own, "").status(); }
+
+  RunOptions run_options() const {
     RunOptions options;
     options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(arguments_.timeout_s * 1e9));
-    const Interrupts::Attachment attachment(interrupts_, session);
-    auto outputs = session.run(name_inputs(session, *values), options);
-    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    return options;
+  }
+
+  TestResult compare(const DataSet& data_set, const NamedTensors& outputs) const {
     bool is_compared = false;
-    for (size_t i = 0; i < data_set->outputs.size(); ++i) {
-      if (!data_set->outputs[i]) continue;
+    for (size_t i = 0; i < data_set.outputs.size(); ++i) {
+      if (!data_set.outputs[i]) continue;
       is_compared = true;
-      const auto& [name, tensor] = (*outputs)[i];
+      const auto& [name, tensor] = outputs[i];
       if (auto text =
-              find_difference(copy_value(tensor), *data_set->outputs[i], arguments_.tolerance)) {
+              find_difference(copy_value(tensor), *data_set.outputs[i], arguments_.tolerance)) {
         return {Verdict::kFailed, fmt::format("output {} {}", name, *text), true};
       }
     }
-    if (!is_compared && !data_set->outputs.empty()) return failed("no output_*.pb to compare with");
+    if (!is_compared && !data_set.outputs.empty()) return failed("no output_*.pb to compare with");
     return {};
   }
 
   const ConformanceArguments& arguments_;
   const SessionOptions options_;
   Interrupts& interrupts_;
+  World* const world_or_null_;
   const Library library_;
 };
 
-Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
-                        Interrupts& interrupts) {
-  auto options = make_session_options(arguments.shared);
-  if (!options.is_ok()) return options.take_status();
+Outcome run_tests(const ConformanceArguments& arguments, const SessionOptions& options,
+                  Console& console, Interrupts& interrupts, World* world_or_null) {
   auto tests = find_tests(arguments.folders);
   if (!tests.is_ok()) return tests.take_status();
 
-  Conformance conformance(arguments, *options, interrupts);
+  Conformance conformance(arguments, options, interrupts, world_or_null);
   size_t counts[3] = {};
   Json list = Json::array();
   for (size_t i = 0; i < tests->size(); ++i) {
     const std::string& path = (*tests)[i];
     console.progress(fmt::format("{} of {}: {}", i + 1, tests->size(), path));
     TestResult result = conformance.run(path);
-    if (interrupts.is_interrupted()) {
+    if (world_or_null != nullptr && !world_or_null->health().is_ok()) {
+      return Outcome::of_run(world_or_null->health());
+    }
+    if (conformance.is_interrupted()) {
       return Outcome::of_run(
           cancelled(fmt::format("interrupted at test {} of {}, {}", i + 1, tests->size(), path)));
     }
@@ -245,8 +333,37 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
     console.say(
         fmt::format("{} passed, {} failed, {} unsupported", counts[0], counts[1], counts[2]));
   }
-  if (counts[1] == 0) return Outcome::success();
+  const bool is_judge = world_or_null == nullptr || world_or_null->rank() == 0;
+  if (counts[1] == 0 || !is_judge) return Outcome::success();
   return Outcome::differs(fmt::format("{} of {} tests failed", counts[1], tests->size()));
+}
+
+Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
+                        Interrupts& interrupts) {
+  const bool has_ranks = wants_ranks(arguments.ranks);
+  if (has_ranks == arguments.split.empty()) {
+    return Outcome::usage(has_ranks
+                              ? "--ranks is for tests whose samples ranks share; add --split batch"
+                              : "--split is for several ranks; give --ranks N");
+  }
+  auto made = make_session_options(arguments.shared);
+  if (!made.is_ok()) return made.take_status();
+  SessionOptions options = std::move(*made);
+  if (!has_ranks) return run_tests(arguments, options, console, interrupts, nullptr);
+  if (arguments.shared.device != "cpu") {
+    return Outcome::usage("--device " + arguments.shared.device +
+                          " is for one rank; leave it out with --ranks");
+  }
+  if (find_launched_rank()) interrupts.be_patient();
+  return run_as_ranks(arguments.ranks, console, interrupts,
+                      [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
+                        share_machine(options, launched.num_local);
+                        report.reach(JobBoard::Stage::kRunning);
+                        const Outcome outcome =
+                            run_tests(arguments, options, console, interrupts, world.get());
+                        // All ranks have seen the same tests.
+                        return say_shared(outcome, *world, console, report);
+                      });
 }
 
 }  // namespace
@@ -256,6 +373,12 @@ Action add_conformance(CLI::App& app) {
   app.add_option("DIR", arguments->folders, "folders to search for tests")->required();
   add_model_options(app, arguments->shared);
   add_planning_options(app, arguments->shared);
+  app.add_option("--split", arguments->split,
+                 "the dimension along which ranks share the samples of a test; batch: the first "
+                 "one, too");
+  app.add_option("--ranks", arguments->ranks.num_ranks, "how many processes share each test")
+      ->check(CLI::Range(1u, 4096u));
+  add_launch_options(app, arguments->ranks);
   app.add_option("--timeout", arguments->timeout_s, "seconds for one data set")
       ->check(check_seconds())
       ->capture_default_str();

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "runtime/mpi/launcher.h"
-#include "runtime/mpi/mpi_library.h"
 #include "runtime/mpi/mpi_transport.h"
 #include "runtime/net/rank_session.h"
 #include "runtime/net/world.h"
@@ -69,6 +68,51 @@ bool has_control(const Graph& graph, const std::string& name) {
   return false;
 }
 
+// The world of the ranks that mpirun started, this command among them.
+Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
+  EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
+  WorldOptions options;
+  options.stall = stall_of(arguments);
+  return World::open(std::move(transport), options);
+}
+
+Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts) {
+  // What the ranks would say, each.
+  if (auto mpi = load_mpi(); !mpi.is_ok()) return mpi.take_status();
+  auto launch = make_launch({.num_ranks = arguments.num_ranks,
+                             .mpirun = arguments.mpirun,
+                             .program = "/proc/self/exe",
+                             .arguments = own_arguments()});
+  if (!launch.is_ok()) return launch.take_status();
+  const Interrupts::Patience patience(interrupts);
+  WatchOptions options;
+  options.stall = stall_of(arguments);
+  options.should_stop = [&] { return interrupts.is_interrupted(); };
+  auto end = run_launch(*launch, options);
+  if (!end.is_ok()) return Outcome::of_run(end.take_status());
+  if (end->exit_code == 0) return end->status;
+  // A code of a rank's, for which this command has no words of its own.
+  if (!end->status.is_ok()) console.fail(Outcome::of_run(end->status));
+  std::fflush(stdout);
+  std::_Exit(end->exit_code);
+}
+
+Outcome meet_ranks(const RankArguments& arguments, const LaunchedRank& launched, Console& console,
+                   RankReport& report, const OnRank& on_rank) {
+  auto world = join_ranks(arguments);
+  if (!world.is_ok()) return world.take_status();
+  const uint32_t num_ranks = (*world)->num_ranks();
+  if (arguments.num_ranks == 0 || arguments.num_ranks == num_ranks) {
+    return on_rank(*world, launched, report);
+  }
+  console.share_failures();
+  Outcome outcome(invalid_argument(
+      fmt::format("--ranks {}: mpirun has started {}; leave --ranks out, or give their number",
+                  arguments.num_ranks, num_ranks)));
+  console.finish(outcome);
+  return outcome;
+}
+
 }  // namespace
 
 void add_rank_options(CLI::App& app, RankArguments& arguments) {
@@ -84,12 +128,16 @@ void add_rank_options(CLI::App& app, RankArguments& arguments) {
       ->allow_extra_args(false);
 }
 
-void add_rank_run_options(CLI::App& app, RankArguments& arguments) {
+void add_launch_options(CLI::App& app, RankArguments& arguments) {
   app.add_option("--mpirun", arguments.mpirun, "Open MPI's mpirun, else found in PATH");
   app.add_option("--stall", arguments.stall_s,
                  "seconds after which a rank that does not answer is lost, and ends the job")
       ->check(check_seconds())
       ->capture_default_str();
+}
+
+void add_rank_run_options(CLI::App& app, RankArguments& arguments) {
+  add_launch_options(app, arguments);
   app.add_flag("--check-ranks", arguments.checks,
                "compare what ranks put into each operation as it starts");
 }
@@ -141,32 +189,38 @@ bool wants_ranks(const RankArguments& arguments) {
   return arguments.num_ranks > 0 || find_launched_rank().has_value();
 }
 
-Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments) {
-  EDDY_ASSIGN_OR_RETURN(auto transport, open_mpi_transport({}));
-  WorldOptions options;
-  options.stall = stall_of(arguments);
-  return World::open(std::move(transport), options);
+Outcome run_as_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts,
+                     const OnRank& on_rank) {
+  const std::optional<LaunchedRank> launched = find_launched_rank();
+  if (!launched) return lead_ranks(arguments, console, interrupts);
+  console.set_rank(launched->rank);
+  const PeerWatch peers = {.num_ranks = launched->num_ranks,
+                           .are_all_here = launched->num_local == launched->num_ranks,
+                           .stall = stall_of(arguments),
+                           .lost = [&](const std::string& why) {
+                             // MPI may be waiting for it, so nothing else ends this rank; mpirun
+                             // then ends the others.
+                             const Outcome outcome = Outcome::of_run(device_lost(why));
+                             std::_Exit(console.finish(outcome));
+                           }};
+  RankReport report(launched->rank, peers);
+  Outcome outcome = meet_ranks(arguments, *launched, console, report, on_rank);
+  // Said before the report: a launcher that reads it is not waiting for a reason.
+  report.end(console.finish(outcome));
+  return outcome;
 }
 
-Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts) {
-  // What the ranks would say, each.
-  if (auto mpi = load_mpi(); !mpi.is_ok()) return mpi.take_status();
-  auto launch = make_launch({.num_ranks = arguments.num_ranks,
-                             .mpirun = arguments.mpirun,
-                             .program = "/proc/self/exe",
-                             .arguments = own_arguments()});
-  if (!launch.is_ok()) return launch.take_status();
-  const Interrupts::Patience patience(interrupts);
-  WatchOptions options;
-  options.stall = stall_of(arguments);
-  options.should_stop = [&] { return interrupts.is_interrupted(); };
-  auto end = run_launch(*launch, options);
-  if (!end.is_ok()) return Outcome::of_run(end.take_status());
-  if (end->exit_code == 0) return end->status;
-  // A code of a rank's, for which this command has no words of its own.
-  if (!end->status.is_ok()) console.fail(Outcome::of_run(end->status));
-  std::fflush(stdout);
-  std::_Exit(end->exit_code);
+Outcome say_shared(const Outcome& outcome, World& world, Console& console, RankReport& report) {
+  if (outcome.status().code() == StatusCode::kDeviceLost) {
+    const int code = console.finish(outcome);
+    report.end(code);
+    world.abort(code);
+    return outcome;
+  }
+  console.share_failures();
+  // Said before this rank leaves the world: the first process to end ends the job.
+  console.finish(outcome);
+  return outcome;
 }
 
 Status agree_ready(const RankOptions& options, const Status& own) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
+#include "runtime/mpi/job_board.h"
+#include "runtime/mpi/mpi_library.h"
 #include "runtime/net/rank_options.h"
 #include "tools/command/console.h"
 #include "tools/command/interrupts.h"
@@ -29,7 +32,9 @@ struct RankArguments {
 
 // --ranks, --replicated, --agree.
 void add_rank_options(CLI::App& app, RankArguments& arguments);
-// --mpirun, --stall, --check-ranks: of what runs.
+// --mpirun, --stall: of what starts ranks.
+void add_launch_options(CLI::App& app, RankArguments& arguments);
+// These and --check-ranks: of what runs models that communicate.
 void add_rank_run_options(CLI::App& app, RankArguments& arguments);
 
 // A name with {rank} as the rank's number: ranks may have files of their own.
@@ -43,11 +48,17 @@ Status check_rank_options(const RankOptions& options, const Graph& graph, uint32
 
 // Whether the command is to be, or is, one of several ranks.
 bool wants_ranks(const RankArguments& arguments);
-// The world of the ranks that mpirun started, this command among them.
-Result<std::shared_ptr<World>> join_ranks(const RankArguments& arguments);
-// Where there was no mpirun: starts it, which starts this command again as each rank, and waits for
-// the end of all of them. Where one has failed, or was ended, this ends the process with its code.
-Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts);
+// What one of the ranks that mpirun started does, once all have met.
+using OnRank = std::function<Outcome(const std::shared_ptr<World>& world,
+                                     const LaunchedRank& launched, RankReport& report)>;
+// As one of them, `on_rank`. Where there was no mpirun: starts it, which starts this command again
+// as each rank, and waits for the end of all of them; where one has failed, or was ended, this ends
+// the process with its code.
+Outcome run_as_ranks(const RankArguments& arguments, Console& console, Interrupts& interrupts,
+                     const OnRank& on_rank);
+// What has failed on all ranks, as rank 0 says it. Where the world is lost, each that sees it says
+// so, and ends the job.
+Outcome say_shared(const Outcome& outcome, World& world, Console& console, RankReport& report);
 // What all ranks have, behind the making of their sessions, before they run: where `own` or another
 // rank's is not ok, that of the lowest on all of them.
 Status agree_ready(const RankOptions& options, const Status& own);

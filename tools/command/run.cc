@@ -7,8 +7,7 @@
 
 #include "graph/differentiate/gradient_report.h"
 #include "graph/io/tensor_file.h"
-#include "runtime/mpi/job_board.h"
-#include "runtime/mpi/mpi_library.h"
+#include "runtime/api/rank_values.h"
 #include "runtime/net/gather.h"
 #include "runtime/net/world.h"
 #include "runtime/trace/trace_recorder.h"
@@ -37,6 +36,8 @@ struct RunArguments {
   double timeout_s = 0;
   Tolerance tolerance;
   std::string split;  // the dimension along which ranks share samples; empty: they do not
+  bool has_inputs_on_root = false;  // rank 0 reads them for all; else each rank its own
+  bool has_local_outputs = false;   // each rank's are shown; else rank 0's, or those of all joined
 };
 
 // One run, with the outputs that this process has of it.
@@ -114,15 +115,32 @@ std::function<Status()> loading_deadline(double timeout_s) {
 
 struct RunInputs {
   std::optional<DataSet> data_set;
-  std::vector<HostValue> values;
+  std::vector<HostValue> values;  // which `named` may borrow
+  NamedTensors named;
+  std::string hint;  // for runs that fail on what was made up
   const DataSet* data_set_or_null() const { return data_set ? &*data_set : nullptr; }
 };
 
-Result<RunInputs> read_inputs(const InputArguments& arguments, const Session& session) {
+Result<RunInputs> read_inputs(const InputArguments& arguments, const ModelValues& model) {
   RunInputs inputs;
-  EDDY_ASSIGN_OR_RETURN(inputs.data_set, read_data_set(arguments, session));
-  EDDY_ASSIGN_OR_RETURN(inputs.values, make_inputs(arguments, session, inputs.data_set_or_null()));
+  EDDY_ASSIGN_OR_RETURN(inputs.data_set, read_data_set(arguments, model));
+  EDDY_ASSIGN_OR_RETURN(inputs.values, make_inputs(arguments, model, inputs.data_set_or_null()));
+  inputs.named = name_inputs(model, inputs.values);
+  inputs.hint = open_inputs_text(arguments, model, inputs.data_set_or_null());
   return inputs;
+}
+
+// This rank's, or rank 0's.
+Result<RunInputs> read_inputs_on_rank(const RunArguments& arguments, const ModelValues& model,
+                                      World& world) {
+  if (!arguments.has_inputs_on_root) return read_inputs(arguments.inputs, model);
+  Result<RunInputs> own =
+      world.rank() == 0 ? read_inputs(arguments.inputs, model) : Result<RunInputs>(RunInputs());
+  auto spread = spread_values(world, own.is_ok() ? Result<NamedTensors>(own->named) : own.status());
+  EDDY_RETURN_IF_ERROR(own.status());
+  EDDY_ASSIGN_OR_RETURN(NamedTensors named, std::move(spread));
+  own->named = std::move(named);
+  return own;
 }
 
 Status finish_run(const RunArguments& arguments, const DataSet* data_set_or_null,
@@ -135,11 +153,10 @@ Status finish_run(const RunArguments& arguments, const DataSet* data_set_or_null
 Outcome run_session(const RunArguments& arguments, const Model& model, const RunInputs& inputs,
                     Console& console, Interrupts& interrupts, RunReport& report) {
   Session& session = *model.session;
-  const NamedTensors named = name_inputs(session, inputs.values);
-  Outcome outcome = run_traced(
-      arguments, session, [&](const RunOptions& options) { return session.run(named, options); },
-      open_inputs_text(arguments.inputs, session, inputs.data_set_or_null()), interrupts, console,
-      report);
+  const RunOnce once = [&](const RunOptions& options) {
+    return session.run(inputs.named, options);
+  };
+  Outcome outcome = run_traced(arguments, session, once, inputs.hint, interrupts, console, report);
   if (!outcome.status().is_ok()) return outcome;
   return finish_run(arguments, inputs.data_set_or_null(), report);
 }
@@ -159,20 +176,23 @@ Outcome run_model(const RunArguments& arguments, const SessionOptions& options, 
   return show(*model, report, console);
 }
 
-// What fails until the run has ended fails on all ranks, and rank 0 says it. Where the world is
-// lost, each that sees it says so, and ends the job.
-Outcome say_shared(const Outcome& outcome, World& world, Console& console,
-                   RankReport& rank_report) {
-  if (outcome.status().code() == StatusCode::kDeviceLost) {
-    const int code = console.finish(outcome);
-    rank_report.end(code);
-    world.abort(code);
-    return outcome;
+// Of local outputs: rank 0 says what each rank has to say, in their order. `text`: empty without
+// samples; `own`: whether it is all there.
+Outcome show_local(const Status& own, const std::string& text, const RunReport& report,
+                   World& world, Console& console, RankReport& rank_report) {
+  auto all = gather_at_first(world, own, text);
+  if (!all.is_ok()) return say_shared(all.take_status(), world, console, rank_report);
+  Json documents = Json::array();
+  for (size_t r = 0; r < all->size(); ++r) {
+    const std::string& said = (*all)[r];
+    if (console.is_json()) {
+      documents.push_back(said.empty() ? Json() : Json::parse(said));
+    } else {
+      console.say(fmt::format("rank {}:\n{}", r, said.empty() ? "no samples" : said));
+    }
   }
-  console.share_failures();
-  // Said before this rank leaves the world: the first process to end ends the job.
-  console.finish(outcome);
-  return outcome;
+  if (console.is_json()) console.print({{"ranks", std::move(documents)}});
+  return verdict_of(report);
 }
 
 // As run_model, on one of several ranks.
@@ -185,47 +205,51 @@ Outcome run_model_on_rank(const RunArguments& arguments, const SessionOptions& o
   auto model = load_model(library, arguments.model, options);
   if (!model.is_ok()) return shared(model.take_status());
   for (const std::string& warning : model->warnings) console.remark(one_line(warning));
-  auto inputs = read_inputs(arguments.inputs, *model->session);
+  auto inputs = read_inputs_on_rank(arguments, *model->session, *options.ranks.world);
   const Status ready = agree_ready(options.ranks, inputs.is_ok() ? Status::ok() : inputs.status());
   if (!ready.is_ok()) return shared(ready);
   rank_report.reach(JobBoard::Stage::kRunning);
   RunReport report;
   Outcome outcome = run_session(arguments, *model, *inputs, console, interrupts, report);
-  if (outcome.status().is_ok()) return show(*model, report, console);
-  return report.has_ended ? outcome : shared(outcome);
+  if (!outcome.status().is_ok() && !report.has_ended) return shared(outcome);
+  if (arguments.has_local_outputs) {
+    return show_local(outcome.status(), report_text(*model, report, console.is_json()), report,
+                      *options.ranks.world, console, rank_report);
+  }
+  return outcome.status().is_ok() ? show(*model, report, console) : outcome;
 }
 
-// This rank's share of a batch, whose inputs all ranks read whole.
+// This rank's share of a batch.
 struct SplitRun {
   SplitModel model;
-  std::optional<DataSet> data_set;
-  std::string hint;
+  RunInputs inputs;  // of all samples
 };
 
 Result<SplitRun> prepare_split(const RunArguments& arguments, const Library& library,
-                               const SessionOptions& options, const World& world) {
+                               const SessionOptions& options, World& world) {
   SplitRun run;
-  EDDY_ASSIGN_OR_RETURN(run.model, split_model(library, arguments.model, options, arguments.split));
+  auto model = split_model(library, arguments.model, options, arguments.split);
+  // All ranks are at one of the two, or none is.
+  const Status own = model.is_ok() ? Status::ok() : model.status();
+  const Status ready = gather_at_first(world, own, "").status();
+  EDDY_RETURN_IF_ERROR(own);
+  EDDY_RETURN_IF_ERROR(ready);
+  run.model = std::move(*model);
   const ModelValues whole(run.model.inputs, run.model.outputs);
-  EDDY_ASSIGN_OR_RETURN(run.data_set, read_data_set(arguments.inputs, whole));
-  const DataSet* const data_set_or_null = run.data_set ? &*run.data_set : nullptr;
-  EDDY_ASSIGN_OR_RETURN(const std::vector<HostValue> values,
-                        make_inputs(arguments.inputs, whole, data_set_or_null));
-  run.hint = open_inputs_text(arguments.inputs, whole, data_set_or_null);
-  NamedTensors named;
-  for (size_t i = 0; i < values.size(); ++i) {
-    named.emplace_back(run.model.inputs[i].name, borrow_value(values[i]));
-  }
+  EDDY_ASSIGN_OR_RETURN(run.inputs, read_inputs_on_rank(arguments, whole, world));
   EDDY_RETURN_IF_ERROR(
-      run.model.take_share(library, named, world.rank(), world.num_ranks(), options));
+      run.model.take_share(library, run.inputs.named, world.rank(), world.num_ranks(), options));
   // The parts are copies, and what all samples share is not.
   for (auto& [name, tensor] : run.model.share) {
     if (tensor.is_tensor()) tensor = Tensor::copy_of(tensor.view());
   }
+  run.inputs.named.clear();
+  run.inputs.values.clear();
   return run;
 }
 
-// Ranks run apart; each run ends with all outputs on rank 0 and one status on all ranks.
+// Ranks run apart; each run ends with one status on all ranks, and all outputs on rank 0, where
+// they are wanted there.
 Outcome run_split_on_rank(const RunArguments& arguments, SessionOptions options, Console& console,
                           Interrupts& interrupts, RankReport& rank_report) {
   const RankOptions ranks = std::exchange(options.ranks, {});
@@ -240,49 +264,39 @@ Outcome run_split_on_rank(const RunArguments& arguments, SessionOptions options,
   SplitModel& split = run->model;
   for (const std::string& warning : split.warnings) console.remark(one_line(warning));
   rank_report.reach(JobBoard::Stage::kRunning);
-  const auto gathered = [&](const Result<NamedTensors>& own) -> Result<NamedTensors> {
-    EDDY_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
-                          gather_at_first(world, own.is_ok() ? Status::ok() : own.status(),
-                                          own.is_ok() && world.rank() > 0 ? split.pack(*own) : ""));
-    return world.rank() > 0 ? NamedTensors() : split.join(*own, parts);
+  RunReport report;
+  const RunOnce once = [&](const RunOptions& of_run) {
+    return arguments.has_local_outputs ? split.run_apart(world, of_run) : split.run(world, of_run);
   };
   if (split.session == nullptr) {
     for (uint32_t i = 0; i < arguments.repeat; ++i) {
-      auto outputs = gathered(NamedTensors());
+      auto outputs = once({});
       if (!outputs.is_ok()) return shared(Outcome::of_run(outputs.take_status()));
     }
-    return Outcome::success();
+    if (!arguments.has_local_outputs) return Outcome::success();
+    return show_local(Status::ok(), "", report, world, console, rank_report);
   }
-  RunReport report;
-  const RunOnce once = [&](const RunOptions& of_run) {
-    return gathered(split.session->run(split.share, of_run));
-  };
   Outcome outcome =
-      run_traced(arguments, *split.session, once, run->hint, interrupts, console, report);
+      run_traced(arguments, *split.session, once, run->inputs.hint, interrupts, console, report);
   if (!outcome.status().is_ok()) return shared(outcome);
-  if (world.rank() > 0) return Outcome::success();
-  const Status finished = finish_run(arguments, run->data_set ? &*run->data_set : nullptr, report);
-  if (!finished.is_ok()) return finished;
   const Model model{std::move(split.session), split.load_ns, {}};
-  return show(model, report, console);
+  if (arguments.has_local_outputs) {
+    // A data set's outputs are of all samples.
+    const Status finished = finish_run(arguments, nullptr, report);
+    return show_local(finished, report_text(model, report, console.is_json()), report, world,
+                      console, rank_report);
+  }
+  if (world.rank() > 0) return Outcome::success();
+  const Status finished = finish_run(arguments, run->inputs.data_set_or_null(), report);
+  return finished.is_ok() ? show(model, report, console) : Outcome(finished);
 }
 
-// Joins the other ranks; names of files are this rank's own from here on.
-Outcome run_on_rank(RunArguments arguments, SessionOptions options, const LaunchedRank& launched,
+// Names of files are this rank's own from here on.
+Outcome run_on_rank(RunArguments arguments, SessionOptions options,
+                    const std::shared_ptr<World>& world, const LaunchedRank& launched,
                     Console& console, Interrupts& interrupts, RankReport& rank_report) {
-  auto world = join_ranks(arguments.ranks);
-  if (!world.is_ok()) return world.take_status();
-  options.ranks.world = std::move(*world);
-  const uint32_t num_ranks = options.ranks.world->num_ranks();
-  if (arguments.ranks.num_ranks > 0 && arguments.ranks.num_ranks != num_ranks) {
-    console.share_failures();
-    Outcome outcome(invalid_argument(
-        fmt::format("--ranks {}: mpirun has started {}; leave --ranks out, or give their number",
-                    arguments.ranks.num_ranks, num_ranks)));
-    console.finish(outcome);
-    return outcome;
-  }
-  const uint32_t rank = options.ranks.world->rank();
+  options.ranks.world = world;
+  const uint32_t rank = world->rank();
   // The machine is shared.
   share_machine(options, launched.num_local);
   arguments.ranks.is_one_of_several = true;
@@ -305,15 +319,28 @@ Outcome run_on_ranks(const RunArguments& arguments, SessionOptions options, Cons
   auto ranks = make_rank_options(arguments.ranks, arguments.model);
   if (!ranks.is_ok()) return ranks.take_status();
   options.ranks = std::move(*ranks);
-  const std::optional<LaunchedRank> launched = find_launched_rank();
-  if (!launched) return lead_ranks(arguments.ranks, console, interrupts);
-  interrupts.be_patient();
-  RankReport report(launched->rank);
-  Outcome outcome =
-      run_on_rank(arguments, std::move(options), *launched, console, interrupts, report);
-  // Said before the report: a launcher that reads it is not waiting for a reason.
-  report.end(console.finish(outcome));
-  return outcome;
+  if (find_launched_rank()) interrupts.be_patient();
+  return run_as_ranks(arguments.ranks, console, interrupts,
+                      [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
+                        return run_on_rank(arguments, options, world, launched, console, interrupts,
+                                           report);
+                      });
+}
+
+// Empty: they are right.
+std::string why_no_rank_options(const RunArguments& arguments) {
+  const bool has_ranks = wants_ranks(arguments.ranks);
+  for (const auto& [is_given, option] : {std::pair(!arguments.split.empty(), "--split"),
+                                         {arguments.has_inputs_on_root, "--inputs-on root"},
+                                         {arguments.has_local_outputs, "--local-outputs"}}) {
+    if (is_given && !has_ranks)
+      return fmt::format("{} is for several ranks; give --ranks N", option);
+  }
+  if (arguments.has_local_outputs && !arguments.output_dir.empty() &&
+      !names_rank(arguments.output_dir)) {
+    return "--local-outputs: ranks would write to one folder; give --output-dir a name with {rank}";
+  }
+  return "";
 }
 
 Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& interrupts) {
@@ -321,8 +348,8 @@ Outcome run_either(const RunArguments& arguments, Console& console, Interrupts& 
   auto options = make_session_options(arguments.shared);
   if (!options.is_ok()) return options.take_status();
   if (arguments.timeout_s > 0) options->check = loading_deadline(arguments.timeout_s);
-  if (!arguments.split.empty() && !wants_ranks(arguments.ranks)) {
-    return Outcome::usage("--split is for several ranks; give --ranks N");
+  if (const std::string why = why_no_rank_options(arguments); !why.empty()) {
+    return Outcome::usage(why);
   }
   if (!wants_ranks(arguments.ranks)) return run_model(arguments, *options, console, interrupts);
   if (arguments.shared.device != "cpu") {
@@ -357,6 +384,15 @@ Action add_run(CLI::App& app) {
   app.add_option("--split", arguments->split,
                  "the dimension along which ranks share samples, each running all of the model on "
                  "its own; batch: the first one, too");
+  app.add_option_function<std::string>(
+         "--inputs-on",
+         [arguments](const std::string& where) { arguments->has_inputs_on_root = where == "root"; },
+         "all: each rank reads its inputs; root: rank 0 reads them, and hands them to all")
+      ->check(CLI::IsMember({"all", "root"}))
+      ->default_str("all");
+  app.add_flag("--local-outputs", arguments->has_local_outputs,
+               "outputs stay on their ranks, each of which writes its own files and is shown; with "
+               "--split those of its share, which are compared with nothing");
   app.add_option("--repeat", arguments->repeat, "how many times")
       ->check(CLI::Range(1u, 1u << 30))
       ->capture_default_str();

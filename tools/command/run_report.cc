@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "graph/io/tensor_file.h"
 #include "tools/command/values.h"
@@ -77,26 +78,28 @@ std::string times_text(const std::vector<int64_t>& runs_ns) {
                      text(sorted[sorted.size() / 2]), text(sorted.back()));
 }
 
-void say_report(const Model& model, const RunReport& report, Console& console) {
+std::string lines_text(const Model& model, const RunReport& report) {
   constexpr int64_t kMaxElements = 100;
+  std::vector<std::string> lines;
   for (size_t i = 0; i < report.outputs.size(); ++i) {
     const auto& [name, tensor] = report.outputs[i];
     const bool is_in_file = !report.files.empty() && !report.files[i].empty();
-    console.say(one_line(fmt::format("{}: {}{}", name, shape_text(tensor),
-                                     is_in_file ? " in " + report.files[i] : "")));
+    lines.push_back(one_line(fmt::format("{}: {}{}", name, shape_text(tensor),
+                                         is_in_file ? " in " + report.files[i] : "")));
     std::string data = is_in_file ? "" : data_text(tensor, kMaxElements);
     if (!data.empty()) data.pop_back();
-    if (!data.empty()) console.say(data);
+    if (!data.empty()) lines.push_back(std::move(data));
   }
   for (const LoopReport& loop : model.session->loop_reports()) {
-    console.say(one_line(fmt::format("loop {}: {} iteration{}, driven by the {} ({})", loop.path,
-                                     loop.iterations, loop.iterations == 1 ? "" : "s", loop.driven,
-                                     loop.reason)));
+    lines.push_back(one_line(
+        fmt::format("loop {}: {} iteration{}, driven by the {} ({})", loop.path, loop.iterations,
+                    loop.iterations == 1 ? "" : "s", loop.driven, loop.reason)));
   }
-  console.say(fmt::format(
+  lines.push_back(fmt::format(
       "load {}, plan {}, run {}", duration_text(static_cast<double>(model.load_ns)),
       duration_text(static_cast<double>(model.session->plan_ns())), times_text(report.runs_ns)));
-  if (report.is_compared && report.differences.empty()) console.say("outputs match");
+  if (report.is_compared && report.differences.empty()) lines.emplace_back("outputs match");
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 }  // namespace
@@ -134,16 +137,27 @@ Status write_outputs(const std::string& folder, RunReport& report) {
   return Status::ok();
 }
 
-Outcome show(const Model& model, const RunReport& report, Console& console) {
-  if (console.is_json()) {
-    console.print(report_json(model, report));
-  } else {
-    say_report(model, report, console);
-  }
+std::string report_text(const Model& model, const RunReport& report, bool is_json) {
+  if (!is_json) return lines_text(model, report);
+  // Names from files may be no UTF-8.
+  return report_json(model, report).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Outcome verdict_of(const RunReport& report) {
   if (report.differences.empty()) return Outcome::success();
   const size_t others = report.differences.size() - 1;
   return Outcome::differs(report.differences[0] +
                           (others == 0 ? "" : fmt::format(" (and {} more outputs)", others)));
+}
+
+Outcome show(const Model& model, const RunReport& report, Console& console) {
+  const std::string text = report_text(model, report, console.is_json());
+  if (console.is_json()) {
+    console.print_text(text);
+  } else {
+    console.say(text);
+  }
+  return verdict_of(report);
 }
 
 }  // namespace eddy

@@ -29,7 +29,11 @@ struct RunReport {
 void compare_outputs(const DataSet& data_set, const Tolerance& tolerance, RunReport& report);
 // Files .npy where NumPy has such values, else .pb.
 Status write_outputs(const std::string& folder, RunReport& report);
-// For the reader, or as JSON.
+// For the reader, or a document.
+std::string report_text(const Model& model, const RunReport& report, bool is_json);
+// kDiffers where outputs do.
+Outcome verdict_of(const RunReport& report);
+// Both.
 Outcome show(const Model& model, const RunReport& report, Console& console);
 
 }  // namespace eddy

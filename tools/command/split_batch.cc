@@ -9,10 +9,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/compile/open_samples.h"
 #include "graph/io/import.h"
 #include "graph/ir/symbols.h"
+#include "runtime/api/rank_values.h"
 #include "runtime/batching/batch_values.h"
-#include "runtime/net/byte_stream.h"
+#include "runtime/net/gather.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -28,6 +30,21 @@ std::string first_dimension(const Graph& graph) {
     names.insert(graph.symbol(type.tensor.dims[0]));
   }
   return names.size() == 1 ? *names.begin() : "";
+}
+
+// The status of the lowest rank whose result is none.
+Status agree_on(World& world, const Result<NamedTensors>& own) {
+  return gather_at_first(world, own.is_ok() ? Status::ok() : own.status(), "").status();
+}
+
+// Of the first input that has dimensions.
+int64_t first_size(const Graph& graph) {
+  for (const ValueId input : graph.inputs()) {
+    const ValueType& type = graph.value(input).type;
+    const bool has_dims = type.is_tensor() && type.tensor.is_ranked && type.tensor.dims.rank() > 0;
+    if (has_dims) return type.tensor.dims[0];
+  }
+  return 0;
 }
 
 // With the dimension's size in its place; 0: not known.
@@ -53,18 +70,14 @@ struct Rows {
   size_t entry_bytes = 0;
 };
 
-Status spoilt() { return internal_error("outputs of another rank are spoilt"); }
-
-Result<Tensor> read_part(ByteReader& reader, ElementType element) {
-  if (reader.number() != static_cast<uint64_t>(element)) return spoilt();
-  Dims dims;
-  const int rank = reader.number_up_to(kMaxRank);
-  for (int d = 0; d < rank; ++d) dims.push_back(reader.number_up_to(INT64_MAX));
-  const std::string bytes = reader.text();
-  Tensor part = Tensor::zeros(element, dims);
-  if (!reader.is_good() || part.view().size_bytes() != bytes.size()) return spoilt();
-  std::memcpy(const_cast<void*>(part.view().data), bytes.data(), bytes.size());
-  return part;
+void copy_entries(const std::byte* from, size_t bytes, ElementType element, std::byte* to) {
+  if (bytes == 0) return;
+  if (element != ElementType::kString) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const auto* const texts = reinterpret_cast<const std::string*>(from);
+  std::copy_n(texts, bytes / sizeof(std::string), reinterpret_cast<std::string*>(to));
 }
 
 // Behind each other along the axis.
@@ -80,7 +93,7 @@ Tensor joined(const std::vector<Tensor>& parts, int axis) {
     for (const Tensor& part : parts) {
       const size_t bytes = rows.entry_bytes * static_cast<size_t>(part.dims()[axis]);
       const auto* const from = static_cast<const std::byte*>(part.view().data);
-      if (bytes > 0) std::memcpy(to, from + row * bytes, bytes);
+      copy_entries(from + row * bytes, bytes, element, to);
       to += bytes;
     }
   }
@@ -88,11 +101,42 @@ Tensor joined(const std::vector<Tensor>& parts, int axis) {
 }
 
 bool fit_together(const Tensor& a, const Tensor& b, int axis) {
-  if (a.dims().rank() != b.dims().rank()) return false;
+  if (!a.is_tensor() || !b.is_tensor()) return false;
+  if (a.element_type() != b.element_type() || a.dims().rank() != b.dims().rank()) return false;
   for (int d = 0; d < a.dims().rank(); ++d) {
     if (d != axis && a.dims()[d] != b.dims()[d]) return false;
   }
   return true;
+}
+
+// `name`: the dimension's in the graph, which is opened where all inputs have one fixed size first:
+// `size`, else 0.
+Status find_dimension(const Library& library, const std::string& path, const std::string& wanted,
+                      Graph& graph, std::string& name, int64_t& size) {
+  const std::set<std::string> names = symbolic_dims(graph);
+  name = wanted;
+  if (names.contains(wanted)) return Status::ok();
+  const bool is_any = wanted == "batch";
+  if (is_any) name = first_dimension(graph);
+  if (!name.empty() && names.contains(name)) return Status::ok();
+  if (!is_any) {
+    return unsupported(fmt::format("--split {}: {} has no dimension of that name; {}", wanted, path,
+                                   names.empty()
+                                       ? "all its sizes are fixed"
+                                       : fmt::format("it has {}", fmt::join(names, ", "))));
+  }
+  name = wanted;
+  const int64_t first = first_size(graph);
+  auto opened = open_samples(std::move(graph), library.ops(), name);
+  if (opened.is_ok()) {
+    graph = std::move(*opened);
+    size = first;
+    return Status::ok();
+  }
+  Status why = unsupported(opened.status().message());
+  why.prepend_path(opened.status().path());
+  return std::move(
+      why.prepend_message(fmt::format("--split {}: {} can't be run in parts", wanted, path)));
 }
 
 }  // namespace
@@ -113,20 +157,12 @@ Result<SplitModel> split_model(const Library& library, const std::string& path,
   };
   EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
-  const std::set<std::string> names = symbolic_dims(graph);
-  model.dimension = dimension;
-  if (dimension == "batch" && !names.contains(dimension)) model.dimension = first_dimension(graph);
-  if (!names.contains(model.dimension)) {
-    return invalid_argument(
-        fmt::format("--split {}: {} has no dimension of that name; {}", dimension, path,
-                    names.empty() ? "all its sizes are fixed"
-                                  : fmt::format("it has {}", fmt::join(names, ", "))));
-  }
+  int64_t size = 0;
+  EDDY_RETURN_IF_ERROR(find_dimension(library, path, dimension, graph, model.dimension, size));
   // As it is before passes that other operators come from, and for any number of samples.
   SessionOptions simple = options;
   simple.folds_norms = simple.blocks_channels = false;
   simple.log = {};
-  int64_t size = 0;
   std::erase_if(simple.dims, [&](const auto& dim) {
     if (dim.first != model.dimension) return false;
     size = dim.second;
@@ -147,12 +183,6 @@ Result<SplitModel> split_model(const Library& library, const std::string& path,
     const ValueInfo& info = shown.value(shown.outputs()[o]);
     model.outputs.push_back(
         describe(shown, shown.output_names()[o], info.type, model.dimension, size));
-  }
-  for (size_t o = 0; o < model.outputs.size(); ++o) {
-    const TensorType& type = model.outputs[o].type.tensor;
-    if (model.axes.outputs[o] == kNoSamples || type.element != ElementType::kString) continue;
-    return unsupported(fmt::format("--split {}: output {} is text, which ranks can't hand over",
-                                   dimension, model.outputs[o].name));
   }
   model.graph = std::move(graph);
   model.load_ns = now_ns() - start_ns;
@@ -190,48 +220,47 @@ Status SplitModel::take_share(const Library& library, const NamedTensors& whole,
   return Status::ok();
 }
 
-std::string SplitModel::pack(const NamedTensors& own_outputs) const {
-  ByteWriter writer;
-  for (size_t o = 0; o < own_outputs.size(); ++o) {
-    if (axes.outputs[o] == kNoSamples) continue;
-    const TensorView view = own_outputs[o].second.view();
-    writer.number(static_cast<uint64_t>(view.element));
-    writer.number(static_cast<uint64_t>(view.rank));
-    for (const int64_t dim : view.shape()) writer.number(static_cast<uint64_t>(dim));
-    writer.text({static_cast<const char*>(view.data), view.size_bytes()});
-  }
-  const std::vector<std::byte> bytes = writer.take();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+Result<NamedTensors> SplitModel::run_share(const RunOptions& options) {
+  return session == nullptr ? NamedTensors() : session->run(share, options);
 }
 
-Result<NamedTensors> SplitModel::join(const NamedTensors& own_outputs,
-                                      const std::vector<std::string>& parts) const {
-  std::vector<ByteReader> readers;
-  for (size_t r = 1; r < parts.size(); ++r) {
-    if (share_of(num_samples, static_cast<uint32_t>(r), static_cast<uint32_t>(parts.size()))
-            .count == 0) {
-      break;
-    }
-    readers.emplace_back(std::as_bytes(std::span(parts[r])));
-  }
+Result<NamedTensors> SplitModel::run(World& world, const RunOptions& options) {
+  const Result<NamedTensors> own = run_share(options);
+  EDDY_ASSIGN_OR_RETURN(const std::vector<NamedTensors> parts, gather_values(world, own));
+  Result<NamedTensors> all = world.rank() > 0 ? own : join(parts);
+  // Parts that can't be joined are a failure of all ranks.
+  const Status agreed = agree_on(world, all);
+  EDDY_RETURN_IF_ERROR(all.status());
+  EDDY_RETURN_IF_ERROR(agreed);
+  return all;
+}
+
+Result<NamedTensors> SplitModel::run_apart(World& world, const RunOptions& options) {
+  Result<NamedTensors> own = run_share(options);
+  EDDY_RETURN_IF_ERROR(agree_on(world, own));
+  return own;
+}
+
+// Ranks without samples are the last ones.
+Result<NamedTensors> SplitModel::join(const std::vector<NamedTensors>& parts) const {
   NamedTensors all;
-  for (size_t o = 0; o < own_outputs.size(); ++o) {
-    const auto& [name, first] = own_outputs[o];
+  for (size_t o = 0; o < parts[0].size(); ++o) {
+    const auto& [name, first] = parts[0][o];
     const int axis = axes.outputs[o];
     if (axis == kNoSamples) {
       all.emplace_back(name, first);
       continue;
     }
-    std::vector<Tensor> of_ranks = {first};
-    for (ByteReader& reader : readers) {
-      EDDY_ASSIGN_OR_RETURN(Tensor part, read_part(reader, first.element_type()));
+    std::vector<Tensor> of_ranks;
+    for (size_t r = 0; r < parts.size() && !parts[r].empty(); ++r) {
+      const Tensor& part = parts[r][o].second;
       if (!fit_together(first, part, axis)) {
         return invalid_argument(fmt::format(
-            "output {} is {} on rank 0 and {} on another: parts of unlike sizes can't be joined "
+            "output {} is {} on rank 0 and {} on rank {}: parts of unlike sizes can't be joined "
             "along axis {}",
-            name, to_string(first.dims()), to_string(part.dims()), axis));
+            name, to_string(first.dims()), to_string(part.dims()), r, axis));
       }
-      of_ranks.push_back(std::move(part));
+      of_ranks.push_back(part);
     }
     all.emplace_back(name, joined(of_ranks, axis));
   }

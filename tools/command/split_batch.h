@@ -4,10 +4,11 @@
 //   EDDY_ASSIGN_OR_RETURN(SplitModel model, split_model(library, path, options, "batch"));
 //   … inputs of all samples, described by model.inputs …
 //   EDDY_RETURN_IF_ERROR(model.take_share(library, inputs, rank, num_ranks, options));
-//   model.session runs model.share; rank 0: model.join(parts of all ranks)
+//   … model.run(*world, run_options) … rank 0 has the outputs of all samples
 //
 // The samples lie along a dimension of the model's inputs, where no sample has an influence on
-// another (graph/compile/batch_axes.h), which proves it or says which node crosses them and how.
+// another (graph/compile/batch_axes.h), which proves it or says which node crosses them and how. A
+// model for a fixed number of samples becomes one for any (graph/compile/open_samples.h).
 // Where the samples can't be shared evenly, the last ranks have one less; a rank without any has no
 // session. Each session is made for the number of samples that its rank has.
 //
@@ -23,6 +24,7 @@
 
 #include "graph/compile/batch_axes.h"
 #include "runtime/api/session.h"
+#include "runtime/net/world.h"
 
 namespace eddy {
 
@@ -48,15 +50,20 @@ struct SplitModel {
 
   Status take_share(const Library& library, const NamedTensors& whole, uint32_t rank,
                     uint32_t num_ranks, SessionOptions options);
-  // This rank's outputs as bytes, but those of no samples; and outputs of all samples from rank 0's
-  // own and the bytes of all ranks.
-  std::string pack(const NamedTensors& own_outputs) const;
-  Result<NamedTensors> join(const NamedTensors& own_outputs,
-                            const std::vector<std::string>& parts) const;
+  // One run of all ranks, each of its share. On rank 0: the outputs of all samples; elsewhere those
+  // of its own. One status on all ranks.
+  Result<NamedTensors> run(World& world, const RunOptions& options);
+  // The same without handing anything over: each rank has its own outputs, none without a session.
+  Result<NamedTensors> run_apart(World& world, const RunOptions& options);
+
+ private:
+  Result<NamedTensors> run_share(const RunOptions& options);
+  Result<NamedTensors> join(const std::vector<NamedTensors>& parts) const;
 };
 
 // `dimension`: a symbolic one of the model; "batch" also stands for the first dimension of all
-// inputs where that is one and the same. Options have no world.
+// inputs where that is one and the same, by name or by number. kUnsupported where the model can't
+// be shared so. Options have no world.
 Result<SplitModel> split_model(const Library& library, const std::string& path,
                                const SessionOptions& options, const std::string& dimension);
 

@@ -135,6 +135,88 @@ TEST_F(RankRun, ABatchThatCantBeSplitIsRefusedWithTheNode) {
   EXPECT_THAT(alone.err, HasSubstr("give --ranks N"));
 }
 
+// The same for a batch whose size the model fixes, which one that takes no other size refuses.
+TEST_F(RankRun, ABatchOfFixedSizeIsSplitToo) {
+  const auto model_of = [](std::string_view op, const Names& inputs, const Messages& initializers) {
+    return model(graph({.nodes = {node(op, inputs, {"y"}, {}, "only")},
+                        .inputs = {info("x", floats({5, 2}))},
+                        .outputs = {untyped("y")},
+                        .initializers = initializers}));
+  };
+  const std::string path = write_test_file("fixed.onnx", model_of("Tanh", {"x"}, {}));
+  const std::vector<std::string> words = {path, "--random-inputs", "3", "--json"};
+  std::vector<std::string> alone = words, split = words;
+  alone.insert(alone.begin(), "run");
+  split.insert(split.end(), {"--ranks", "2", "--split", "batch"});
+  const Job job = run(split);
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  expect_near(json::parse(job.out)["outputs"], run_eddy(alone).json()["outputs"]);
+  const std::string other = write_test_file(
+      "other.onnx", model_of("Reshape", {"x", "shape"}, {tensor<int64_t>("shape", {1}, {10})}));
+  expect_one_line(run({other, "--random-inputs", "3", "--ranks", "2", "--split", "batch"}), 3,
+                  {"--split batch", "other.onnx can't be run in parts"});
+}
+
+TEST_F(RankRun, InputsOnTheRootComeToAllRanks) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  // Of ranks with values of their own, those of rank 0 count.
+  const std::string x = write_test_file("x0.pb", tensor<float>("x", {2}, {1.5f, -2}).data());
+  const std::string files = x.substr(0, x.size() - 4) + "{rank}.pb";
+  const std::vector<std::string> words = {path, "--ranks", "3", "--input", "x=" + files, "--json"};
+  const Job lacking = run(words);
+  EXPECT_EQ(lacking.exit_code, 3) << lacking.err;
+  std::vector<std::string> on_root = words;
+  on_root.insert(on_root.end(), {"--inputs-on", "root"});
+  const Job job = run(on_root);
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  EXPECT_EQ(json::parse(job.out)["outputs"]["y"]["data"], json({4.5, -6}));
+  expect_one_line(run({path, "--ranks", "2", "--inputs-on", "root"}), 3, {"no value for input x"});
+  const std::string samples = write_test_file("samples.onnx", sample_model(false));
+  const std::string own =
+      write_test_file("s0.pb", tensor<float>("x", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}).data());
+  const Job split = run({samples, "--ranks", "2", "--split", "batch", "--inputs-on", "root",
+                         "--input", "x=" + own.substr(0, own.size() - 4) + "{rank}.pb", "--json"});
+  ASSERT_EQ(split.exit_code, 0) << split.err;
+  EXPECT_EQ(json::parse(split.out)["outputs"]["t"]["shape"][0], 3) << split.out;
+}
+
+TEST_F(RankRun, LocalOutputsAreShownByRank) {
+  const std::string path = write_test_file(
+      "number.onnx",
+      model(graph({
+          .nodes = {talk("Rank", {}, {"r"}, "number"), talk("AllReduce", {"r"}, {"t"}, "sum")},
+          .outputs = {info("r", int64s({})), info("t", int64s({}))},
+      })));
+  const std::vector<std::string> words = {path, "--ranks", "2", "--local-outputs"};
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const Job job = run(as_json);
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  const json ranks = json::parse(job.out)["ranks"];
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_NE(ranks[0]["outputs"]["r"], ranks[1]["outputs"]["r"]);
+  EXPECT_EQ(ranks[0]["outputs"]["t"], ranks[1]["outputs"]["t"]);
+  const std::string said = run(words).out;
+  EXPECT_LT(said.find("rank 0:\n"), said.find("rank 1:\n")) << said;
+  std::vector<std::string> in_one_folder = words;
+  in_one_folder.insert(in_one_folder.end(), {"--output-dir", fresh_folder("out")});
+  const Job refused = run(in_one_folder);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("{rank}"));
+}
+
+TEST_F(RankRun, LocalOutputsOfASplitBatchAreItsParts) {
+  const std::string path = write_test_file("samples.onnx", sample_model(false));
+  const Job job = run({path, "--random-inputs", "7", "--dim", "s2=2", "--ranks", "3", "--split",
+                       "batch", "--local-outputs", "--json"});
+  ASSERT_EQ(job.exit_code, 0) << job.err;
+  const json ranks = json::parse(job.out)["ranks"];
+  ASSERT_EQ(ranks.size(), 3u);
+  EXPECT_EQ(ranks[0]["outputs"]["y"]["shape"], json({1, 2}));
+  EXPECT_EQ(ranks[1]["outputs"]["y"]["shape"], json({1, 2}));
+  EXPECT_TRUE(ranks[2].is_null());
+}
+
 TEST_F(RankRun, AFileThatOneRankLacksIsNamedOnce) {
   const std::string path = write_test_file("rank0.onnx", summing_model());
   const std::string both = path.substr(0, path.size() - 6) + "{rank}.onnx";
@@ -162,13 +244,14 @@ using To = JobRequest::To;
 
 // Never ends by itself; one process gets a signal in the midst of it, or while it starts.
 Job endless(int signal, std::vector<std::string> options, To to = To::kRank,
-            std::chrono::milliseconds after = std::chrono::milliseconds(1500)) {
+            std::chrono::milliseconds after = std::chrono::milliseconds(1500),
+            bool starts_itself = true) {
   const std::string path = write_test_file("endless.onnx", halving_model(false, 2));
   std::vector<std::string> arguments = {"run", path, "--ranks", "2", "--set", "x=64"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const Job job = run_job({.program = kCommand,
                            .arguments = std::move(arguments),
-                           .starts_itself = true,
+                           .starts_itself = starts_itself,
                            .signal = signal,
                            .signal_to = to,
                            .signal_after = after,
@@ -197,6 +280,18 @@ TEST_F(RankRun, ARankThatIsStoppedWhileRanksStartEndsTheJob) {
     const Job job = endless(SIGSTOP, {"--stall", "3"}, To::kRank, std::chrono::milliseconds(ms));
     EXPECT_EQ(job.exit_code, 4) << ms << " ms: " << job.err;
     EXPECT_THAT(job.err, HasSubstr("rank 1 has")) << ms << " ms";
+  }
+}
+
+// Nobody watches but the ranks themselves.
+TEST_F(RankRun, UnderAnotherMpirunTheOthersMissARankThatIsStoppedWhileRanksStart) {
+  for (const int ms : {20, 200, 400, 600}) {
+    const Job job =
+        endless(SIGSTOP, {"--stall", "3"}, To::kRank, std::chrono::milliseconds(ms), false);
+    EXPECT_EQ(job.exit_code, 4) << ms << " ms: " << job.err;
+    EXPECT_THAT(job.err, HasSubstr("rank 0: ")) << ms << " ms";
+    EXPECT_THAT(job.err, HasSubstr("rank 1 has")) << ms << " ms";
+    EXPECT_LT(job.seconds, 15) << ms << " ms";
   }
 }
 
