@@ -27,6 +27,7 @@ struct BenchArguments {
   BenchServeArguments serve;
   BenchTasksArguments tasks;
   RankArguments ranks;
+  std::string split;
   PeakArguments peak;
   std::string fresh;
 };
@@ -91,6 +92,8 @@ void add_suites_options(CLI::App& app, BenchArguments& arguments) {
       ->check(CLI::Range(1U, 64U));
   app.add_option("--mpirun", arguments.ranks.mpirun,
                  "ranks: Open MPI's mpirun, else found in PATH");
+  app.add_option("--split", arguments.split, "ranks: batches that ranks share, and nothing else")
+      ->check(CLI::IsMember({"batch"}));
 }
 
 Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
@@ -107,7 +110,9 @@ Outcome run_suite(BenchArguments& a, Console& console, Interrupts& interrupts) {
   if (a.suite == "serve") return bench_serve(a.serve, console, interrupts);
   if (a.suite == "embedding") return bench_embedding(a.common, console, interrupts);
   if (a.suite == "training") return bench_training(a.common, console, interrupts);
-  if (a.suite == "ranks") return bench_ranks({a.common, a.ranks, a.fresh}, console, interrupts);
+  if (a.suite == "ranks") {
+    return bench_ranks({a.common, a.ranks, a.fresh, !a.split.empty()}, console, interrupts);
+  }
   if (a.suite == "tasks") return bench_tasks(a.tasks, console, interrupts);
   return bench_loops(a.loops, console, interrupts);
 }

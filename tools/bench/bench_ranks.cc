@@ -17,6 +17,7 @@
 #include "runtime/mpi/launcher.h"
 #include "runtime/mpi/mpi_library.h"
 #include "runtime/net/world.h"
+#include "tools/bench/bench_split.h"
 #include "tools/bench/rank_cases.h"
 #include "tools/bench/raw_ranks.h"
 #include "tools/bench/scratch_folder.h"
@@ -95,6 +96,7 @@ class RanksBench {
   Status measure_all() {
     EDDY_RETURN_IF_ERROR(add_work(library_));
     EDDY_ASSIGN_OR_RETURN(raw_, RawRanks::open(world_->num_ranks()));
+    if (arguments_.has_only_split) return add_split();
     for (const int64_t bytes : kSizes) {
       EDDY_RETURN_IF_ERROR(add_sums(bytes));
       EDDY_RETURN_IF_ERROR(add_gathers(bytes));
@@ -102,6 +104,7 @@ class RanksBench {
     EDDY_RETURN_IF_ERROR(add_agreement());
     EDDY_RETURN_IF_ERROR(add_loop_alone());
     EDDY_RETURN_IF_ERROR(add_late_peer());
+    EDDY_RETURN_IF_ERROR(add_split());
     const Status status = world_->rank() == 0 ? measure_alone() : Status::ok();
     EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
     return status;
@@ -289,6 +292,16 @@ class RanksBench {
     return Status::ok();
   }
 
+  // Batches that ranks share: 1.85 times as fast on two, and that much of more.
+  Status add_split() {
+    const double factor = 2 / (1.85 * world_->num_ranks());
+    SplitBench split(library_, suite_, *world_, arguments_.common.rounds,
+                     [this](std::chrono::nanoseconds nap) { return raw_->meet(nap); });
+    return split.measure([&](const std::string& name, const Samples& shared, const Samples& alone) {
+      add_row(name, 0, shared, alone, Limit{factor, 0});
+    });
+  }
+
   Status add_proof() {
     const std::string name = "proof of 64 ranks";
     if (!suite_.is_wanted(name)) return Status::ok();
@@ -388,20 +401,13 @@ Status open_and_close_mpi() {
 Outcome bench_ranks(const BenchRanksArguments& arguments, Console& console,
                     Interrupts& interrupts) {
   if (arguments.fresh == "mpi") return open_and_close_mpi();
-  const auto launched = find_launched_rank();
-  if (!launched) {
-    RankArguments ranks = arguments.ranks;
-    if (ranks.num_ranks == 0) ranks.num_ranks = 2;
-    return lead_ranks(ranks, console, interrupts);
-  }
-  console.set_rank(launched->rank);
-  RankReport report(launched->rank);
-  auto world = join_ranks(arguments.ranks);
-  if (!world.is_ok()) return world.take_status();
-  report.reach(JobBoard::Stage::kRunning);
-  const Outcome outcome = RanksBench(arguments, std::move(*world), console, interrupts).run();
-  report.end(console.finish(outcome));
-  return outcome;
+  RankArguments ranks = arguments.ranks;
+  if (ranks.num_ranks == 0 && !find_launched_rank()) ranks.num_ranks = 2;
+  return run_as_ranks(ranks, console, interrupts,
+                      [&](const auto& world, const LaunchedRank&, RankReport& report) {
+                        report.reach(JobBoard::Stage::kRunning);
+                        return RanksBench(arguments, world, console, interrupts).run();
+                      });
 }
 
 }  // namespace eddy

@@ -3,8 +3,8 @@
 //
 //   turns of a while loop with one operation, by size: sums in any order and in rank order,
 //   gathered parts, an agreed predicate; a loop without communication beside ranks and on one; a
-//   sum whose other rank comes 5 ms late, beside 5 ms of work; the proof of 64 ranks; the start of
-//   a job
+//   sum whose other rank comes 5 ms late, beside 5 ms of work; batches that ranks share
+//   (bench_split.h); the proof of 64 ranks; the start of a job
 //
 // Without a launcher it starts itself by mpirun; rank 0 says the rows. All ranks go through the
 // rounds in step: in each, every contender has one sample, which begins when all ranks have met.
@@ -24,6 +24,7 @@ struct BenchRanksArguments {
   RankArguments ranks;  // 0: two
   // "mpi": this process opens MPI, closes it and does no more.
   std::string fresh;
+  bool has_only_split = false;  // no row but those of batches that ranks share
 };
 
 // A missed figure is no failure.
