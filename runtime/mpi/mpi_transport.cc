@@ -4,8 +4,10 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <numeric>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -19,7 +21,10 @@ namespace {
 constexpr size_t kFrameBytes = 2048;
 constexpr uint64_t kReceiveTag = UINT64_MAX;
 constexpr uint64_t kSendBit = uint64_t{1} << 63;
+constexpr uint64_t kRestBit = uint64_t{1} << 62;
+constexpr uint64_t kEndTag = uint64_t{1} << 61;
 constexpr int32_t kMessageNumber = 32767;
+constexpr std::chrono::microseconds kEndNap{50};
 
 // Of 8 and 16 bits Open MPI 4.1 has vector code that saturates where sums should wrap.
 std::optional<MpiType> type_of(ElementType element) {
@@ -65,16 +70,17 @@ std::optional<MpiReduction> reduction_of(ElementType element, RankReduction redu
   return std::nullopt;
 }
 
-// A message that is being sent: its length in eight bytes, then itself.
+// A message that is being sent: its length in eight bytes, then itself. What does not fit into a
+// frame comes behind it at once.
 struct Outgoing {
   std::vector<std::byte> bytes;
-  size_t num_frames = 0;  // not yet sent
+  size_t num_parts = 0;  // not yet sent
 };
 
-// One that is being put together, by sender.
+// One that has begun to come, by sender in the order of sending.
 struct Incoming {
   std::vector<std::byte> bytes;
-  size_t missing = 0;
+  uint64_t rest = 0;  // tag of what is still missing; 0: nothing is
 };
 
 class MpiTransport final : public Transport {
@@ -91,6 +97,9 @@ class MpiTransport final : public Transport {
     rank_ = static_cast<uint32_t>(rank);
     num_ranks_ = static_cast<uint32_t>(size);
     incoming_.resize(num_ranks_);
+    if (options.max_piece_bytes > 0) {
+      frame_bytes_ = std::min(frame_bytes_, static_cast<size_t>(options.max_piece_bytes));
+    }
     requests_ = mpi_.make_requests(options.max_piece_bytes);
     if (requests_ == nullptr) return resource_exhausted("out of memory for MPI's requests");
     std::vector<int32_t> all(num_ranks_);
@@ -156,14 +165,15 @@ class MpiTransport final : public Transport {
     message.bytes.resize(sizeof(length) + bytes.size());
     std::memcpy(message.bytes.data(), &length, sizeof(length));
     std::ranges::copy(bytes, message.bytes.begin() + sizeof(length));
-    for (size_t first = 0; first < message.bytes.size(); first += kFrameBytes) {
-      const size_t count = std::min(kFrameBytes, message.bytes.size() - first);
-      EDDY_RETURN_IF_ERROR(check(mpi_.send(requests_, messages_, tag, message.bytes.data() + first,
-                                           static_cast<int64_t>(count), static_cast<int32_t>(to)),
-                                 "MPI sends no message"));
-      ++message.num_frames;
-    }
-    return Status::ok();
+    const size_t frame = std::min(frame_bytes_, message.bytes.size());
+    const auto send = [&](size_t first, size_t count) {
+      ++message.num_parts;
+      return check(mpi_.send(requests_, messages_, tag, message.bytes.data() + first,
+                             static_cast<int64_t>(count), static_cast<int32_t>(to)),
+                   "MPI sends no message");
+    };
+    EDDY_RETURN_IF_ERROR(send(0, frame));
+    return frame == message.bytes.size() ? Status::ok() : send(frame, message.bytes.size() - frame);
   }
 
   bool poll(Progress& progress) override {
@@ -173,12 +183,15 @@ class MpiTransport final : public Transport {
     const Status status = check(mpi_.test_some(requests_, &done, &count), "MPI fails");
     if (!status.is_ok()) return give_up(progress);
     bool has_news = false;
+    std::optional<MpiCompletion> frame_done;
     for (int32_t i = 0; i < count; ++i) {
       if (!check(done[i].error, "a transfer fails").is_ok()) return give_up(progress);
       if (done[i].tag == kReceiveTag) {
-        has_news |= take_frame(done[i], progress);
+        frame_done = done[i];
       } else if ((done[i].tag & kSendBit) != 0) {
         take_sent(done[i].tag);
+      } else if ((done[i].tag & kRestBit) != 0) {
+        has_news |= take_rest(done[i].tag, progress);
       } else {
         std::erase(under_way_, done[i].tag);
         progress.done.push_back({done[i].tag, Status::ok()});
@@ -186,8 +199,10 @@ class MpiTransport final : public Transport {
       }
     }
     // After the loop: a post may move what test_some returned.
-    if (is_frame_taken_ && !receive_frame().is_ok()) return give_up(progress);
-    return has_news;
+    if (!frame_done) return has_news;
+    const Status taken = take_frame(*frame_done);
+    if (!taken.is_ok() || !receive_frame().is_ok()) return give_up(progress);
+    return deliver(static_cast<uint32_t>(frame_done->source), progress) || has_news;
   }
 
   void abort(int exit_code) override { mpi_.abort(exit_code); }
@@ -232,55 +247,88 @@ class MpiTransport final : public Transport {
   }
 
   Status receive_frame() {
-    is_frame_taken_ = false;
     return check(mpi_.receive_any(requests_, messages_, kReceiveTag, frame_.data(),
                                   static_cast<int32_t>(frame_.size())),
                  "MPI receives no message");
   }
 
-  // True: a message is whole.
-  bool take_frame(const MpiCompletion& done, Progress& progress) {
-    is_frame_taken_ = true;
-    Incoming& message = incoming_[static_cast<size_t>(done.source)];
+  // The rest is received before the next frame of any rank: of what a rank sends, MPI gives the
+  // first to the receive that was posted first.
+  Status take_frame(const MpiCompletion& done) {
     auto frame = std::span<const std::byte>(frame_).first(static_cast<size_t>(done.bytes));
-    if (message.missing == 0) {
-      uint64_t length = 0;
-      if (frame.size() < sizeof(length)) return false;
-      std::memcpy(&length, frame.data(), sizeof(length));
-      frame = frame.subspan(sizeof(length));
-      message.missing = length;
+    uint64_t length = 0;
+    if (frame.size() < sizeof(length)) return check(1, "a message is spoilt");
+    std::memcpy(&length, frame.data(), sizeof(length));
+    frame = frame.subspan(sizeof(length));
+    Incoming& message = incoming_[static_cast<size_t>(done.source)].emplace_back();
+    message.bytes.resize(length);
+    frame = frame.first(std::min<size_t>(frame.size(), length));
+    std::ranges::copy(frame, message.bytes.begin());
+    if (frame.size() == length) return Status::ok();
+    message.rest = kRestBit | (next_rest_++ * num_ranks_ + static_cast<uint64_t>(done.source));
+    return check(
+        mpi_.receive(requests_, messages_, message.rest, message.bytes.data() + frame.size(),
+                     static_cast<int64_t>(length - frame.size()), done.source),
+        "MPI receives no message");
+  }
+
+  bool take_rest(uint64_t tag, Progress& progress) {
+    const auto source = static_cast<uint32_t>((tag & ~kRestBit) % num_ranks_);
+    for (Incoming& message : incoming_[source]) {
+      if (message.rest == tag) message.rest = 0;
     }
-    frame = frame.first(std::min(frame.size(), message.missing));
-    message.bytes.insert(message.bytes.end(), frame.begin(), frame.end());
-    message.missing -= frame.size();
-    if (message.missing > 0) return false;
-    progress.messages.push_back(
-        {static_cast<uint32_t>(done.source), std::exchange(message.bytes, {})});
-    return true;
+    return deliver(source, progress);
+  }
+
+  // What is whole, in the order of sending.
+  bool deliver(uint32_t source, Progress& progress) {
+    bool has_any = false;
+    std::deque<Incoming>& messages = incoming_[source];
+    for (; !messages.empty() && messages.front().rest == 0; messages.pop_front()) {
+      progress.messages.push_back({source, std::move(messages.front().bytes)});
+      has_any = true;
+    }
+    return has_any;
   }
 
   void take_sent(uint64_t tag) {
     const auto found = outgoing_.find(tag);
-    if (--found->second.num_frames == 0) outgoing_.erase(found);
+    if (--found->second.num_parts == 0) outgoing_.erase(found);
   }
 
-  // All frames that were posted are sent, and the posted receive is taken back. False: not within a
-  // second, or MPI fails.
+  // Every rank receives until all have been rid of what they had to send; then the posted receive
+  // is taken back. As long as that takes, as MPI's own end would. False: MPI fails.
   bool end_messages() {
+    const auto poll_until = [&](const auto& is_over) {
+      Progress progress;
+      while (!is_over(progress)) {
+        progress = {};
+        if (!poll(progress)) std::this_thread::sleep_for(kEndNap);
+        if (!lost_.is_ok()) return false;
+      }
+      return true;
+    };
+    if (!poll_until([&](const Progress&) { return outgoing_.empty(); })) return false;
+    if (mpi_.barrier(requests_, messages_, kEndTag) != 0) return false;
+    const auto has_met = [&](const Progress& progress) {
+      return std::ranges::any_of(progress.done, [](const auto& d) { return d.token == kEndTag; });
+    };
+    return poll_until(has_met) && take_receive_back();
+  }
+
+  // False: not within a second.
+  bool take_receive_back() {
     if (mpi_.cancel_receives(requests_) != 0) return false;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    bool is_receiving = true;
-    while (is_receiving || !outgoing_.empty()) {
+    while (std::chrono::steady_clock::now() < end) {
       const MpiCompletion* done = nullptr;
       int32_t count = 0;
       if (mpi_.test_some(requests_, &done, &count) != 0) return false;
       for (int32_t i = 0; i < count; ++i) {
-        if (done[i].tag == kReceiveTag) is_receiving = false;
-        if (done[i].tag != kReceiveTag) take_sent(done[i].tag);
+        if (done[i].tag == kReceiveTag) return true;
       }
-      if (std::chrono::steady_clock::now() > end) return false;
     }
-    return true;
+    return false;
   }
 
   const MpiTable& mpi_;
@@ -295,9 +343,10 @@ class MpiTransport final : public Transport {
   std::vector<uint64_t> under_way_;              // tokens
   uint64_t next_message_ = 0;
   std::unordered_map<uint64_t, Outgoing> outgoing_;  // by tag
-  std::vector<Incoming> incoming_;
+  std::vector<std::deque<Incoming>> incoming_;
+  uint64_t next_rest_ = 0;
+  size_t frame_bytes_ = kFrameBytes;
   std::array<std::byte, kFrameBytes> frame_{};
-  bool is_frame_taken_ = false;
 };
 
 }  // namespace

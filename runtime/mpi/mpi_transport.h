@@ -4,8 +4,9 @@
 //   const std::shared_ptr<World> world = World::open(std::move(transport));
 //
 // Transfers are MPI's non-blocking calls, one or several pieces each. Messages go on a communicator
-// of their own, in frames small enough that sending one waits for nobody; one receive from any rank
-// is always posted. One MPI_Testsome a poll covers all of that.
+// of their own: a frame small enough that sending it waits for nobody, and behind it at once what
+// it does not hold. One receive of a frame from any rank is always posted. One MPI_Testsome a poll
+// covers all of that.
 //
 // It loads and starts MPI, which happens once in a process: a second transport after the first has
 // gone is refused, unless the program had started MPI by itself (for threads that take turns,

@@ -31,8 +31,9 @@ class Gathering final : public World::SessionEnd {
 
   // What all ranks have said; on rank 0, by rank.
   Result<std::vector<std::string>> gather(const Status& own, std::string bytes) {
-    say(0, own, std::move(bytes));
-    if (world_.rank() > 0) {
+    const bool is_first = world_.rank() == 0;
+    say(0, own, is_first ? std::string() : std::move(bytes));
+    if (!is_first) {
       EDDY_RETURN_IF_ERROR(await_reply());
       return std::vector<std::string>();
     }
@@ -40,6 +41,7 @@ class Gathering final : public World::SessionEnd {
     EDDY_RETURN_IF_ERROR(reply({}));
     std::vector<std::string> parts;
     for (auto& said : said_) parts.push_back(std::move(said->text));
+    parts[0] = std::move(bytes);
     return parts;
   }
 
