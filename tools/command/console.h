@@ -6,7 +6,7 @@
 // With --json exactly one JSON document goes to standard output, also on failure, and all words
 // go to standard error. Without, results go to standard output and the rest to standard error.
 //
-// Threads: say() and progress() from one thread; fail() also from the signal thread, once.
+// Threads: say() and progress() from one thread; fail() and finish() also from another one, once.
 #pragma once
 
 #include <atomic>
@@ -71,7 +71,7 @@ class Console {
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   std::string subcommand_;
   std::optional<uint32_t> rank_;
-  bool has_shared_failures_ = false;
+  std::atomic<bool> has_shared_failures_{false};
   bool has_progress_ = false;
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> has_printed_{false};  // set by the thread that prints the document
