@@ -11,6 +11,18 @@ void append(std::vector<Value>& values, const std::vector<Value>& more) {
   values.insert(values.end(), more.begin(), more.end());
 }
 
+// An iteration stacks rows (p + q) elements; adding up would read and write p q.
+bool is_worth_waiting(int64_t rows, int64_t p, int64_t q) { return 2 * rows * (p + q) <= p * q; }
+
+// Whether the product of a node with that matrix may wait, by what types say.
+bool may_wait(const TensorType& matrix, const TensorType& product) {
+  if (!matrix.is_static() || matrix.dims.rank() != 2) return false;
+  if (!product.is_static() || product.dims.rank() == 0) return false;
+  const int64_t width = product.dims[product.dims.rank() - 1];
+  return width > 0 &&
+         is_worth_waiting(*product.dims.count() / width, matrix.dims[0], matrix.dims[1]);
+}
+
 }  // namespace
 
 Reverse::Reverse(const Graph& source, const GradientTable& rules, const Activity& activity,
@@ -102,9 +114,7 @@ bool Reverse::add_later(ValueId id, Value left, Value right) {
   const bool is_known = a.is_static_tensor() && b.is_static_tensor() && a.tensor.dims.rank() == 2 &&
                         b.tensor.dims.rank() == 2;
   if (!is_known || waiting.products.size() == waiting.num_places) return false;
-  // What an iteration stacks, and what it would read and write of the sum.
-  const int64_t rows = a.tensor.dims[0], p = a.tensor.dims[1], q = b.tensor.dims[1];
-  if (2 * rows * (p + q) > p * q) return false;
+  if (!is_worth_waiting(a.tensor.dims[0], a.tensor.dims[1], b.tensor.dims[1])) return false;
   waiting.products.push_back({id, left, right});
   return true;
 }
@@ -327,10 +337,10 @@ Reverse::Waiting Reverse::begin_waiting(RegionId after, const LoopParts& parts) 
         rules_.find_or_null(node.op->domain, node.op->name, node.opset_version);
     for (size_t i = 0; i < node.inputs.size() && i < 64; ++i) {
       const bool is_product = rule != nullptr && (rule->row_products >> i & 1) != 0;
-      if (is_product && std::ranges::count(parts.captures, node.inputs[i]) > 0 &&
-          source_.value(node.inputs[i]).type.is_static_tensor()) {
-        ++waiting.num_places;
-      }
+      if (!is_product || std::ranges::count(parts.captures, node.inputs[i]) == 0) continue;
+      const TensorType& matrix = source_.value(node.inputs[i]).type.tensor;
+      const TensorType& product = source_.value(node.outputs[0]).type.tensor;
+      waiting.num_places += may_wait(matrix, product);
     }
   }
   return waiting;

@@ -77,7 +77,7 @@ class Reverse : public ForwardValues {
   };
 
   // Products of rows that wait for the end of the loop whose `after` is being reversed. A loop says
-  // beforehand how many rows it stacks: places that stay free stack nothing of size.
+  // beforehand how many rows it stacks, by types: places that stay free stack a number.
   struct Waiting {
     struct Product {
       ValueId id;

@@ -7,6 +7,7 @@
 
 #include "graph/differentiate/differentiate.h"
 #include "graph/ir/builder.h"
+#include "graph/ir/print.h"
 #include "tests/ops/gradient/gradient_check.h"
 #include "tests/ops/gradient/graph_runner.h"
 
@@ -132,7 +133,9 @@ TEST(WaitingTest, LoopsInsideAndBranchesAddUpBesides) {
 
 TEST(WaitingTest, ManyRowsDoNotWait) {
   const Shape shape{.rows = 3};  // 3 (8 + 8) elements an iteration, of a sum of 64
-  EXPECT_EQ(count_products_in_loops(gradient_of(shape, "all", false)->graph), 1);
+  const auto gradient = gradient_of(shape, "all", false);
+  EXPECT_EQ(count_products_in_loops(gradient->graph), 1);
+  EXPECT_EQ(print_text(gradient->graph), print_text(gradient_of(shape, "all", true)->graph));
   compare(shape, "all", 201);
 }
 
