@@ -1,4 +1,3 @@
-// long: one fixture, whose diamond and loops all tests record and play.
 // Claim: what is issued to capture streams is captured and runs when the graph is launched,
 // each time, in the order that events say and in no other; loops and cases in it are decided by the
 // device; a capture that the driver would refuse is refused, and whatever call fails, nothing is
