@@ -273,9 +273,8 @@ void Reverse::loop(NodeId id) {
     last = rows_of(loop.before_id(), Kept::Form::kLast);
   }
   Waiting waiting = begin_waiting(loop.after_id(), parts);
-  WhileOptions options{.name = loop.node().name + "/grad",
-                       .trip_limit = trips,
-                       .num_scan_outputs = waiting.num_rows()};
+  WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = trips};
+  options.num_scan_outputs = waiting.num_rows();
   options.rebuild_on_widening = true;
   const auto start = [&](ValueId value, Value initial) {
     options.initial.push_back(initial);
@@ -311,11 +310,10 @@ void Reverse::loop(NodeId id) {
         std::vector<Value> rows;
         for (const Value each : after_rows) rows.push_back(row(each, place));
         const Iteration kept{uses_rows ? &rows : nullptr, place};
-        waiting.products.clear();
-        waiting_or_null_ = &waiting;
-        std::vector<Value> results =
-            reverse_region(loop.after_id(), parts, parts.next, parts.received, given, &kept, place);
-        waiting_or_null_ = nullptr;
+        std::vector<Value> results = let_wait(waiting, [&] {
+          return reverse_region(loop.after_id(), parts, parts.next, parts.received, given, &kept,
+                                place);
+        });
         append(results, in_order(tapes_, parts.tapes));
         for (const Value each : before_rows) results.push_back(row(each, place));
         append_rows(waiting, results);
@@ -323,9 +321,8 @@ void Reverse::loop(NodeId id) {
       });
   sums_ = std::move(outer_sums);
   tapes_ = std::move(outer_tapes);
-  if (!builder_.status().is_ok()) return;
   add_waited(waiting, parts, made);
-  finish_loop(parts, made);
+  if (builder_.status().is_ok()) finish_loop(parts, made);
 }
 
 Reverse::Waiting Reverse::begin_waiting(RegionId after, const LoopParts& parts) const {
@@ -355,6 +352,7 @@ void Reverse::append_rows(const Waiting& waiting, std::vector<Value>& results) {
 }
 
 void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made) {
+  if (!builder_.status().is_ok()) return;
   const ValueSpan rows = ValueSpan(made).last(waiting.num_rows());
   const auto flat = [&](Value value) { return op("Flatten", {value}, {{"axis", int64_t{-1}}}); };
   for (size_t i = 0; i < waiting.products.size(); ++i) {

@@ -105,6 +105,15 @@ class Reverse : public ForwardValues {
                                     const Iteration* kept_or_null, Value row_place = {});
   void finish_loop(const LoopParts& parts, const std::vector<Value>& made);
   Waiting begin_waiting(RegionId after, const LoopParts& parts) const;
+  // What `reverse` returns, whose products may wait.
+  template <typename Function>
+  std::vector<Value> let_wait(Waiting& waiting, const Function& reverse) {
+    waiting.products.clear();  // of an attempt with other types
+    waiting_or_null_ = &waiting;
+    std::vector<Value> results = reverse();
+    waiting_or_null_ = nullptr;
+    return results;
+  }
   void append_rows(const Waiting& waiting, std::vector<Value>& results);
   // `made`: a reversed loop's outputs, the rows last.
   void add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made);

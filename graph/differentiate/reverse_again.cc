@@ -138,15 +138,14 @@ std::vector<Value> Reverse::iterations(NodeId id, const LoopParts& parts,
         forward_.tapes() = std::move(outer);
         live_.insert(loop.before_id());
         live_.insert(loop.after_id());
-        waiting.products.clear();
-        waiting_or_null_ = &waiting;
-        std::vector<Value> results = reverse_iteration(loop, parts, given, place, nullptr, nullptr);
-        waiting_or_null_ = nullptr;
+        std::vector<Value> results = let_wait(waiting, [&] {
+          return reverse_iteration(loop, parts, given, place, nullptr, nullptr);
+        });
         append(results, left);
         append_rows(waiting, results);
         return results;
       });
-  if (builder_.status().is_ok()) add_waited(waiting, parts, made);
+  add_waited(waiting, parts, made);
   return made;
 }
 
@@ -263,10 +262,8 @@ std::vector<Value> Reverse::reverse_segment(NodeId id, const LoopParts& parts, V
         }
         const Iteration before{uses_rows ? &before_rows : nullptr, place};
         const Iteration after{uses_rows ? &after_rows : nullptr, place};
-        waiting.products.clear();
-        waiting_or_null_ = &waiting;
-        std::vector<Value> results = reverse_iteration(loop, parts, given, place, &after, &before);
-        waiting_or_null_ = nullptr;
+        std::vector<Value> results = let_wait(
+            waiting, [&] { return reverse_iteration(loop, parts, given, place, &after, &before); });
         append(results, in_order(tapes_, types));
         append_rows(waiting, results);
         return results;

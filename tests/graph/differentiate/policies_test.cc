@@ -1,7 +1,7 @@
-// Claim: exact gradients have the same bits whatever loops keep (save_policy.h): on random nests of loops
-// and branches with a policy of its own for each loop, after 0, 1, 2, 3, 10 and 1000 trips, with
-// shapes that change, and where a value is read only by what is made again. What cannot be made
-// again is kept. A policy that is none, or a path that is no loop's, is refused in words.
+// Claim: exact gradients have the same bits whatever loops keep (save_policy.h): on random nests of
+// loops and branches with a policy of its own for each loop, after 0, 1, 2, 3, 10 and 1000 trips,
+// with shapes that change, and where a value is read only by what is made again. What cannot be
+// made again is kept. A policy that is none, or a path that is no loop's, is refused in words.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -312,12 +312,10 @@ TEST(BadInput, ValuesThatAreNone) {
 }
 
 TEST(BadInput, SeedsThatAreNone) {
-  const std::string path = write_test_file("add.onnx", adding_model());
   for (const std::string seed : {"-1", "1.5", "x", ""}) {
     const std::string named = "'" + seed + "'";
-    expect_refused({"run", path, "--random-inputs", seed}, {"--random-inputs", named}, 2);
-    expect_refused({"plan", path, "--device", "virtual", "--seed", seed}, {"--seed", named}, 2);
-    expect_refused({"measure", path, "--random-inputs", seed}, {"--random-inputs", named}, 2);
+    expect_refused({"run", "a.onnx", "--random-inputs", seed}, {"--random-inputs", named}, 2);
+    expect_refused({"plan", "a.onnx", "--seed", seed}, {"--seed", named}, 2);
     expect_refused({"bench", "nets", "--seed", seed}, {"--seed", named}, 2);
   }
 }
