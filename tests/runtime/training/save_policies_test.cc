@@ -1,8 +1,8 @@
-// Claim: gradients have the same bits whatever loops keep, on one stream or several, driven by the
-// device or the host, with one thread or more; `grow` takes memory for the root of the number of
-// trips; and a tape over the limit ends in a line that says which loop, where, how much of each
-// iteration, and how it keeps less. Iterations that draw random numbers are made again with the
-// same ones, so all this holds of them, too, and a training that is resumed draws what it would
+// Claim: exact gradients have the same bits whatever loops keep, on one stream or several, driven
+// by the device or the host, with one thread or more; `grow` takes memory for the root of the
+// number of trips; and a tape over the limit ends in a line that says which loop, where, how much
+// of each iteration, and how it keeps less. Iterations that draw random numbers are made again with
+// the same ones, so all this holds of them, too, and a training that is resumed draws what it would
 // have drawn.
 #include <gtest/gtest.h>
 
@@ -26,9 +26,10 @@ class SavePoliciesTest : public ::testing::Test {
   Result<std::unique_ptr<Session>> session(const Graph& graph, std::string_view policy,
                                            const SessionOptions& options) {
     EDDY_ASSIGN_OR_RETURN(const SavePolicy save, parse_save_policy(policy));
-    EDDY_ASSIGN_OR_RETURN(GradientGraph made,
-                          differentiate(graph.copy(), library_.ops(), rules_,
-                                        {.loss = "loss", .save = {.others = save, .loops = {}}}));
+    EDDY_ASSIGN_OR_RETURN(
+        GradientGraph made,
+        differentiate(graph.copy(), library_.ops(), rules_,
+                      {.loss = "loss", .save = {.others = save, .loops = {}}, .exact = true}));
     return Session::create(library_, std::move(made.graph), options);
   }
 
@@ -157,6 +158,7 @@ TEST_F(SavePoliciesTest, IterationsThatDrawRandomNumbersAreMadeAgainWithThem) {
       SCOPED_TRACE(std::string(policy) + ", threads " + std::to_string(threads));
       TrainingOptions options{.loss = "loss", .seed = 11};
       options.save.others = *parse_save_policy(policy);
+      options.exact = true;
       const auto make = [&] {
         auto trainer =
             Trainer::create(library_, graph->copy(), rules_, options, {.num_threads = threads});
