@@ -4,10 +4,12 @@
 // In CLI11's form: a function from the text to the reason for a refusal, empty when it is not.
 #pragma once
 
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -32,10 +34,13 @@ inline auto check_assignment(std::string form) {
   };
 }
 
-// CLI11 makes a large number of a negative one.
+// CLI11 makes a large number of a negative one, and the largest of what is too large.
 inline auto check_seed() {
   return [](const std::string& text) {
-    const bool is_fine = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    uint64_t seed = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, seed);
+    const bool is_fine = error == std::errc() && at == end;
     return is_fine ? std::string()
                    : fmt::format("give a seed, a whole number from 0 to {}, not '{}'", UINT64_MAX,
                                  text);

@@ -311,15 +311,6 @@ TEST(BadInput, ValuesThatAreNone) {
   expect_refused({"run", path, "--input", "x=/nonexistent.npy"}, {"/nonexistent.npy"});
 }
 
-TEST(BadInput, SeedsThatAreNone) {
-  for (const std::string seed : {"-1", "1.5", "x", ""}) {
-    const std::string named = "'" + seed + "'";
-    expect_refused({"run", "a.onnx", "--random-inputs", seed}, {"--random-inputs", named}, 2);
-    expect_refused({"plan", "a.onnx", "--seed", seed}, {"--seed", named}, 2);
-    expect_refused({"bench", "nets", "--seed", seed}, {"--seed", named}, 2);
-  }
-}
-
 TEST(BadInput, DimensionsThatAreNone) {
   const std::string path = write_test_file("add.onnx", adding_model());
   expect_refused({"run", path, "--random-inputs", "1", "--dim", "t=3"}, {"--dim t", "s7"});
