@@ -203,8 +203,9 @@ class StorageFinder::Finder {
       if (is_repeated || (is_large && !is_overwritten(edge.to))) drop(edge.to, NoBlock::kHandedOn);
     }
   }
-  // A carried parameter whose next value one node makes where the parameter stands: what the loop
-  // begins with is copied at the first writing in any case.
+  // A carried parameter whose next value one node makes where the parameter stands, from less than
+  // half as much beside it: elsewhere each iteration would copy it. What reads as much as it writes
+  // takes the same time anywhere.
   bool is_overwritten(ValueId root) const {
     const ValueInfo& info = graph_.value(root);
     if (info.origin != ValueOrigin::kParameter || info.index == 0) return false;
@@ -217,12 +218,20 @@ class StorageFinder::Finder {
     if (next.origin != ValueOrigin::kNodeOutput || next.index != 0) return false;
     const Node& writer = graph_.node(next.producer);
     if (writer.kind != NodeKind::kExec) return false;
-    for (size_t i = 0; i < std::min<size_t>(writer.inputs.size(), 64); ++i) {
+    bool is_rewritten = false;
+    uint64_t bytes_beside = 0;  // where types tell
+    for (size_t i = 0; i < writer.inputs.size(); ++i) {
       const ValueId input = writer.inputs[i];
-      const bool is_allowed = (writer.op->in_place_inputs >> i & 1) != 0;
-      if (is_allowed && !input.is_none() && roots_[input.index()] == root) return true;
+      if (input.is_none()) continue;
+      const bool is_allowed = i < 64 && (writer.op->in_place_inputs >> i & 1) != 0;
+      const bool is_it = roots_[input.index()] == root;
+      is_rewritten |= is_allowed && is_it;
+      const ValueType& type = graph_.value(input).type;
+      if (is_it || !type.is_static_tensor()) continue;
+      bytes_beside += static_cast<uint64_t>(type.tensor.dims.count().value_or(0)) *
+                      element_size_bytes(type.tensor.element);
     }
-    return false;
+    return is_rewritten && writer.inputs.size() > 1 && 2 * bytes_beside < sizes_[root.index()];
   }
 
   bool drop_large_copies(const NameClasses& classes) {

@@ -11,7 +11,7 @@
 // What is handed on between two storages, or comes from outside (the caller's inputs, constants,
 // counters), is copied. That pays for small values on the host only: where a value of more than
 // kMaxCopiedBytes would be copied, the name that it is handed on to is not planned, and references
-// move it; but what a loop begins with is copied where each iteration writes over a part of it.
+// move it; but what a loop begins with is copied where each iteration writes little of it anew.
 // Beside accelerators nothing is handed on in planned memory.
 //
 // Contract: names that can't be planned carry the reason and no more. `order` is of the plan.

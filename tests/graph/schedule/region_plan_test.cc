@@ -195,7 +195,7 @@ TEST_F(RegionPlanTest, ALargeInputOfALoopIsCopiedOnceWhereItIsOverwrittenInPlace
   const Value large = b_.input("large", tensor_type(ElementType::kFloat, {2000}));
   const Value y = loop(large, [&](Value v) {
     const Value read = test(v);  // before it is overwritten
-    return step(v, b_.op("Make", {read}, {{"size", int64_t{2000}}}, {.domain = "nested"}));
+    return step(v, b_.op("Make", {read}, {{"size", int64_t{900}}}, {.domain = "nested"}));
   });
   b_.output("y", test(y));
   plan();
@@ -207,6 +207,17 @@ TEST_F(RegionPlanTest, ALargeInputOfALoopThatMakesAnotherEachTimeGoesByReference
   const Value large = b_.input("large", tensor_type(ElementType::kFloat, {2000}));
   const Value y = loop(large, [&](Value v) {
     return b_.op("Make", {v}, {{"size", int64_t{2000}}}, {.domain = "nested"});
+  });
+  b_.output("y", test(y));
+  plan();
+  EXPECT_EQ(num_copies(), 0u);
+  EXPECT_LT(arena_bytes(), 8000u);
+}
+
+TEST_F(RegionPlanTest, ALargeInputOfALoopThatIsJoinedWithAsMuchGoesByReference) {
+  const Value large = b_.input("large", tensor_type(ElementType::kFloat, {2000}));
+  const Value y = loop(large, [&](Value v) {
+    return step(v, b_.op("Make", {test(v)}, {{"size", int64_t{1000}}}, {.domain = "nested"}));
   });
   b_.output("y", test(y));
   plan();
