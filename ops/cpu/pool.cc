@@ -208,14 +208,7 @@ class PlanePool {
 
 // Planes apart, by the elements that they read.
 cpu::Tiles tiles_of(const KernelArgs& args) {
-  const TensorView& x = args.inputs[0];
-  EDDY_DCHECK(x.rank >= 3) << "no spatial axes";
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
-  return cpu::Tiles::of(x.dims[0] * x.dims[1], size);
-}
-int64_t num_planes(const KernelArgs& args) {
-  return args.inputs[0].dims[0] * args.inputs[0].dims[1];
+  return cpu::Tiles::of(cpu::num_planes(args.inputs[0]), cpu::plane_size(args.inputs[0]));
 }
 
 // One window that is all of a plane.
@@ -223,10 +216,8 @@ template <typename Kind>
 bool run_whole_planes(const KernelArgs& args, int64_t first, int64_t end);
 template <>
 bool run_whole_planes<Average>(const KernelArgs& args, int64_t first, int64_t end) {
-  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  const int64_t size = cpu::plane_size(x);
   for (int64_t plane = first; plane < end; ++plane) {
     const float sum = cpu::tile_kernels().sum(x.as<float>() + plane * size, size);
     args.outputs[0].mutable_as<float>()[plane] = sum / static_cast<float>(size);
@@ -236,10 +227,8 @@ bool run_whole_planes<Average>(const KernelArgs& args, int64_t first, int64_t en
 
 template <>
 bool run_whole_planes<Max>(const KernelArgs& args, int64_t first, int64_t end) {
-  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const TensorView& x = args.inputs[0];
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  const int64_t size = cpu::plane_size(x);
   const auto fold = cpu::loop_set().reduce[static_cast<size_t>(cpu::ReduceOp::kMax)].fold;
   for (int64_t plane = first; plane < end; ++plane) {
     args.outputs[0].mutable_as<float>()[plane] = fold(x.as<float>() + plane * size, size);
@@ -253,8 +242,7 @@ bool run_whole_planes<Norm>(const KernelArgs& args, int64_t first, int64_t end) 
   constexpr int64_t kChunk = cpu::Powers::kChunk;
   const cpu::Powers powers(static_cast<const PoolState&>(*args.state).p);
   const TensorView& x = args.inputs[0];
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  const int64_t size = cpu::plane_size(x);
   for (int64_t plane = first; plane < end; ++plane) {
     const float* const from = x.as<float>() + plane * size;
     double totals[kChunk] = {}, raised[kChunk];
@@ -298,7 +286,7 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
 }
 template <typename Kind>
 bool run_pool(const KernelArgs& args) {
-  return run_planes<Kind>(args, 0, num_planes(args));
+  return run_planes<Kind>(args, 0, cpu::num_planes(args.inputs[0]));
 }
 
 Status check_float(const KernelInit& init) {
@@ -326,7 +314,7 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
 
 template <cpu::UnitsFunction run>
 bool run_global_pool(const KernelArgs& args) {
-  return run(args, 0, num_planes(args));
+  return run(args, 0, cpu::num_planes(args.inputs[0]));
 }
 template <cpu::UnitsFunction run>
 Result<BoundKernel> bind_global_pool(const KernelInit& init) {

@@ -43,8 +43,8 @@ class InnerWindows {
     }
     count_ = next - begins_;
   }
-  static size_t scratch_bytes(const Pool& pool) {
-    const int64_t windows = pool.output[0] * pool.output[1] * pool.output[2];
+  static size_t scratch_bytes(const Pool& pool, bool fits) {
+    const int64_t windows = fits ? pool.output[0] * pool.output[1] * pool.output[2] : 0;
     return static_cast<size_t>(2 * kBlock + windows) * sizeof(int32_t);
   }
   static int64_t place(const Pool& pool, int64_t d, int64_t h, int64_t w) {
@@ -155,18 +155,8 @@ void find_inner(const Pool& pool, InnerWindows& inner, const Plane& plane) {
   }
 }
 
-int64_t plane_size(const TensorView& x) {
-  int64_t size = 1;
-  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
-  return size;
-}
-int64_t num_planes(const KernelArgs& args) {
-  return args.inputs[0].dims[0] * args.inputs[0].dims[1];
-}
-
 cpu::Tiles tiles_of(const KernelArgs& args) {
-  EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
-  return cpu::Tiles::of(num_planes(args), plane_size(args.inputs[0]));
+  return cpu::Tiles::of(cpu::num_planes(args.inputs[0]), cpu::plane_size(args.inputs[0]));
 }
 
 bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
@@ -180,7 +170,7 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   if (args.outputs[0].count() == 0) return true;
   const Pool pool(grid);
   const bool fits = grid.input_size <= std::numeric_limits<int32_t>::max();
-  void* const memory = args.scratch->reserve(fits ? InnerWindows::scratch_bytes(pool) : 64);
+  void* const memory = args.scratch->reserve(InnerWindows::scratch_bytes(pool, fits));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory for windows of a pool"));
   InnerWindows inner(pool, fits, memory);
   for (int64_t i = first; i < end; ++i) {
@@ -194,7 +184,9 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   }
   return true;
 }
-bool run_all_planes(const KernelArgs& args) { return run_planes(args, 0, num_planes(args)); }
+bool run_all_planes(const KernelArgs& args) {
+  return run_planes(args, 0, cpu::num_planes(args.inputs[0]));
+}
 
 Result<BoundKernel> bind_indices(const KernelInit& init) {
   const size_t rank = init.attributes.get_ints("kernel_shape").size();

@@ -11,6 +11,14 @@
 
 namespace eddy::cpu {
 
+inline int64_t num_planes(const TensorView& x) { return x.dims[0] * x.dims[1]; }
+inline int64_t plane_size(const TensorView& x) {
+  EDDY_DCHECK(x.rank >= 3) << "no spatial axes";
+  int64_t size = 1;
+  for (int i = 2; i < x.rank; ++i) size *= x.dims[i];
+  return size;
+}
+
 struct Pool {
   static constexpr int kRank = 3;  // fewer axes are filled up with axes of size 1
 

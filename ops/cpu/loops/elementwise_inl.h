@@ -142,13 +142,15 @@ constexpr void put_casts(LoopSet& set) {
 template <typename T, bool SingleC, bool SingleX, bool SingleY>
 void select_body(const bool* c, const T* x, const T* y, T* out, int64_t count) {
   // By masks: the compiler makes a jump of a choice between what it loads and a constant, and jumps
-  // that depend on data are guessed wrongly.
+  // that depend on data are guessed wrongly. Conditions are read as bytes: what is not 0 is true,
+  // also where a caller's memory holds another byte than 1.
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(c);
   const T one_x = SingleX && count > 0 ? x[0] : T(), one_y = SingleY && count > 0 ? y[0] : T();
   EDDY_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     const T from_x = SingleX ? one_x : x[i];
     const T from_y = SingleY ? one_y : y[i];
-    const T mask = static_cast<T>(-static_cast<T>(c[SingleC ? 0 : i]));
+    const T mask = static_cast<T>(-static_cast<T>(bytes[SingleC ? 0 : i] != 0));
     out[i] = static_cast<T>((from_x & mask) | (from_y & static_cast<T>(~mask)));
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -353,6 +354,27 @@ TEST(ElementwiseTest, WherePicksBroadcastElementsOfEveryType) {
                 {TestTensor::of<bool>({2}, {true, false}), TestTensor::of_strings({2}, {"a", "b"}),
                  TestTensor::of_strings({}, {"c"})});
   EXPECT_EQ(run_one(texts, KernelSet::kCpu).strings(), (std::vector<std::string>{"a", "c"}));
+}
+
+// Memory of a caller's may hold any byte.
+TEST(ElementwiseTest, WhereTakesEveryByteButZeroForTrue) {
+  for (const ElementType element : {ElementType::kUint8, kF32, ElementType::kInt64}) {
+    Random random(4);
+    TestTensor condition(ElementType::kBool, {70});
+    auto* const bytes = static_cast<uint8_t*>(const_cast<void*>(condition.view().data));
+    for (int i = 0; i < 70; ++i) bytes[i] = static_cast<uint8_t>(i % 5 == 0 ? 0 : 255 - 3 * i);
+    const TestTensor x = TestTensor::random(element, {70}, random, 1, 9);
+    const TestTensor zero(element, {1});
+    std::memset(const_cast<void*>(zero.view().data), 0, zero.view().size_bytes());
+    const TestTensor found = run_one(make_call("Where", 16, {condition, x, zero}), KernelSet::kCpu);
+    const size_t size = element_size_bytes(element);
+    const auto at = [&](const TestTensor& tensor, int i) {
+      return static_cast<const char*>(tensor.view().data) + static_cast<size_t>(i) * size;
+    };
+    for (int i = 0; i < 70; ++i) {
+      EXPECT_EQ(std::memcmp(at(found, i), i % 5 == 0 ? at(zero, 0) : at(x, i), size), 0) << i;
+    }
+  }
 }
 
 TEST(ElementwiseTest, InPlaceGivesTheSameBits) {
