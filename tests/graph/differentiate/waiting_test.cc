@@ -131,6 +131,37 @@ TEST(WaitingTest, LoopsInsideAndBranchesAddUpBesides) {
   }
 }
 
+// The adjoint of w is differentiated for w and h, by a seed.
+TEST(WaitingTest, GradientsThatWaitedCanBeDifferentiatedAgain) {
+  for (const std::string_view policy : {"all", "grow"}) {
+    SCOPED_TRACE(policy);
+    Random random(301);
+    NamedValues inputs;
+    const auto draw = [&](const Dims& dims) {
+      return TestTensor::random(ElementType::kDouble, dims, random, -0.5, 0.5);
+    };
+    inputs["h"] = draw({1, 8}), inputs["w"] = draw({8, 8}), inputs["s"] = draw({8, 8});
+    inputs["trips"] = TestTensor::scalar(int64_t{4});
+    std::vector<GraphRun> runs;
+    for (const bool exact : {true, false}) {
+      auto first = gradient_of(Shape{}, policy, exact);
+      ASSERT_TRUE(first.is_ok()) << first.status().to_string();
+      const auto second = differentiate(
+          std::move(first->graph), gradient_ops(), gradient_rules(),
+          {.loss = "w.grad", .wrt = {"w", "h"}, .seed = "s", .suffix = ".2", .exact = exact});
+      ASSERT_TRUE(second.is_ok()) << second.status().to_string();
+      auto run = run_graph(second->graph, inputs);
+      ASSERT_TRUE(run.is_ok()) << run.status().to_string();
+      runs.push_back(std::move(*run));
+    }
+    for (const char* name : {"w.2", "h.2"}) {
+      EXPECT_TRUE(is_close(runs[1].outputs.at(name).tensor(), runs[0].outputs.at(name).tensor(),
+                           1e-10, 1e-12))
+          << name;
+    }
+  }
+}
+
 TEST(WaitingTest, ManyRowsDoNotWait) {
   const Shape shape{.rows = 3};  // 3 (8 + 8) elements an iteration, of a sum of 64
   const auto gradient = gradient_of(shape, "all", false);

@@ -438,6 +438,27 @@ TEST_F(MatMulBitsRivalTest, EveryFormOfWeights) {
   EXPECT_GE(num_compared_, 50);
 }
 
+// Not with packed zero points, which the rival's version 1.30 takes for 8 here, whatever they are.
+TEST_F(MatMulBitsRivalTest, RowsNameTheirBlocks) {
+  for (const int64_t block : {16, 32}) {
+    for (const Zeros zeros : {kNoZeros, kFloats}) {
+      for (const int64_t k : {64, 96}) {
+        OpCall made = bits_call({5, k}, 33, 4, block, zeros, false);
+        std::vector<int32_t> groups;
+        for (int64_t i = 0; i < k; ++i) groups.push_back(static_cast<int32_t>(i / block));
+        for (size_t i = groups.size(); i > 1; --i) {
+          std::swap(groups[i - 1], groups[random_.below(i)]);
+        }
+        made.inputs.resize(4, kNone);
+        made.inputs.push_back(TestTensor::of<int32_t>({k}, groups));
+        made.constant_inputs |= 16;
+        RivalTest::compare(made, {.relative = 1e-4, .absolute = 1e-3});
+      }
+    }
+  }
+  EXPECT_GE(num_compared_, 8);
+}
+
 TEST_F(RivalMicrosoftTest, AFileImportsTheDomain) {
   OpTable table;
   ASSERT_TRUE(add_standard_schemas(table).is_ok());
