@@ -3,8 +3,8 @@
 //   if (names.insert("Add_3")) ...   // it was free
 //
 // Contract: a name that was inserted is taken. One that was not is taken, too, where its hash is
-// another's: of 10^6 names about one in 10^13 of a pair; so it is for callers that can take another
-// name. Threads: one. Cost: insert O(1), one cache line; 16 to 32 bytes a name.
+// another's (beside 10^6 names one in 10^13); so it is for callers that can take another name.
+// Threads: one. Cost: insert O(1), one cache line; 16 to 32 bytes a name.
 #pragma once
 
 #include <cstddef>

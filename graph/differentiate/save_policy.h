@@ -8,7 +8,8 @@
 //   grow      as every:K, but segment i is i iterations long: for n trips, which nobody needs to
 //             know, about sqrt(2 n) states and as many iterations at a time
 //
-// All but `all` run a loop's iterations once more. Results have the same bits whatever is chosen.
+// All but `all` run a loop's iterations once more. Exact gradients have the same bits whatever
+// is chosen (DifferentiateOptions::exact).
 #pragma once
 
 #include <cstdint>

@@ -162,7 +162,7 @@ TEST_P(CudaSessionTest, ACallThatLosesTheDeviceInALoopInACaseIsToldWithItsNodeAn
 
   std::set<std::string> iterations;
   // Looks at what has ended are calls, too: on a busy machine there are many to an iteration.
-  for (uint64_t k = 20; k < 450; k += 7) {
+  for (uint64_t k = 20; k < 800; k += 7) {
     const bool is_lost = k % 2 == 0;
     auto session = make(loop_in_a_case(library_), 0, Loops::kHost);
     fake_->cuda().fail_call(k, is_lost ? CuResult::kIllegalAddress : CuResult::kOutOfMemory);
