@@ -14,112 +14,11 @@
 // evaluated with the range reduction described there.
 #pragma once
 
+#include "ops/cpu/tile/product_inl.h"
 #include "ops/cpu/tile/tile.h"
 
 namespace eddy::cpu {
 namespace {
-
-#if defined(__clang__)
-#define EDDY_UNROLL _Pragma("unroll")
-#else
-#define EDDY_UNROLL _Pragma("GCC unroll 8")
-#endif
-
-// Enough independent sums to hide the latency of the multiply-add.
-constexpr int depth_unroll(int rows, int vectors) {
-  return rows * vectors >= 8 ? 1 : rows * vectors >= 4 ? 2 : rows * vectors >= 2 ? 4 : 8;
-}
-
-template <typename S, int M, int N, bool Edge>
-struct TileLoop {
-  using V = typename S::V;
-  static constexpr int kUnroll = depth_unroll(M, N);
-  static constexpr int64_t kLinesAhead = lines_ahead(M, N* S::kWidth);
-  V sums[kUnroll][M][N];
-  const float* ahead;
-  int64_t ahead_step;  // floats; 0: the same again, which costs little
-
-  [[gnu::always_inline]] void clear() {
-    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) EDDY_UNROLL for (int i = 0; i < M; ++i)
-        EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
-  }
-
-  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
-    constexpr int kSecondLevel = 2;
-    EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
-        __builtin_prefetch(ahead + l * kLineFloats, 0, kSecondLevel);
-    ahead += ahead_step;
-    V row[N];
-    EDDY_UNROLL for (int j = 0; j < N; ++j) {
-      row[j] =
-          Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last) : S::load(b + j * S::kWidth);
-    }
-    EDDY_UNROLL for (int i = 0; i < M; ++i) {
-      const V x = S::set1(a[i * a_row]);
-      EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::fma(x, row[j], sums[u][i][j]);
-    }
-  }
-
-  [[gnu::always_inline]] void run_segment(const TileArgs& t, const float* a, const float* b,
-                                          int last) {
-    const int64_t a_row = t.a_row, a_step = t.a_step, b_row = t.b_row;
-    int64_t k = 0;
-    for (; k + kUnroll <= t.depth; k += kUnroll) {
-      EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        step(u, a, a_row, b, last);
-        a += a_step;
-        b += b_row;
-      }
-    }
-    for (; k < t.depth; ++k) {
-      step(0, a, a_row, b, last);
-      a += a_step;
-      b += b_row;
-    }
-  }
-
-  [[gnu::always_inline]] V total(int i, int j) const {
-    V result = sums[0][i][j];
-    EDDY_UNROLL for (int u = 1; u < kUnroll; ++u) result = S::add(result, sums[u][i][j]);
-    return result;
-  }
-};
-
-// A NaN stays a NaN.
-template <typename S>
-[[gnu::always_inline]] inline typename S::V clamped(typename S::V v, const float* bounds) {
-  return S::min(S::set1(bounds[1]), S::max(S::set1(bounds[0]), v));
-}
-
-template <typename S, int M, int N, bool Edge>
-void run_tile(const TileArgs& t) {
-  using V = typename S::V;
-  const int last = t.columns - (N - 1) * S::kWidth;
-  TileLoop<S, M, N, Edge> loop;
-  loop.clear();
-  loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
-  loop.ahead_step = t.ahead_or_null ? loop.kLinesAhead * kLineFloats : 0;
-  for (int64_t s = 0; s < t.num_segments; ++s) loop.run_segment(t, t.a[s], t.b[s], last);
-  EDDY_UNROLL for (int i = 0; i < M; ++i) {
-    EDDY_UNROLL for (int j = 0; j < N; ++j) {
-      const int first = j * S::kWidth;
-      const int count = j == N - 1 ? last : S::kWidth;
-      V value = loop.total(i, j);
-      if (t.bias_or_null) value = S::add(value, S::load_first(t.bias_or_null + first, count));
-      const int64_t at = i * t.c_row + (t.c_vector ? j * t.c_vector : first * t.c_column);
-      float* c = t.c + at;
-      if (t.c_column != 1) {
-        float lanes[S::kWidth];
-        S::store(lanes, value);
-        for (int lane = 0; lane < count; ++lane) c[lane * t.c_column] = lanes[lane];
-        continue;
-      }
-      if (t.add_or_null) value = S::add(value, S::load_first(t.add_or_null + at, count));
-      if (t.clamp_or_null) value = clamped<S>(value, t.clamp_or_null);
-      S::store_first(c, value, count);
-    }
-  }
-}
 
 template <typename S, int M>
 void dot_some_rows(int64_t depth, const float* a, int64_t a_row, const float* x,

@@ -1,0 +1,165 @@
+// Tiles of products, made as tile_inl.h is: over its vector type S, for each instruction set. The
+// sums stay in registers over all segments; what TileArgs asks for besides is done to all of them
+// at last.
+#pragma once
+
+#include "ops/cpu/tile/tile.h"
+
+#if defined(__clang__)
+#define EDDY_UNROLL _Pragma("unroll")
+#else
+#define EDDY_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+namespace eddy::cpu {
+namespace {
+
+// Enough independent sums to hide the latency of the multiply-add.
+constexpr int depth_unroll(int rows, int vectors) {
+  return rows * vectors >= 8 ? 1 : rows * vectors >= 4 ? 2 : rows * vectors >= 2 ? 4 : 8;
+}
+
+template <typename S, int M, int N, bool Edge>
+struct TileLoop {
+  using V = typename S::V;
+  static constexpr int kUnroll = depth_unroll(M, N);
+  static constexpr int64_t kLinesAhead = lines_ahead(M, N* S::kWidth);
+  V sums[kUnroll][M][N];
+  const float* ahead;
+  int64_t ahead_step;  // floats; 0: the same again, which costs little
+
+  [[gnu::always_inline]] void clear() {
+    EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) EDDY_UNROLL for (int i = 0; i < M; ++i)
+        EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
+  }
+
+  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
+    constexpr int kSecondLevel = 2;
+    EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
+        __builtin_prefetch(ahead + l * kLineFloats, 0, kSecondLevel);
+    ahead += ahead_step;
+    V row[N];
+    EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      row[j] =
+          Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last) : S::load(b + j * S::kWidth);
+    }
+    EDDY_UNROLL for (int i = 0; i < M; ++i) {
+      const V x = S::set1(a[i * a_row]);
+      EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::fma(x, row[j], sums[u][i][j]);
+    }
+  }
+
+  [[gnu::always_inline]] void run_segment(const TileArgs& t, const float* a, const float* b,
+                                          int last) {
+    const int64_t a_row = t.a_row, a_step = t.a_step, b_row = t.b_row;
+    // Several steps a turn where a tile fills the registers: the processor then foresees where a
+    // short depth ends.
+    constexpr int kTimes = M * N > 16 ? 4 : 1;
+    int64_t k = 0;
+    for (; k + kTimes * kUnroll <= t.depth; k += kTimes * kUnroll) {
+      EDDY_UNROLL for (int u = 0; u < kTimes * kUnroll; ++u) {
+        step(u % kUnroll, a, a_row, b, last);
+        a += a_step;
+        b += b_row;
+      }
+    }
+    for (; k + kUnroll <= t.depth; k += kUnroll) {
+      EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
+        step(u, a, a_row, b, last);
+        a += a_step;
+        b += b_row;
+      }
+    }
+    for (; k < t.depth; ++k) {
+      step(0, a, a_row, b, last);
+      a += a_step;
+      b += b_row;
+    }
+  }
+
+  [[gnu::always_inline]] V total(int i, int j) const {
+    V result = sums[0][i][j];
+    EDDY_UNROLL for (int u = 1; u < kUnroll; ++u) result = S::add(result, sums[u][i][j]);
+    return result;
+  }
+};
+
+// A NaN stays a NaN.
+template <typename S>
+[[gnu::always_inline]] inline typename S::V clamped(typename S::V v, const float* bounds) {
+  return S::min(S::set1(bounds[1]), S::max(S::set1(bounds[0]), v));
+}
+
+// What becomes of a tile's sums: each step takes all of them, so that a tile that needs none of it
+// pays for one question each.
+template <typename S, int M, int N>
+struct TileResult {
+  using V = typename S::V;
+  const TileArgs& t;
+  const int last;  // valid columns of the last vector
+  V values[M][N];
+
+  template <typename Step>
+  [[gnu::always_inline]] void each(Step step) {
+    EDDY_UNROLL for (int i = 0; i < M; ++i) EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      const int64_t at = i * t.c_row + (t.c_vector ? j * t.c_vector : j * S::kWidth);
+      step(values[i][j], i, j, at);
+    }
+  }
+  [[gnu::always_inline]] V load(const float* p, int j) const {
+    return j == N - 1 ? S::load_first(p, last) : S::load(p);
+  }
+
+  [[gnu::always_inline]] void add_bias() {
+    EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      const V bias = load(t.bias_or_null + j * S::kWidth, j);
+      EDDY_UNROLL for (int i = 0; i < M; ++i) values[i][j] = S::add(values[i][j], bias);
+    }
+  }
+
+  // Lane by lane, as columns lie apart.
+  [[gnu::always_inline]] void scatter() {
+    EDDY_UNROLL for (int i = 0; i < M; ++i) EDDY_UNROLL for (int j = 0; j < N; ++j) {
+      float lanes[S::kWidth];
+      S::store(lanes, values[i][j]);
+      const int64_t at = i * t.c_row + (t.c_vector ? j * t.c_vector : j * S::kWidth * t.c_column);
+      const int count = j == N - 1 ? last : S::kWidth;
+      for (int lane = 0; lane < count; ++lane) t.c[at + lane * t.c_column] = lanes[lane];
+    }
+  }
+
+  [[gnu::always_inline]] void finish() {
+    if (t.bias_or_null) add_bias();
+    if (t.c_column != 1) return scatter();
+    if (t.add_or_null) {
+      each([&](V& v, int, int j, int64_t at) { v = S::add(v, load(t.add_or_null + at, j)); });
+    }
+    if (t.clamp_or_null) {
+      each([&](V& v, int, int, int64_t) { v = clamped<S>(v, t.clamp_or_null); });
+    }
+    each([&](V& v, int, int j, int64_t at) {
+      if (j == N - 1) {
+        S::store_first(t.c + at, v, last);
+      } else {
+        S::store(t.c + at, v);
+      }
+    });
+  }
+};
+
+template <typename S, int M, int N, bool Edge>
+void run_tile(const TileArgs& t) {
+  const int last = t.columns - (N - 1) * S::kWidth;
+  TileLoop<S, M, N, Edge> loop;
+  loop.clear();
+  loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
+  loop.ahead_step = t.ahead_or_null ? loop.kLinesAhead * kLineFloats : 0;
+  for (int64_t s = 0; s < t.num_segments; ++s) loop.run_segment(t, t.a[s], t.b[s], last);
+  TileResult<S, M, N> result{t, last, {}};
+  EDDY_UNROLL for (int i = 0; i < M; ++i) EDDY_UNROLL for (int j = 0; j < N; ++j)
+      result.values[i][j] = loop.total(i, j);
+  result.finish();
+}
+
+}  // namespace
+}  // namespace eddy::cpu
