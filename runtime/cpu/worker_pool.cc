@@ -14,6 +14,7 @@ namespace {
 
 // Of the worker that is this thread.
 thread_local const WorkerPool* own_pool_or_null = nullptr;
+thread_local int own_number = 0;
 
 }  // namespace
 
@@ -60,7 +61,7 @@ bool WorkerPool::start_worker() {
   const int index = num_started();
   if (index == num_threads_) return false;
   Worker& worker = workers_[static_cast<size_t>(index)];
-  worker.thread = std::thread([this, &worker] { work(worker); });
+  worker.thread = std::thread([this, &worker, index] { work(worker, index + 1); });
   num_started_.store(index + 1, std::memory_order_release);
   return true;
 }
@@ -69,6 +70,8 @@ int WorkerPool::num_idle() const {
   const int64_t num_live = num_live_.load(std::memory_order_relaxed);
   return static_cast<int>(num_threads_ - num_live);
 }
+
+int WorkerPool::number_here() const { return own_pool_or_null == this ? own_number : 0; }
 
 void WorkerPool::add(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task task) {
   EDDY_DCHECK(task.run != nullptr) << "a task does nothing";
@@ -135,8 +138,9 @@ bool WorkerPool::rouse(Worker& worker) {
   return true;
 }
 
-void WorkerPool::work(Worker& worker) {
+void WorkerPool::work(Worker& worker, int number) {
   own_pool_or_null = this;
+  own_number = number;
   while (!is_ending_) {
     Task task;
     if (!take(task)) {

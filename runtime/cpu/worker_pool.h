@@ -56,6 +56,7 @@ class WorkerPool : public Workers {
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
   int num_threads() const { return num_threads_; }
   int num_idle() const override;
+  int number_here() const override;
 
  private:
   struct Task {
@@ -72,7 +73,7 @@ class WorkerPool : public Workers {
   };
   static constexpr uint64_t kLingerCycles = 2 * kSliceCycles;
 
-  void work(Worker& worker);
+  void work(Worker& worker, int number);
   void add(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task task);
   bool take(Task& task);
   bool take(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task& task);

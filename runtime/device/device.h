@@ -121,6 +121,9 @@ class Workers {
   virtual void assist(void (*run)(void* context), void* context) { enqueue(run, context); }
   // How many have nothing to do; below 0: so much work waits. A hint.
   virtual int num_idle() const = 0;
+  // The calling thread: 0 for one that is none of these workers, else the same number above 0 each
+  // time.
+  virtual int number_here() const { return 0; }
 };
 
 class Device {

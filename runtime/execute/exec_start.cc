@@ -138,36 +138,40 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
       return node.finish(false) ? CallOutcome::kDone : CallOutcome::kFailed;
     }
   }
-  const auto team = std::make_shared<TileTeam>(node, num_tiles, at_once, shared, resume);
-  const uint32_t most = std::min(num_tiles, at_once) - 1;
-  return team->run(*workers, std::min(most, static_cast<uint32_t>(num_workers - 1)));
+  return std::make_shared<TileTeam>(node, *workers, num_tiles, at_once, shared, resume)->run();
 }
 
 }  // namespace
 
-CallOutcome TileTeam::run(Workers& workers, uint32_t most_helpers) {
-  bool is_over = false;
-  for (;;) {
-    call_helpers(workers, most_helpers);
-    const uint32_t tile = take();
-    if (tile == num_tiles_) break;
-    is_over = run_tile(tile, false);
-  }
-  if (!is_over && !await_end(workers)) return CallOutcome::kLater;
+uint32_t TileTeam::most_helpers(const ExecNode& node, uint32_t num_tiles, uint32_t at_once) {
+  const int num_workers = node.owner->executable().host().num_workers();
+  EDDY_DCHECK(num_workers > 1 && num_tiles > 1 && at_once > 0) << num_workers << " workers";
+  return std::min(std::min(num_tiles, at_once), static_cast<uint32_t>(num_workers)) - 1;
+}
+
+CallOutcome TileTeam::run() {
+  const bool is_over = run_tiles(false);
+  if (!is_over && !await_end()) return CallOutcome::kLater;
   return node_.finish(!has_failed_) ? CallOutcome::kDone : CallOutcome::kFailed;
 }
 
-uint32_t TileTeam::take() {
-  return std::min(next_.fetch_add(1, std::memory_order_relaxed), num_tiles_);
+bool TileTeam::run_tiles(bool is_helper) {
+  uint32_t range = tiles_.join(static_cast<uint32_t>(workers_.number_here()));
+  for (bool is_over = false;;) {
+    if (!is_helper) call_helpers();
+    const uint32_t tile = tiles_.take(range);
+    if (tile == tiles_.num_tiles()) return is_over;
+    is_over = run_tile(tile, is_helper);
+  }
 }
 
-void TileTeam::call_helpers(Workers& workers, uint32_t most) {
+void TileTeam::call_helpers() {
   // One for each tile but the caller's next.
-  const uint32_t next = next_.load(std::memory_order_relaxed);
-  const uint32_t wanted = next < num_tiles_ ? std::min(num_tiles_ - next - 1, most) : 0;
-  while (num_helpers_ < wanted && workers.num_idle() > 0) {
+  const uint32_t left = tiles_.num_left();
+  const uint32_t wanted = left > 0 ? std::min(left - 1, most_helpers_) : 0;
+  while (num_helpers_ < wanted && workers_.num_idle() > 0) {
     auto helper = std::make_unique<Helper>(Helper{shared_from_this()});
-    workers.assist(help, helper.release());
+    workers_.assist(help, helper.release());
     ++num_helpers_;
   }
 }
@@ -175,9 +179,7 @@ void TileTeam::call_helpers(Workers& workers, uint32_t most) {
 void TileTeam::help(void* context) {
   const std::unique_ptr<Helper> helper(static_cast<Helper*>(context));
   TileTeam& team = *helper->team;
-  bool is_over = false;
-  for (uint32_t tile; (tile = team.take()) < team.num_tiles_;) is_over = team.run_tile(tile, true);
-  if (!is_over || team.end_.exchange(End::kReached) == End::kByCaller) return;
+  if (!team.run_tiles(true) || team.end_.exchange(End::kReached) == End::kByCaller) return;
   team.resume_(team.node_.finish(!team.has_failed_));
 }
 
@@ -198,14 +200,14 @@ bool TileTeam::run_tile(uint32_t tile, bool is_helper) {
   return num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-bool TileTeam::await_end(const Workers& workers) {
+bool TileTeam::await_end() {
   // 30 µs, about what it costs to move a strand; the longer where this thread has nothing to do.
   constexpr uint64_t kPatienceCycles = 75'000;
   constexpr uint64_t kIdlePatienceCycles = 4 * kPatienceCycles;
   const uint64_t began = processor_ticks();
   while (end_.load() != End::kReached) {
     const uint64_t waited = processor_ticks() - began;
-    if (waited > (workers.num_idle() < 0 ? kPatienceCycles : kIdlePatienceCycles)) break;
+    if (waited > (workers_.num_idle() < 0 ? kPatienceCycles : kIdlePatienceCycles)) break;
     cpu_relax();
   }
   End expected = End::kByCaller;
@@ -217,7 +219,7 @@ void TileTeam::await_turn(uint32_t tile) const {
   if (before == 0) return;
   constexpr int kSpins =
       2000;  // some 50 µs: a thread with one of those tiles has lost its processor
-  for (int i = 0; num_tiles_ - num_left_.load(std::memory_order_acquire) < before; ++i) {
+  for (int i = 0; tiles_.num_tiles() - num_left_.load(std::memory_order_acquire) < before; ++i) {
     i < kSpins ? cpu_relax() : std::this_thread::yield();
   }
 }

@@ -2,11 +2,11 @@
 // call falls apart into tiles that idle workers share.
 //
 // Tiles: the calling thread takes tiles, and so does each worker that is idle then or becomes idle
-// while some are left to take. No thread waits, but for tiles that follow others
-// (BoundKernel::count_at_once): a thread that has taken one looks until those before have ended, as
-// each is being run; and the caller for the last ones: 30 µs, because a strand that moves to
-// another worker costs about as much, and 120 µs where no work waits for a thread. After that the
-// call is answered by the worker that ends it.
+// while some are left to take; which ones, tile_ranges.h says. No thread waits, but for tiles that
+// follow others (BoundKernel::count_at_once): a thread that has taken one looks until those before
+// have ended, as each is being run; and the caller for the last ones: 30 µs, because a strand that
+// moves to another worker costs about as much, and 120 µs where no work waits for a thread. After
+// that the call is answered by the worker that ends it.
 //
 // Errors: the node's; of several tiles that fail, one. Threads: those of the run. Cost: of tiles,
 // two atomic operations each and an enqueue for each helper.
@@ -17,6 +17,7 @@
 
 #include "runtime/device/strand_runner.h"
 #include "runtime/execute/exec_node.h"
+#include "runtime/execute/tile_ranges.h"
 
 namespace eddy {
 
@@ -25,16 +26,18 @@ namespace eddy {
 class TileTeam : public std::enable_shared_from_this<TileTeam> {
  public:
   // `at_once`: tiles that follow none of each other. `shared_or_null`: the call's memory.
-  TileTeam(ExecNode& node, uint32_t num_tiles, uint32_t at_once, void* shared_or_null,
-           const Resume& resume)
+  TileTeam(ExecNode& node, Workers& workers, uint32_t num_tiles, uint32_t at_once,
+           void* shared_or_null, const Resume& resume)
       : node_(node),
+        workers_(workers),
         resume_(resume),
-        num_tiles_(num_tiles),
         at_once_(at_once),
         shared_or_null_(shared_or_null),
+        most_helpers_(most_helpers(node, num_tiles, at_once)),
+        tiles_(num_tiles, at_once < num_tiles ? 1 : most_helpers_ + 1),
         num_left_(num_tiles) {}
 
-  CallOutcome run(Workers& workers, uint32_t most_helpers);
+  CallOutcome run();
 
  private:
   // Who goes on once all tiles have ended.
@@ -43,21 +46,24 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
     std::shared_ptr<TileTeam> team;
   };
   static void help(void* helper);
-  // The next tile that nobody has taken; num_tiles_: there is none.
-  uint32_t take();
-  void call_helpers(Workers& workers, uint32_t most);
+  static uint32_t most_helpers(const ExecNode& node, uint32_t num_tiles, uint32_t at_once);
+  void call_helpers();
+  // What one thread does. True: its tile was the last one to end.
+  bool run_tiles(bool is_helper);
   // True: it was the last one to end. A helper has scratch memory of its own for each.
   bool run_tile(uint32_t tile, bool is_helper);
   // A while. True: all tiles have ended, and it is for the caller to go on.
-  bool await_end(const Workers& workers);
+  bool await_end();
   // Until the tiles that this one follows have ended.
   void await_turn(uint32_t tile) const;
 
   ExecNode& node_;
+  Workers& workers_;
   const Resume resume_;
-  const uint32_t num_tiles_, at_once_;
+  const uint32_t at_once_;
   void* const shared_or_null_;
-  std::atomic<uint32_t> next_{0};
+  const uint32_t most_helpers_;
+  TileRanges tiles_;
   std::atomic<uint32_t> num_left_;
   std::atomic<bool> has_failed_{false};
   // Acquires and releases what tiles have written, between the last helper and the caller.
