@@ -11,7 +11,8 @@ GradientExpansion expansion_or_null(const Node& node, const GradientTable& rules
                                     const Activity& activity) {
   if (node.kind != NodeKind::kExec || !activity.is_active(node)) return nullptr;
   const auto* rule = rules.find_or_null(node.op->domain, node.op->name, node.opset_version);
-  return rule == nullptr ? nullptr : rule->expand;
+  if (rule == nullptr || (rule->build != nullptr && !rule->lacks_output(node))) return nullptr;
+  return rule->expand;
 }
 
 class ExpandActive : public ParameterCopier {

@@ -23,6 +23,16 @@ const std::optional<GradientReads>& GradientRule::reads_of(size_t input) const {
   return reads.empty() ? kNone : reads[std::min(input, reads.size() - 1)];
 }
 
+bool GradientRule::lacks_output(const Node& node) const {
+  uint64_t named = 0;
+  for (const std::optional<GradientReads>& each : reads) named |= each ? each->outputs : 0;
+  for (size_t k = 0; k < 63 && named >> k != 0; ++k) {
+    const bool has_output = k < node.outputs.size() && !node.outputs[k].is_none();
+    if (has_bit(named, k) && !has_output) return true;
+  }
+  return false;
+}
+
 Status GradientTable::add(GradientRule rule) {
   const auto at = std::ranges::lower_bound(rules_, key_of(rule), {}, key_of);
   if (at != rules_.end() && key_of(*at) == key_of(rule)) {

@@ -59,14 +59,17 @@ struct GradientRule {
   int since_version = 1;
   // By input; nullopt: no gradient goes there. The last one holds for all further inputs.
   std::vector<std::optional<GradientReads>> reads = {};
-  // One of the two; neither: its outputs have no derivative.
+  // Neither of the two: its outputs have no derivative.
   GradientFunction build = nullptr;
-  GradientExpansion expand = nullptr;  // what stands for the node where it hands adjoints back
-  uint64_t row_products = 0;           // inputs whose adjoint may be set_row_product(), as bits
-  std::string reason = {};             // why it has no derivative
+  // What stands for the node where it hands adjoints back; beside `build`, only for a node that
+  // lacks an output that `reads` names.
+  GradientExpansion expand = nullptr;
+  uint64_t row_products = 0;  // inputs whose adjoint may be set_row_product(), as bits
+  std::string reason = {};    // why it has no derivative
 
   bool is_flat() const { return build == nullptr && expand == nullptr; }
   const std::optional<GradientReads>& reads_of(size_t input) const;
+  bool lacks_output(const Node& node) const;
 };
 
 class GradientTable {

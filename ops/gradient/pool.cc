@@ -71,15 +71,39 @@ void average_pool_gradient(GradientContext& c) {
   c.set_gradient(0, reshape_to_input(c, image, 0));
 }
 
-// The maxima's places are found again: a second output of MaxPool.
-void max_pool_gradient(GradientContext& c) {
+// With the maxima's places.
+std::vector<Value> max_pool_with_places(GraphBuilder& builder, const Node& call, ValueSpan inputs) {
   Attributes attributes;
-  for (const auto& [name, value] : c.attributes().entries()) {
+  for (const auto& [name, value] : call.attributes.entries()) {
     if (name != "storage_order") attributes.set(name, value);
   }
-  const std::vector<Value> found =
-      c.ops("MaxPool", std::vector{c.input(0)}, std::move(attributes), 2);
-  add_at_places(c, found[1], c.gradient());
+  return builder.ops("MaxPool", inputs, std::move(attributes),
+                     {.name = call.name, .num_outputs = 2, .device = call.device});
+}
+
+// Places of an image whose last axis is the slowest, as the rows of ONNX have them.
+Value by_rows(GradientContext& c, Value places) {
+  const Value sizes = spatial_sizes(c, 0);
+  const int rank = c.input_type(0).dims.rank() - 2;
+  std::vector<Value> axes;
+  Value rest = places;
+  for (int i = 0; i < rank; ++i) {
+    const Value size = c.op("Gather", {sizes, c.int64s({i})});
+    axes.push_back(c.op("Mod", {rest, size}));
+    rest = c.op("Div", {rest, size});
+  }
+  for (int i = 0; i < rank; ++i) {
+    const Value size = c.op("Gather", {sizes, c.int64s({i})});
+    rest = c.op("Add", {c.op("Mul", {rest, size}), axes[static_cast<size_t>(i)]});
+  }
+  return rest;
+}
+
+void max_pool_gradient(GradientContext& c) {
+  const bool is_by_columns = c.attributes().get_int("storage_order", 0) != 0;
+  if (is_by_columns && c.rank_or_fail(c.input_type(0), "X") < 0) return;
+  const Value places = c.output(1);
+  add_at_places(c, is_by_columns ? by_rows(c, places) : places, c.gradient());
 }
 
 void global_average_gradient(GradientContext& c) {
@@ -103,9 +127,13 @@ void global_max_gradient(GradientContext& c) {
 
 Status add_pool_gradients(GradientTable& table) {
   const GradientReads shape{.input_shapes = 1}, image{.inputs = 1, .input_shapes = 1};
+  const GradientReads places{.outputs = 2, .input_shapes = 1};
   return add_rules(table,
                    {{.op = "AveragePool", .reads = {shape}, .build = average_pool_gradient},
-                    {.op = "MaxPool", .reads = {image}, .build = max_pool_gradient},
+                    {.op = "MaxPool",
+                     .reads = {places},
+                     .build = max_pool_gradient,
+                     .expand = max_pool_with_places},
                     {.op = "GlobalAveragePool", .reads = {shape}, .build = global_average_gradient},
                     {.op = "GlobalMaxPool", .reads = {image}, .build = global_max_gradient}});
 }

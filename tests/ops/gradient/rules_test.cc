@@ -284,7 +284,17 @@ TEST_F(RulesTest, Pools) {
   for (const Attributes& attributes : {plain, padded}) {
     expect_gradient(make("MaxPool", {x}, attributes));
     expect_gradient(make("AveragePool", {x}, attributes));
+    // By places that the model itself asks for, in either order.
+    for (const int64_t order : {0, 1}) {
+      Attributes ordered = attributes;
+      ordered.set("storage_order", order);
+      OpCall call = make("MaxPool", {x}, ordered);
+      call.num_outputs = 2;
+      expect_gradient(call);
+    }
   }
+  expect_gradient(make("MaxPool", {doubles({1, 2, 3, 2, 4})},
+                       {{"kernel_shape", Ints{2, 2, 2}}, {"storage_order", int64_t{1}}}));
   expect_gradient(make("AveragePool", {x}, counted));
   expect_gradient(make("GlobalAveragePool", {x}));
   expect_gradient(make("GlobalMaxPool", {x}));
