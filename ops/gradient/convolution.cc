@@ -1,6 +1,7 @@
 // Conv and ConvTranspose. With x the image, y = Conv(x, W):
 //
-//   x's adjoint   ConvTranspose(g, W), cut or padded to x's size
+//   x's adjoint   ConvTranspose(g, W), cut or padded to x's size; with strides of 1 that is a Conv
+//                 by W turned around
 //   W's adjoint   Conv(x, g) with batch and channels swapped, strides and dilations swapped; groups
 //                 side by side as channels
 //
@@ -56,6 +57,34 @@ Value bias_adjoint(GradientContext& c, int rank) {
   return c.op("ReduceSum", {c.gradient(), c.int64s(axes)}, {{"keepdims", int64_t{0}}});
 }
 
+// Whether each element of the image is a window over g, of as many taps.
+bool is_window_of_g(const Windows& windows, int64_t group) {
+  for (int i = 0; i < windows.rank; ++i) {
+    const int64_t reach = (windows[i].kernel - 1) * windows[i].dilation;
+    const bool fits = windows[i].pad_begin <= reach && windows[i].pad_end <= reach;
+    if (windows[i].stride != 1 || !fits) return false;
+  }
+  return group == 1;
+}
+
+// The adjoint of the image for y = Conv(image, W) with strides of 1.
+Value image_adjoint(GradientContext& c, Value g, Value w, const Windows& windows) {
+  const int rank = windows.rank + 2;
+  const WindowLists lists = lists_of(windows);
+  std::vector<int64_t> pads = lists.pads;
+  for (size_t i = 0; i < pads.size(); ++i) {
+    const size_t axis = i % lists.kernel.size();
+    pads[i] = (lists.kernel[axis] - 1) * lists.dilations[axis] - pads[i];
+  }
+  Value turned = swapped(c, w, rank);
+  if (std::ranges::any_of(lists.kernel, [](int64_t size) { return size > 1; })) {
+    const std::vector<int64_t> last(lists.kernel.size(), -1), first(lists.kernel.size(), INT64_MIN);
+    turned = c.op("Slice", {turned, c.int64s(last), c.int64s(first),
+                            c.int64s(axes_between(2, rank)), c.int64s(last)});
+  }
+  return c.op("Conv", {g, turned}, {{"dilations", lists.dilations}, {"pads", pads}});
+}
+
 Dims kernel_dims(GradientContext& c) {
   Dims kernel;
   const TensorType& type = c.input_type(1);
@@ -71,7 +100,9 @@ void conv_gradient(GradientContext& c) {
   const int64_t group = c.attributes().get_int("group", 1);
   const Value g = c.gradient();
   if (c.wants(0)) {
-    c.set_gradient(0, spread_windows(c, g, c.input(1), *windows, group, spatial_sizes(c, 0)));
+    c.set_gradient(0, is_window_of_g(*windows, group)
+                          ? image_adjoint(c, g, c.input(1), *windows)
+                          : spread_windows(c, g, c.input(1), *windows, group, spatial_sizes(c, 0)));
   }
   if (c.wants(1)) c.set_gradient(1, kernel_adjoint(c, c.input(0), g, *windows, group));
   if (c.wants(2)) c.set_gradient(2, bias_adjoint(c, windows->rank + 2));
