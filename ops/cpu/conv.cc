@@ -1,12 +1,14 @@
 // Conv and ConvTranspose for float: register tiles for small convolutions with constant weights,
-// a product of matrices for windows of one element on large images, oneDNN's convolutions for other
-// large ones, the plain loop for what none of them does.
+// a product of matrices for windows of one element on large images, blocks of channels image by
+// image where weights may change, oneDNN's convolutions for other large ones, the plain loop for
+// what none of them does.
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
 
 #include "graph/base/check.h"
+#include "ops/cpu/blocked/plain_conv.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/onednn/conv.h"
 #include "ops/cpu/onednn/sgemm.h"
@@ -18,6 +20,7 @@
 namespace eddy {
 namespace {
 
+using cpu::PlainConv;
 using cpu::TileConv;
 using onednn::ConvPlan;
 
@@ -191,9 +194,79 @@ bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
+// Weights that may change, image by image.
+
+bool is_plain(const ConvState& state, const ConvShape& shape) {
+  return !state.is_transposed && state.constant_weights_or_null == nullptr &&
+         PlainConv::suits(shape);
+}
+
+// nullopt: not such a call; run_conv() says what is wrong with it, if anything is.
+std::optional<PlainConv> plain_conv_of(const KernelArgs& args) {
+  const auto& state = static_cast<const ConvState&>(*args.state);
+  if (args.outputs[0].count() == 0) return std::nullopt;
+  ConvShape storage;
+  KernelArgs asked = args;
+  Status ignored;
+  asked.error = &ignored;
+  const ConvShape* const shape = find_shape(state, asked, storage);
+  if (shape == nullptr || !is_plain(state, *shape)) return std::nullopt;
+  return PlainConv(*shape);
+}
+
+void run_unit(const PlainConv& conv, const KernelArgs& args, void* shared, void* scratch,
+              uint32_t unit) {
+  conv.run({args.inputs[0].as<float>(), bias_or_null(args), args.outputs[0].mutable_as<float>()},
+           shared, scratch, unit);
+}
+
+// Of a call by one thread: the packed weights, then what a unit needs.
+size_t packed_bytes(const PlainConv& conv) { return (conv.shared_bytes() + 63) / 64 * 64; }
+size_t plain_bytes(const PlainConv& conv) { return packed_bytes(conv) + conv.scratch_bytes(); }
+
+bool run_plain_conv(const KernelArgs& args, const ConvShape& shape) {
+  const PlainConv conv(shape);
+  auto* const memory = static_cast<std::byte*>(args.scratch->reserve(plain_bytes(conv)));
+  if (memory == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
+  for (uint32_t i = 0; i < conv.num_units(); ++i) {
+    conv.pack(args.inputs[1].as<float>(), memory, i);
+  }
+  for (uint32_t i = 0; i < conv.num_units(); ++i) {
+    run_unit(conv, args, memory, memory + packed_bytes(conv), i);
+  }
+  return true;
+}
+
+// Tiles: all units pack, then all convolve. One tile is a call of another kind.
+uint32_t count_units(const KernelArgs& args) {
+  const auto conv = plain_conv_of(args);
+  return conv && conv->is_large() ? conv->num_units() : 1;
+}
+uint32_t count_plain_tiles(const KernelArgs& args) {
+  const uint32_t units = count_units(args);
+  return units > 1 ? 2 * units : 1;
+}
+size_t plain_shared_bytes(const KernelArgs& args) {
+  const auto conv = plain_conv_of(args);
+  return conv ? conv->shared_bytes() : 0;
+}
+bool run_plain_tile(const KernelArgs& args, uint32_t tile) {
+  const auto conv = plain_conv_of(args);
+  EDDY_CHECK(conv.has_value() && tile < 2 * conv->num_units()) << "tile " << tile;
+  if (tile < conv->num_units()) {
+    conv->pack(args.inputs[1].as<float>(), args.shared, tile);
+    return true;
+  }
+  void* const scratch = args.scratch->reserve(conv->scratch_bytes());
+  if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
+  run_unit(*conv, args, args.shared, scratch, tile - conv->num_units());
+  return true;
+}
+
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
   if (is_product(state, shape)) return run_product(args, shape);
+  if (is_plain(state, shape)) return run_plain_conv(args, shape);
   const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
   const auto cached = find_plan(state, key, shape, args.has_input(2));
   if (!cached->plan_or_null) return run_plain(state, args);
@@ -290,6 +363,15 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
                                 state->known_shape->group_channels() == 0 ||
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
+  const bool may_be_plain = !is_transposed && state->constant_weights_or_null == nullptr &&
+                            (!state->known_shape || is_plain(*state, *state->known_shape));
+  if (may_be_plain && is_small_product) {
+    kernel.count_tiles = count_plain_tiles;
+    kernel.count_at_once = count_units;
+    kernel.shared_bytes = plain_shared_bytes;
+    kernel.run_tile = run_plain_tile;
+    if (state->known_shape) kernel.scratch_bytes = plain_bytes(PlainConv(*state->known_shape));
+  }
   kernel.state = std::move(state);
   return kernel;
 }

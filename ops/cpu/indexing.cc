@@ -99,6 +99,12 @@ struct ScatterElements {
     if (reduction == Reduction::kNone) {
       return for_each_indexed(args, [=](int64_t to, int64_t from) { out[to] = updates[from]; });
     }
+    if (reduction == Reduction::kAdd) {
+      // The reduction of gradients: known, it is no choice for each element.
+      return for_each_indexed(args, [=](int64_t to, int64_t from) {
+        out[to] = combine<T>(Reduction::kAdd, out[to], updates[from]);
+      });
+    }
     return for_each_indexed(args, [=](int64_t to, int64_t from) {
       out[to] = combine<T>(reduction, out[to], updates[from]);
     });

@@ -6,6 +6,7 @@
 
 #include "ops/cpu/blocked/block_plane.h"
 #include "ops/cpu/packing/pack_bytes.h"
+#include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::cpu {
 namespace {
@@ -72,21 +73,21 @@ class BlockedConvPart {
       : conv_(conv), call_(call), plane_(plane), tiles_(conv.tiles_) {
     const int64_t in_size = plane.in_rows * plane.in_columns;
     const int64_t out_size = plane.out_rows * plane.out_columns;
-    const int64_t x_blocks = conv.groups_ * conv.blocks_;
-    const int64_t y_blocks = conv.groups_ * div_up(conv.filters_, tiles_.width);
-    x_block_ = in_size * conv.block_;
+    const int64_t x_blocks = conv.groups_ * conv.layout_.num_blocks();
+    const int64_t y_blocks = conv.groups_ * div_up(conv.layout_.filters, tiles_.width);
+    x_block_ = in_size * conv.layout_.block;
     y_block_ = out_size * tiles_.width;
-    x_ = call.x + (image * x_blocks + group * conv.blocks_) * x_block_;
+    x_ = call.x + (image * x_blocks + group * conv.layout_.num_blocks()) * x_block_;
     const int64_t first_y = image * y_blocks + group * (y_blocks / conv.groups_);
     y_ = call.y + first_y * y_block_;
     add_ = call.add_or_null ? call.add_or_null + first_y * y_block_ : nullptr;
-    bias_ = conv.bias_.empty() ? nullptr : conv.bias_.data() + group * conv.filters_;
+    bias_ = conv.bias_.empty() ? nullptr : conv.bias_.data() + group * conv.layout_.filters;
     group_ = group;
     tile_.a = a_.data();
     tile_.b = b_.data();
     tile_.c_vector = y_block_;
     tile_.b_row = tiles_.panel_width();
-    const int64_t depth = conv.taps_ * conv.block_;
+    const int64_t depth = conv.layout_.taps * conv.layout_.block;
     chunk_ = std::clamp<int64_t>(kDepthBlock / std::max<int64_t>(depth, 1), 1,
                                  std::max<int64_t>(kMaxRuns / runs_of_block(), 1));
   }
@@ -111,19 +112,20 @@ class BlockedConvPart {
   }
 
   void run_panel(Span band, int64_t panel) {
-    const int64_t vectors = div_up(conv_.filters_, tiles_.width);
+    const int64_t vectors = div_up(conv_.layout_.filters, tiles_.width);
     const int64_t first = panel * tiles_.max_vectors;
     num_vectors_ = std::min<int64_t>(tiles_.max_vectors, vectors - first);
     tile_.columns = static_cast<int>(num_vectors_) * tiles_.width;
     weights_ = conv_.panel(group_, panel);
     panel_y_ = y_ + first * y_block_;
     panel_add_ = add_ ? add_ + first * y_block_ : nullptr;
-    for (int64_t block = 0; block < conv_.blocks_; block += chunk_) {
-      blocks_ = {block, std::min(block + chunk_, conv_.blocks_)};
+    for (int64_t block = 0; block < conv_.layout_.num_blocks(); block += chunk_) {
+      blocks_ = {block, std::min(block + chunk_, conv_.layout_.num_blocks())};
       ahead_ = weights_at(blocks_.end, 0);
       ahead_end_ = std::min(ahead_ + (ahead_ - weights_at(block, 0)), conv_.weights_end());
       tile_.bias_or_null = bias_ && block == 0 ? bias_ + first * tiles_.width : nullptr;
-      tile_.clamp_or_null = blocks_.end == conv_.blocks_ ? call_.clamp_or_null : nullptr;
+      tile_.clamp_or_null =
+          blocks_.end == conv_.layout_.num_blocks() ? call_.clamp_or_null : nullptr;
       run_chunk(band);
     }
   }
@@ -172,7 +174,7 @@ class BlockedConvPart {
   // The runs of taps of the current blocks.
   void set_runs(Span rows, Span columns) {
     num_runs_ = 0;
-    tile_.depth = (joins() ? columns.size() : 1) * conv_.block_;
+    tile_.depth = (joins() ? columns.size() : 1) * conv_.layout_.block;
     const int64_t last = joins() ? columns.begin + (columns.size() > 0 ? 1 : 0) : columns.end;
     for (int64_t block = blocks_.begin; block < blocks_.end; ++block) {
       for (int64_t r = rows.begin; r < rows.end; ++r) {
@@ -181,7 +183,7 @@ class BlockedConvPart {
           EDDY_DCHECK(num_runs_ <= kMaxRuns) << "more than " << kMaxRuns << " runs of taps";
           offsets_[at] = block * x_block_ + (r * plane_.rows.dilation * plane_.in_columns +
                                              c * plane_.columns.dilation) *
-                                                conv_.block_;
+                                                conv_.layout_.block;
           const int64_t tap = r * plane_.columns.kernel + c;
           b_[at] = weights_at(block, tap);
         }
@@ -196,8 +198,8 @@ class BlockedConvPart {
                  int64_t y_step) {
     const int64_t in_row = row * plane_.rows.stride - plane_.rows.pad_begin;
     const int64_t in_column = column * plane_.columns.stride - plane_.columns.pad_begin;
-    const float* x = x_ + (in_row * plane_.in_columns + in_column) * conv_.block_;
-    tile_.a_row = (row_step * plane_.in_columns + column_step) * conv_.block_;
+    const float* x = x_ + (in_row * plane_.in_columns + in_column) * conv_.layout_.block;
+    tile_.a_row = (row_step * plane_.in_columns + column_step) * conv_.layout_.block;
     tile_.c_row = y_step * tiles_.width;
     const int64_t y_at = (row * plane_.out_columns + column) * tiles_.width;
     const int64_t tiles = div_up(count, tiles_.max_rows);
@@ -212,14 +214,15 @@ class BlockedConvPart {
       tile_.add_or_null = blocks_.begin > 0 ? tile_.c : (panel_add_ ? panel_add_ + y : nullptr);
       fetch_ahead(some.size());
       tiles_.tile[some.size() - 1][num_vectors_ - 1](tile_);
-      if (call_.activation_or_null != nullptr && blocks_.end == conv_.blocks_) {
+      if (call_.activation_or_null != nullptr && blocks_.end == conv_.layout_.num_blocks()) {
         activate(tile_.c, some.size());
       }
     }
   }
 
   const float* weights_at(int64_t block, int64_t tap) const {
-    return weights_ + (block * conv_.taps_ + tap) * conv_.block_ * tiles_.panel_width();
+    return weights_ +
+           (block * conv_.layout_.taps + tap) * conv_.layout_.block * tiles_.panel_width();
   }
 
   // The weights of the next chunk, or of the next panel, lie behind those of this one: each tile
@@ -266,45 +269,81 @@ class BlockedConvPart {
   std::array<const float*, kMaxRuns> a_, b_;
 };
 
-BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
-                         int64_t x_block, const TileKernels& tiles, const KernelInit* init_or_null)
-    : tiles_(tiles), groups_(group), block_(x_block) {
+namespace {
+
+BlockedConv::Layout layout_of(const TensorView& weights, int64_t group, int64_t block,
+                              const TileKernels& tiles) {
   EDDY_CHECK(weights.rank == 4 && group > 0 && weights.dims[0] % group == 0)
       << weights.dims[0] << " filters in " << group << " groups";
-  channels_ = weights.dims[1];
-  filters_ = weights.dims[0] / group;
-  EDDY_CHECK(group == 1 || (channels_ % block_ == 0 && filters_ % tiles.width == 0))
-      << "groups of " << channels_ << " channels and " << filters_ << " filters";
-  taps_ = weights.dims[2] * weights.dims[3];
-  EDDY_CHECK(taps_ > 0 && weights.dims[2] <= kMaxRuns) << taps_ << " taps";
-  blocks_ = div_up(channels_, block_);
-  if (bias_or_null != nullptr) {
-    bias_.assign(static_cast<size_t>(div_up(group * filters_, tiles.width) * tiles.width), 0.0f);
-    std::copy_n(bias_or_null, group * filters_, bias_.begin());
-  }
-  const int64_t count = groups_ * num_panels() * depth() * tiles_.panel_width();
-  const std::string layout = "blocked conv " + to_string(Dims(weights.shape())) + " group " +
-                             std::to_string(group) + " block " + std::to_string(block_);
-  weights_ =
-      pack_bytes(init_or_null, weights.data, layout, static_cast<size_t>(count) * sizeof(float),
-                 [&](std::byte* to) { fill(weights, reinterpret_cast<float*>(to)); });
+  EDDY_CHECK(weights.dims[2] <= kMaxRuns) << weights.dims[2] << " rows of taps";
+  return {.filters = weights.dims[0] / group,
+          .channels = weights.dims[1],
+          .taps = weights.dims[2] * weights.dims[3],
+          .block = block,
+          .panel_width = tiles.panel_width()};
+}
+
+}  // namespace
+
+BlockedConv::BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group,
+                         int64_t x_block, const TileKernels& tiles, const KernelInit* init_or_null)
+    : tiles_(tiles), groups_(group), layout_(layout_of(weights, group, x_block, tiles)) {
+  EDDY_CHECK(group == 1 || (layout_.channels % x_block == 0 && layout_.filters % tiles.width == 0))
+      << "groups of " << layout_.channels << " channels and " << layout_.filters << " filters";
+  EDDY_CHECK(layout_.taps > 0) << layout_.taps << " taps";
+  set_bias(bias_or_null);
+  const int64_t count = groups_ * layout_.count();
+  const std::string name = "blocked conv " + to_string(Dims(weights.shape())) + " group " +
+                           std::to_string(group) + " block " + std::to_string(x_block);
+  const auto fill = [&](std::byte* to) {
+    const int64_t of_group = layout_.filters * layout_.channels * layout_.taps;
+    for (int64_t g = 0; g < groups_; ++g) {
+      for (int64_t part = 0; part < layout_.num_parts(); ++part) {
+        layout_.pack(weights.as<float>() + g * of_group,
+                     reinterpret_cast<float*>(to) + g * layout_.count(), part);
+      }
+    }
+  };
+  weights_ = pack_bytes(init_or_null, weights.data, name,
+                        static_cast<size_t>(count) * sizeof(float), fill);
   EDDY_CHECK(weights_ != nullptr) << "out of memory packing " << count << " weights";
 }
 
-int64_t BlockedConv::num_panels() const { return div_up(filters_, tiles_.panel_width()); }
+BlockedConv::BlockedConv(const Layout& layout, const float* packed, const float* bias_or_null)
+    : tiles_(tile_kernels()),
+      groups_(1),
+      layout_(layout),
+      weights_(PackedMemory(), reinterpret_cast<const std::byte*>(packed)) {
+  EDDY_DCHECK(layout.panel_width == tiles_.panel_width()) << "panels of " << layout.panel_width;
+  set_bias(bias_or_null);
+}
 
-void BlockedConv::fill(const TensorView& weights, float* packed) const {
-  const int64_t width = tiles_.panel_width();
-  std::fill_n(packed, groups_ * num_panels() * depth() * width, 0.0f);
-  for (int64_t g = 0; g < groups_; ++g) {
-    for (int64_t f = 0; f < filters_; ++f) {
-      float* to = packed + (g * num_panels() + f / width) * depth() * width + f % width;
-      const float* from = weights.as<float>() + (g * filters_ + f) * channels_ * taps_;
-      for (int64_t c = 0; c < channels_; ++c) {
-        for (int64_t tap = 0; tap < taps_; ++tap) {
-          to[((c / block_ * taps_ + tap) * block_ + c % block_) * width] = *from++;
-        }
-      }
+void BlockedConv::set_bias(const float* bias_or_null) {
+  if (bias_or_null == nullptr) return;
+  const int64_t filters = groups_ * layout_.filters;
+  bias_.assign(static_cast<size_t>(div_up(filters, tiles_.width) * tiles_.width), 0.0f);
+  std::copy_n(bias_or_null, filters, bias_.begin());
+}
+
+void BlockedConv::Layout::pack(const float* from, float* to, int64_t part) const {
+  EDDY_DCHECK(part >= 0 && part < num_parts()) << "part " << part << " of " << num_parts();
+  const int64_t first = part / channels * panel_width, channel = part % channels;
+  const int64_t columns = std::min(panel_width, filters - first);
+  to += part / channels * depth() * panel_width;
+  const auto rows_of = [&](int64_t c) {
+    return to + (c / block * taps * block + c % block) * panel_width;
+  };
+  transpose_words(reinterpret_cast<const uint32_t*>(from + (first * channels + channel) * taps),
+                  channels * taps, reinterpret_cast<uint32_t*>(rows_of(channel)),
+                  block * panel_width, taps, columns);
+  for (int64_t tap = 0; tap < taps && columns < panel_width; ++tap) {
+    std::fill_n(rows_of(channel) + tap * block * panel_width + columns, panel_width - columns,
+                0.0f);
+  }
+  if (channel + 1 < channels) return;
+  for (int64_t c = channels; c < num_blocks() * block; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      std::fill_n(rows_of(c) + tap * block * panel_width, panel_width, 0.0f);
     }
   }
 }
@@ -315,8 +354,8 @@ uint32_t BlockedConv::count_tiles(const ConvShape& shape) const {
 
 void BlockedConv::run_tile(const Call& call, uint32_t tile) const {
   const ConvShape& s = *call.shape;
-  EDDY_DCHECK(s.group == groups_ && s.group_channels() == channels_ &&
-              s.group_filters() == filters_)
+  EDDY_DCHECK(s.group == groups_ && s.group_channels() == layout_.channels &&
+              s.group_filters() == layout_.filters)
       << "packed for another shape";
   const Plane plane(s);
   const Partition parts(s, plane, num_panels());
@@ -329,6 +368,14 @@ void BlockedConv::run_tile(const Call& call, uint32_t tile) const {
   const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
   BlockedConvPart part(*this, call, plane, rest / parts.groups, rest % parts.groups);
   part.run(part_of(units, parts.bands, band), part_of(num_panels(), parts.panel_sets, panel_set));
+}
+
+void BlockedConv::run_panels(const Call& call, int64_t first, int64_t end) const {
+  EDDY_DCHECK(call.shape->batch == 1 && groups_ == 1 && end <= num_panels())
+      << "panels " << first << " to " << end << " of " << num_panels();
+  const Plane plane(*call.shape);
+  BlockedConvPart part(*this, call, plane, 0, 0);
+  part.run({0, plane.is_line() ? plane.out_columns : plane.out_rows}, {first, end});
 }
 
 }  // namespace eddy::cpu

@@ -2,19 +2,19 @@
 //
 //   X[n][c / b][h][w][c % b]  ->  Y[n][f / b][h][w][f % b],     b: floats in a vector
 //
-// with constant weights, in register tiles. A window's row is one contiguous run of kernel * b
-// values, and neighbouring output positions are rows of A at a constant stride, so nothing is
-// copied: positions whose windows reach into the padding are tiles of their own with fewer taps.
-// The blocks of X may have another width (few channels: the first layer of a network). Bias, an
-// addend of Y's layout and bounds are applied where the sums are stored, an activation to what has
-// just been stored.
+// in register tiles, with weights that were packed before. A window's row is one contiguous run of
+// kernel * b values, and neighbouring output positions are rows of A at a constant stride, so
+// nothing is copied: positions whose windows reach into the padding are tiles of their own with
+// fewer taps. The blocks of X may have another width (few channels: the first layer of a network).
+// Bias, an addend of Y's layout and bounds are applied where the sums are stored, an activation to
+// what has just been stored.
 //
 // The channels of X beyond the last one hold finite numbers: their weights are 0. Those of Y
 // beyond the last filter are what the addend, the bounds and the activation make of 0.
 //
 // Determinism: the order of every sum depends on the shape and the instruction set. A call falls
 // into parts by shape alone, which write apart.
-// Threads: const use from any number. Cost: construction copies the weights once.
+// Threads: const use from any number. Cost: construction from weights of ONNX copies them once.
 // Source: Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
 // Architectures" (SC 2018), section II: blocked layouts, register blocking, loops around them.
 #pragma once
@@ -40,6 +40,24 @@ class BlockedConv {
   BlockedConv(const TensorView& weights, const float* bias_or_null, int64_t group, int64_t x_block,
               const TileKernels& tiles = tile_kernels(), const KernelInit* init_or_null = nullptr);
 
+  // How the weights of one group lie where tiles read them in order: a panel of filters after the
+  // other, in it the blocks of channels, their taps, their channels.
+  struct Layout {
+    int64_t filters, channels, taps;
+    int64_t block;  // channels of X that lie beside each other
+    int64_t panel_width = tile_kernels().panel_width();
+
+    int64_t num_blocks() const { return (channels + block - 1) / block; }
+    int64_t num_panels() const { return (filters + panel_width - 1) / panel_width; }
+    int64_t depth() const { return num_blocks() * taps * block; }
+    int64_t count() const { return num_panels() * depth() * panel_width; }
+    // Packing falls into parts that write apart. `from`: [filters, channels, taps].
+    int64_t num_parts() const { return num_panels() * channels; }
+    void pack(const float* from, float* to, int64_t part) const;
+  };
+  // Of one group, over what has been packed, which the caller keeps.
+  BlockedConv(const Layout& layout, const float* packed, const float* bias_or_null);
+
   struct Call {
     const ConvShape* shape = nullptr;  // two spatial axes; channels and filters as ONNX has them
     const float* x = nullptr;
@@ -51,30 +69,25 @@ class BlockedConv {
   // How many parts a call has.
   uint32_t count_tiles(const ConvShape& shape) const;
   void run_tile(const Call& call, uint32_t tile) const;
+  // All of one image and one group by panels [first, end).
+  void run_panels(const Call& call, int64_t first, int64_t end) const;
 
   const TileKernels& tiles() const { return tiles_; }
 
  private:
   friend class BlockedConvPart;
-  // Rows of weights of one group, in the order in which tiles read them.
-  int64_t depth() const { return blocks_ * taps_ * block_; }
-  int64_t num_panels() const;
+  int64_t num_panels() const { return layout_.num_panels(); }
   const float* panel(int64_t group, int64_t index) const {
     EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index;
-    return weights() + (group * num_panels() + index) * depth() * tiles_.panel_width();
+    return weights() + group * layout_.count() + index * layout_.depth() * layout_.panel_width;
   }
-  const float* weights_end() const {
-    return weights() + groups_ * num_panels() * depth() * tiles_.panel_width();
-  }
+  const float* weights_end() const { return weights() + groups_ * layout_.count(); }
   const float* weights() const { return reinterpret_cast<const float*>(weights_.get()); }
-  void fill(const TensorView& weights, float* to) const;
+  void set_bias(const float* bias_or_null);
 
   const TileKernels& tiles_;
   const int64_t groups_;
-  int64_t channels_, filters_;  // of a group
-  int64_t taps_ = 0;
-  const int64_t block_;  // channels of X that lie beside each other
-  int64_t blocks_;       // of them in a group
+  const Layout layout_;  // of a group
   PackedMemory weights_;
   std::vector<float> bias_;  // empty: none; else of whole blocks
 };

@@ -89,6 +89,25 @@ TEST(ConvTest, AgreesOnSeededRandomGeometries) {
   }
 }
 
+// Large enough for blocks of channels, image by image, where the weights are no constant.
+TEST(ConvTest, AgreesOnSeededRandomImages) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    Geometry g{{pick(random, 1, 5), pick(random, 1, 35)}, {pick(random, 8, 70), 0}, {}};
+    g.w[1] = g.x[1];
+    std::vector<int64_t> strides, dilations, pads;
+    for (int axis = 0; axis < 2; ++axis) {
+      g.w.push_back(pick(random, 1, 5));
+      g.x.push_back(pick(random, 9, 24));
+      strides.push_back(pick(random, 1, 2));
+      dilations.push_back(pick(random, 1, 2));
+    }
+    for (int i = 0; i < 4; ++i) pads.push_back(pick(random, 0, 2 * g.w[2 + i % 2]));
+    g.attributes = {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+    compare("Conv", g, seed % 2 == 0, seed);
+  }
+}
+
 TEST(ConvTransposeTest, AgreesOnSeededRandomGeometries) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);

@@ -313,6 +313,16 @@ TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProducts) {
   check(call("Conv", {floats({2, 70, 50, 60}), floats({50, 70, 1, 1})}));
 }
 
+// Two images of panels that are shared out, a batch, one channel, filters and channels that fill no
+// vector.
+TEST_F(TilesOfKernelsTest, ConvolutionsOfWeightsThatChange) {
+  const Attributes padded = {{"pads", Ints{2, 2, 1, 2}}};
+  const Attributes odd = {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}};
+  check(call("Conv", {floats({2, 20, 30, 25}), floats({150, 20, 3, 3}), floats({150})}, padded));
+  check(call("Conv", {floats({40, 17, 11, 12}), floats({33, 17, 5, 3})}, odd));
+  check(call("Conv", {floats({17, 1, 60, 61}), floats({40, 1, 5, 5}), floats({40})}, padded));
+}
+
 TEST_F(TilesOfKernelsTest, ReductionsOfWhatIsKeptOutermost) {
   const TestTensor x = floats({7, 30, 20, 40}, 0.1);
   for (const char* op : {"ReduceMean", "ReduceL2", "ReduceMax", "ReduceLogSum"}) {

@@ -1,0 +1,96 @@
+#include "ops/cpu/blocked/plain_conv.h"
+
+#include <algorithm>
+
+#include "ops/cpu/blocked/block_plane.h"
+#include "ops/cpu/transpose/transpose.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr int64_t kWantedUnits = 16;
+
+// Of equal blocks, as few as vectors allow.
+BlockedConv::Layout layout_of(const ConvShape& shape) {
+  const int64_t num_blocks = div_up(shape.channels, tile_kernels().width);
+  return {.filters = shape.filters,
+          .channels = shape.channels,
+          .taps = shape.grid.kernel_size,
+          .block = div_up(shape.channels, num_blocks)};
+}
+
+void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
+          int64_t columns) {
+  transpose_words(reinterpret_cast<const uint32_t*>(from), from_step,
+                  reinterpret_cast<uint32_t*>(to), to_step, rows, columns);
+}
+
+}  // namespace
+
+bool PlainConv::suits(const ConvShape& shape) {
+  constexpr int64_t kMaxTaps = 64;
+  // Packing is worth it from so many positions on that read the weights.
+  constexpr int64_t kMinPositions = 64;
+  return shape.grid.rank == 2 && shape.group == 1 && shape.channels > 0 && shape.batch > 0 &&
+         shape.filters >= tile_kernels().width / 2 && shape.grid.kernel_size > 1 &&
+         shape.grid.kernel_size <= kMaxTaps && shape.grid.output_size > 0 &&
+         shape.grid.input_size > 0 && shape.batch * shape.grid.output_size >= kMinPositions;
+}
+
+PlainConv::PlainConv(const ConvShape& shape)
+    : shape_(shape), image_(shape), layout_(layout_of(shape)) {
+  EDDY_DCHECK(suits(shape)) << "not for these tiles";
+  image_.batch = 1;
+  panel_sets_ = std::clamp<int64_t>(div_up(kWantedUnits, shape.batch), 1, layout_.num_panels());
+}
+
+bool PlainConv::is_large() const {
+  constexpr int64_t kMinTerms = 4'000'000;
+  return shape_.batch * shape_.grid.output_size * layout_.filters * layout_.channels *
+             layout_.taps >=
+         kMinTerms;
+}
+
+int64_t PlainConv::x_floats() const {
+  return is_x_blocked() ? layout_.num_blocks() * layout_.block * shape_.grid.input_size : 0;
+}
+
+int64_t PlainConv::y_floats() const {
+  const int64_t width = tile_kernels().width;
+  return div_up(layout_.filters, width) * width * shape_.grid.output_size;
+}
+
+void PlainConv::pack(const float* weights, void* shared, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  const Span parts = part_of(layout_.num_parts(), num_units(), unit);
+  for (int64_t part = parts.begin; part < parts.end; ++part) {
+    layout_.pack(weights, static_cast<float*>(shared), part);
+  }
+}
+
+void PlainConv::run(const Call& call, const void* shared, void* scratch, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  const int64_t in_size = shape_.grid.input_size, out_size = shape_.grid.output_size;
+  const int64_t image = unit / panel_sets_, width = tile_kernels().width;
+  const float* x = call.x + image * layout_.channels * in_size;
+  auto* const blocked_x = static_cast<float*>(scratch);
+  float* const blocked_y = blocked_x + x_floats();
+  for (int64_t b = 0; b < layout_.num_blocks() && is_x_blocked(); ++b) {
+    const int64_t first = b * layout_.block;
+    const int64_t channels = std::min(layout_.block, layout_.channels - first);
+    float* const to = blocked_x + first * in_size;
+    if (channels < layout_.block) std::fill_n(to, layout_.block * in_size, 0.0f);
+    turn(x + first * in_size, in_size, to, layout_.block, in_size, channels);
+  }
+  const BlockedConv conv(layout_, static_cast<const float*>(shared), call.bias_or_null);
+  const Span panels = part_of(layout_.num_panels(), panel_sets_, unit % panel_sets_);
+  conv.run_panels({.shape = &image_, .x = is_x_blocked() ? blocked_x : x, .y = blocked_y},
+                  panels.begin, panels.end);
+  const int64_t end = std::min(panels.end * layout_.panel_width, layout_.filters);
+  for (int64_t f = panels.begin * layout_.panel_width; f < end; f += width) {
+    turn(blocked_y + f * out_size, width, call.y + (image * layout_.filters + f) * out_size,
+         out_size, std::min(width, layout_.filters - f), out_size);
+  }
+}
+
+}  // namespace eddy::cpu
