@@ -8,7 +8,7 @@
 #include <string>
 
 #include "graph/base/check.h"
-#include "ops/cpu/blocked/plain_conv.h"
+#include "ops/cpu/blocked/two_step_conv.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/onednn/conv.h"
 #include "ops/cpu/onednn/sgemm.h"
@@ -20,8 +20,8 @@
 namespace eddy {
 namespace {
 
-using cpu::PlainConv;
 using cpu::TileConv;
+using cpu::TwoStepConv;
 using onednn::ConvPlan;
 
 // A plan, or null: oneDNN has none for this shape.
@@ -194,79 +194,79 @@ bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
-// Weights that may change, image by image.
-
-bool is_plain(const ConvState& state, const ConvShape& shape) {
-  return !state.is_transposed && state.constant_weights_or_null == nullptr &&
-         PlainConv::suits(shape);
+// Weights that may change. Null: not such a call; run_conv() says what is wrong with it, if
+// anything is.
+std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const ConvState& state,
+                                                         const ConvShape& shape) {
+  if (state.is_transposed || state.constant_weights_or_null != nullptr) return nullptr;
+  return TwoStepConv::create_or_null(shape);
 }
-
-// nullopt: not such a call; run_conv() says what is wrong with it, if anything is.
-std::optional<PlainConv> plain_conv_of(const KernelArgs& args) {
+std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const KernelArgs& args) {
   const auto& state = static_cast<const ConvState&>(*args.state);
-  if (args.outputs[0].count() == 0) return std::nullopt;
+  if (args.outputs[0].count() == 0) return nullptr;
   ConvShape storage;
   KernelArgs asked = args;
   Status ignored;
   asked.error = &ignored;
   const ConvShape* const shape = find_shape(state, asked, storage);
-  if (shape == nullptr || !is_plain(state, *shape)) return std::nullopt;
-  return PlainConv(*shape);
+  return shape == nullptr ? nullptr : two_step_conv_or_null(state, *shape);
 }
 
-void run_unit(const PlainConv& conv, const KernelArgs& args, void* shared, void* scratch,
-              uint32_t unit) {
-  conv.run({args.inputs[0].as<float>(), bias_or_null(args), args.outputs[0].mutable_as<float>()},
-           shared, scratch, unit);
+TwoStepConv::Call two_step_call(const KernelArgs& args, void* shared) {
+  return {args.inputs[0].as<float>(), args.inputs[1].as<float>(), bias_or_null(args),
+          args.outputs[0].mutable_as<float>(), shared};
 }
 
-// Of a call by one thread: the packed weights, then what a unit needs.
-size_t packed_bytes(const PlainConv& conv) { return (conv.shared_bytes() + 63) / 64 * 64; }
-size_t plain_bytes(const PlainConv& conv) { return packed_bytes(conv) + conv.scratch_bytes(); }
+// Of a call by one thread: what units share, then what one needs.
+size_t rounded_shared_bytes(const TwoStepConv& conv) {
+  return (conv.shared_bytes() + 63) / 64 * 64;
+}
+size_t two_step_bytes(const TwoStepConv& conv) {
+  return rounded_shared_bytes(conv) + conv.scratch_bytes();
+}
 
-bool run_plain_conv(const KernelArgs& args, const ConvShape& shape) {
-  const PlainConv conv(shape);
-  auto* const memory = static_cast<std::byte*>(args.scratch->reserve(plain_bytes(conv)));
+bool run_two_steps(const KernelArgs& args, const TwoStepConv& conv) {
+  auto* const memory = static_cast<std::byte*>(args.scratch->reserve(two_step_bytes(conv)));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
+  const TwoStepConv::Call call = two_step_call(args, memory);
+  for (uint32_t i = 0; i < conv.num_units(); ++i) conv.prepare(call, i);
   for (uint32_t i = 0; i < conv.num_units(); ++i) {
-    conv.pack(args.inputs[1].as<float>(), memory, i);
-  }
-  for (uint32_t i = 0; i < conv.num_units(); ++i) {
-    run_unit(conv, args, memory, memory + packed_bytes(conv), i);
+    conv.run(call, memory + rounded_shared_bytes(conv), i);
   }
   return true;
 }
 
-// Tiles: all units pack, then all convolve. One tile is a call of another kind.
+// Tiles: all units prepare, then all run. One tile is a call of another kind.
 uint32_t count_units(const KernelArgs& args) {
-  const auto conv = plain_conv_of(args);
+  const auto conv = two_step_conv_or_null(args);
   return conv && conv->is_large() ? conv->num_units() : 1;
 }
-uint32_t count_plain_tiles(const KernelArgs& args) {
+uint32_t count_two_step_tiles(const KernelArgs& args) {
   const uint32_t units = count_units(args);
   return units > 1 ? 2 * units : 1;
 }
-size_t plain_shared_bytes(const KernelArgs& args) {
-  const auto conv = plain_conv_of(args);
+size_t two_step_shared_bytes(const KernelArgs& args) {
+  const auto conv = two_step_conv_or_null(args);
   return conv ? conv->shared_bytes() : 0;
 }
-bool run_plain_tile(const KernelArgs& args, uint32_t tile) {
-  const auto conv = plain_conv_of(args);
-  EDDY_CHECK(conv.has_value() && tile < 2 * conv->num_units()) << "tile " << tile;
+bool run_two_step_tile(const KernelArgs& args, uint32_t tile) {
+  const auto conv = two_step_conv_or_null(args);
+  EDDY_CHECK(conv != nullptr && tile < 2 * conv->num_units()) << "tile " << tile;
+  const TwoStepConv::Call call = two_step_call(args, args.shared);
   if (tile < conv->num_units()) {
-    conv->pack(args.inputs[1].as<float>(), args.shared, tile);
+    conv->prepare(call, tile);
     return true;
   }
   void* const scratch = args.scratch->reserve(conv->scratch_bytes());
   if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
-  run_unit(*conv, args, args.shared, scratch, tile - conv->num_units());
+  conv->run(call, scratch, tile - conv->num_units());
   return true;
 }
 
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
   if (is_product(state, shape)) return run_product(args, shape);
-  if (is_plain(state, shape)) return run_plain_conv(args, shape);
+  if (const auto conv = two_step_conv_or_null(state, shape)) return run_two_steps(args, *conv);
   const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
   const auto cached = find_plan(state, key, shape, args.has_input(2));
   if (!cached->plan_or_null) return run_plain(state, args);
@@ -334,6 +334,19 @@ void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel
   kernel.scratch_bytes = cached->plan_or_null->scratch_bytes();
 }
 
+// The tiles of weights that may change, where shapes suit or are not known.
+void set_two_steps(const ConvState& state, BoundKernel& kernel) {
+  if (state.known_shape) {
+    const auto conv = two_step_conv_or_null(state, *state.known_shape);
+    if (conv == nullptr) return;
+    kernel.scratch_bytes = two_step_bytes(*conv);
+  }
+  kernel.count_tiles = count_two_step_tiles;
+  kernel.count_at_once = count_units;
+  kernel.shared_bytes = two_step_shared_bytes;
+  kernel.run_tile = run_two_step_tile;
+}
+
 Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
     return unsupported("the fast " + init.op.name + " handles float only");
@@ -363,15 +376,7 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
                                 state->known_shape->group_channels() == 0 ||
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
-  const bool may_be_plain = !is_transposed && state->constant_weights_or_null == nullptr &&
-                            (!state->known_shape || is_plain(*state, *state->known_shape));
-  if (may_be_plain && is_small_product) {
-    kernel.count_tiles = count_plain_tiles;
-    kernel.count_at_once = count_units;
-    kernel.shared_bytes = plain_shared_bytes;
-    kernel.run_tile = run_plain_tile;
-    if (state->known_shape) kernel.scratch_bytes = plain_bytes(PlainConv(*state->known_shape));
-  }
+  if (is_small_product && !is_transposed && w.is_omitted()) set_two_steps(*state, kernel);
   kernel.state = std::move(state);
   return kernel;
 }

@@ -38,17 +38,10 @@ bool PlainConv::suits(const ConvShape& shape) {
 }
 
 PlainConv::PlainConv(const ConvShape& shape)
-    : shape_(shape), image_(shape), layout_(layout_of(shape)) {
+    : TwoStepConv(shape), image_(shape), layout_(layout_of(shape)) {
   EDDY_DCHECK(suits(shape)) << "not for these tiles";
   image_.batch = 1;
   panel_sets_ = std::clamp<int64_t>(div_up(kWantedUnits, shape.batch), 1, layout_.num_panels());
-}
-
-bool PlainConv::is_large() const {
-  constexpr int64_t kMinTerms = 4'000'000;
-  return shape_.batch * shape_.grid.output_size * layout_.filters * layout_.channels *
-             layout_.taps >=
-         kMinTerms;
 }
 
 int64_t PlainConv::x_floats() const {
@@ -60,15 +53,15 @@ int64_t PlainConv::y_floats() const {
   return div_up(layout_.filters, width) * width * shape_.grid.output_size;
 }
 
-void PlainConv::pack(const float* weights, void* shared, uint32_t unit) const {
+void PlainConv::prepare(const Call& call, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const Span parts = part_of(layout_.num_parts(), num_units(), unit);
   for (int64_t part = parts.begin; part < parts.end; ++part) {
-    layout_.pack(weights, static_cast<float*>(shared), part);
+    layout_.pack(call.weights, static_cast<float*>(call.shared), part);
   }
 }
 
-void PlainConv::run(const Call& call, const void* shared, void* scratch, uint32_t unit) const {
+void PlainConv::run(const Call& call, void* scratch, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const int64_t in_size = shape_.grid.input_size, out_size = shape_.grid.output_size;
   const int64_t image = unit / panel_sets_, width = tile_kernels().width;
@@ -82,7 +75,7 @@ void PlainConv::run(const Call& call, const void* shared, void* scratch, uint32_
     if (channels < layout_.block) std::fill_n(to, layout_.block * in_size, 0.0f);
     turn(x + first * in_size, in_size, to, layout_.block, in_size, channels);
   }
-  const BlockedConv conv(layout_, static_cast<const float*>(shared), call.bias_or_null);
+  const BlockedConv conv(layout_, static_cast<const float*>(call.shared), call.bias_or_null);
   const Span panels = part_of(layout_.num_panels(), panel_sets_, unit % panel_sets_);
   conv.run_panels({.shape = &image_, .x = is_x_blocked() ? blocked_x : x, .y = blocked_y},
                   panels.begin, panels.end);

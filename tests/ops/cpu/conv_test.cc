@@ -108,6 +108,26 @@ TEST(ConvTest, AgreesOnSeededRandomImages) {
   }
 }
 
+// Windows of more taps than a panel of weights may have, over about as large an image.
+TEST(ConvTest, AgreesOnSeededRandomLargeWindows) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Random random(seed);
+    Geometry g{{pick(random, 1, 4), pick(random, 1, 7)}, {pick(random, 8, 70), 0}, {}};
+    g.w[1] = g.x[1];
+    std::vector<int64_t> strides, dilations, pads;
+    for (int axis = 0; axis < 2; ++axis) {
+      const int64_t kernel = pick(random, 7, 15);
+      dilations.push_back(pick(random, 1, 2));
+      strides.push_back(pick(random, 1, 2));
+      g.w.push_back(kernel);
+      g.x.push_back(dilations.back() * (kernel - 1) + pick(random, 1, 9));
+    }
+    for (int i = 0; i < 4; ++i) pads.push_back(pick(random, 0, 9));
+    g.attributes = {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+    compare("Conv", g, seed % 2 == 0, seed);
+  }
+}
+
 TEST(ConvTransposeTest, AgreesOnSeededRandomGeometries) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);

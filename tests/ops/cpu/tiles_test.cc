@@ -323,6 +323,16 @@ TEST_F(TilesOfKernelsTest, ConvolutionsOfWeightsThatChange) {
   check(call("Conv", {floats({17, 1, 60, 61}), floats({40, 1, 5, 5}), floats({40})}, padded));
 }
 
+// As the adjoint of weights is one: windows as large as the image, few positions.
+TEST_F(TilesOfKernelsTest, ConvolutionsOfLargeWindows) {
+  const Attributes padded = {{"pads", Ints{2, 1, 2, 3}}};
+  const Attributes odd = {
+      {"strides", Ints{1, 2}}, {"dilations", Ints{2, 1}}, {"pads", Ints{1, 1, 1, 1}}};
+  check(call("Conv", {floats({9, 20, 14, 15}), floats({70, 20, 14, 14}), floats({70})}, padded),
+        1e-4, 1e-3);
+  check(call("Conv", {floats({1, 30, 40, 30}), floats({20, 30, 18, 21})}, odd), 1e-4, 1e-3);
+}
+
 TEST_F(TilesOfKernelsTest, ReductionsOfWhatIsKeptOutermost) {
   const TestTensor x = floats({7, 30, 20, 40}, 0.1);
   for (const char* op : {"ReduceMean", "ReduceL2", "ReduceMax", "ReduceLogSum"}) {

@@ -1,0 +1,169 @@
+#include "ops/cpu/blocked/large_window_conv.h"
+
+#include <algorithm>
+
+#include "ops/cpu/tile/tile.h"
+#include "ops/cpu/transpose/transpose.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr int64_t kMaxUnits = 32;
+constexpr int64_t kPanelBytes = int64_t{512} << 10;  // in the second-level cache
+constexpr int64_t kMaxSegments = 512;
+
+// Elements of the padded input that windows read along an axis.
+int64_t read_size(const WindowAxis& axis, int64_t outputs) {
+  return (outputs - 1) * axis.stride + axis.extent();
+}
+
+}  // namespace
+
+// Of one unit: sums by position and filter, and the segments of a tile.
+struct LargeWindowConv::Work {
+  Span lines;
+  float* sums;  // [line][column][filter of all panels]
+  const float** a;
+  const float** b;
+};
+
+bool LargeWindowConv::suits(const ConvShape& shape) {
+  constexpr int64_t kMinTaps = 64, kMinColumns = 4, kMinRow = 8, kMaxPositions = 144;
+  return shape.grid.rank == 2 && shape.group == 1 && shape.channels > 0 && shape.batch > 0 &&
+         shape.filters >= tile_kernels().width / 2 && shape.grid.input_size > 0 &&
+         shape.grid.kernel_size >= kMinTaps && shape.grid.axes[1].kernel >= kMinRow &&
+         shape.grid.axes[0].kernel <= kMaxSegments && shape.grid.output[1] >= kMinColumns &&
+         shape.grid.output_size <= kMaxPositions;
+}
+
+LargeWindowConv::LargeWindowConv(const ConvShape& shape) : TwoStepConv(shape) {
+  EDDY_DCHECK(suits(shape)) << "not for these tiles";
+  const TileKernels& tiles = tile_kernels();
+  rows_ = read_size(shape.grid.axes[0], shape.grid.output[0]);
+  columns_ = read_size(shape.grid.axes[1], shape.grid.output[1]);
+  panel_width_ =
+      std::min<int64_t>(tiles.max_vectors, div_up(shape.filters, tiles.width)) * tiles.width;
+  const int64_t of_channel = shape.grid.kernel_size * panel_width_ * int64_t{sizeof(float)};
+  channels_each_ = std::clamp<int64_t>(
+      std::min(kPanelBytes / of_channel, kMaxSegments / shape.grid.axes[0].kernel), 1,
+      shape.channels);
+  num_units_ = std::min(shape.batch * shape.grid.output[0], kMaxUnits);
+}
+
+size_t LargeWindowConv::scratch_bytes() const {
+  const int64_t lines = div_up(shape_.batch * shape_.grid.output[0], num_units_);
+  const int64_t sums = lines * shape_.grid.output[1] * num_panels() * panel_width_;
+  const int64_t segments = channels_each_ * shape_.grid.axes[0].kernel;
+  return static_cast<size_t>(sums) * sizeof(float) +
+         2 * static_cast<size_t>(segments) * sizeof(const float*);
+}
+
+void LargeWindowConv::pad_plane(const float* x, float* to) const {
+  const WindowAxis &down = shape_.grid.axes[0], &along = shape_.grid.axes[1];
+  const int64_t height = shape_.grid.input[0], width = shape_.grid.input[1];
+  const int64_t left = std::min(along.pad_begin, columns_);
+  const int64_t count = std::clamp<int64_t>(columns_ - left, 0, width);
+  for (int64_t row = 0; row < rows_; ++row, to += columns_) {
+    const int64_t from = row - down.pad_begin;
+    if (from < 0 || from >= height) {
+      std::fill_n(to, columns_, 0.0f);
+      continue;
+    }
+    std::fill_n(to, left, 0.0f);
+    std::copy_n(x + from * width, count, to + left);
+    std::fill(to + left + count, to + columns_, 0.0f);
+  }
+}
+
+void LargeWindowConv::prepare(const Call& call, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  auto* const packed = static_cast<float*>(call.shared);
+  const int64_t taps = shape_.grid.kernel_size, channels = shape_.channels;
+  const Span parts = part_of(num_panels() * channels, num_units_, unit);
+  for (int64_t part = parts.begin; part < parts.end; ++part) {
+    const int64_t first = part / channels * panel_width_, channel = part % channels;
+    const int64_t filters = std::min(panel_width_, shape_.filters - first);
+    float* const to = packed + panel_at(part / channels, channel);
+    if (filters < panel_width_) std::fill_n(to, taps * panel_width_, 0.0f);
+    const float* const from = call.weights + (first * channels + channel) * taps;
+    transpose_words(reinterpret_cast<const uint32_t*>(from), channels * taps,
+                    reinterpret_cast<uint32_t*>(to), panel_width_, taps, filters);
+  }
+  const Span planes = part_of(shape_.batch * channels, num_units_, unit);
+  for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
+    pad_plane(call.x + plane * shape_.grid.input_size,
+              packed + packed_floats() + plane * rows_ * columns_);
+  }
+}
+
+void LargeWindowConv::run(const Call& call, void* scratch, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  Work work{.lines = lines_of(unit), .sums = static_cast<float*>(scratch), .a = {}, .b = {}};
+  const int64_t out_rows = shape_.grid.output[0], out_columns = shape_.grid.output[1];
+  const int64_t width = num_panels() * panel_width_,
+                segments = channels_each_ * shape_.grid.axes[0].kernel;
+  const int64_t sums = div_up(shape_.batch * out_rows, num_units_) * out_columns * width;
+  work.a = reinterpret_cast<const float**>(work.sums + sums);
+  work.b = work.a + segments;
+  for (int64_t channel = 0; channel < shape_.channels; channel += channels_each_) {
+    const Span some{channel, std::min(channel + channels_each_, shape_.channels)};
+    for (int64_t panel = 0; panel < num_panels(); ++panel) run_channels(call, work, panel, some);
+  }
+  for (int64_t line = work.lines.begin; line < work.lines.end; ++line) {
+    const float* const from = work.sums + (line - work.lines.begin) * out_columns * width;
+    float* const to = call.y + line / out_rows * shape_.filters * shape_.grid.output_size +
+                      line % out_rows * out_columns;
+    for (int64_t f = 0; f < shape_.filters; ++f) {
+      const float bias = call.bias_or_null ? call.bias_or_null[f] : 0.0f;
+      for (int64_t j = 0; j < out_columns; ++j) {
+        to[f * shape_.grid.output_size + j] = from[j * width + f] + bias;
+      }
+    }
+  }
+}
+
+void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t panel,
+                                   Span channels) const {
+  const TileKernels& tiles = tile_kernels();
+  const WindowAxis &down = shape_.grid.axes[0], &along = shape_.grid.axes[1];
+  const int64_t out_rows = shape_.grid.output[0], out_columns = shape_.grid.output[1];
+  const int64_t width = num_panels() * panel_width_;
+  const auto* const packed = static_cast<const float*>(call.shared);
+  const float* const images = packed + packed_floats();
+  TileArgs tile;
+  tile.a = work.a;
+  tile.b = work.b;
+  tile.num_segments = channels.size() * down.kernel;
+  tile.depth = along.kernel;
+  tile.a_row = along.stride;
+  tile.a_step = along.dilation;
+  tile.b_row = panel_width_;
+  tile.c_row = width;
+  tile.columns = static_cast<int>(panel_width_);
+  for (int64_t s = 0; s < tile.num_segments; ++s) {
+    work.b[s] = packed + panel_at(panel, channels.begin) + s * along.kernel * panel_width_;
+  }
+  const int vectors = tile.columns / tiles.width;
+  for (int64_t line = work.lines.begin; line < work.lines.end; ++line) {
+    const float* const first =
+        images + line / out_rows * image_floats() + line % out_rows * down.stride * columns_;
+    float* const sums =
+        work.sums + (line - work.lines.begin) * out_columns * width + panel * panel_width_;
+    const int64_t parts = div_up(out_columns, tiles.max_rows);
+    for (int64_t i = 0; i < parts; ++i) {
+      const Span some = part_of(out_columns, parts, i);
+      int64_t segment = 0;
+      for (int64_t c = channels.begin; c < channels.end; ++c) {
+        const float* at = first + c * rows_ * columns_ + some.begin * along.stride;
+        for (int64_t r = 0; r < down.kernel; ++r, at += down.dilation * columns_) {
+          work.a[segment++] = at;
+        }
+      }
+      tile.c = sums + some.begin * width;
+      tile.add_or_null = channels.begin > 0 ? tile.c : nullptr;
+      tiles.tile[some.size() - 1][vectors - 1](tile);
+    }
+  }
+}
+
+}  // namespace eddy::cpu
