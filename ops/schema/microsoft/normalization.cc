@@ -17,7 +17,17 @@ constexpr float kEpsilon = 1e-12f;
 
 float epsilon_of(const Expansion& e) { return e.attributes().get_float("epsilon", kEpsilon); }
 
-// The skipped values may lack the batch, or have it once. first_list: the input after gamma.
+// The skipped values may lack the batch, or have it once.
+bool is_skip_of(const Dims& skip, const Dims& x) {
+  const int lacks = x.rank() - skip.rank();
+  bool fits = skip.rank() >= 2 && lacks >= 0;
+  for (int i = 0; fits && i < skip.rank(); ++i) {
+    const bool is_batch = x.rank() == 3 && i + lacks == 0;
+    fits = (is_batch && skip[i] == 1) || merge_dim(skip[i], x[i + lacks]).has_value();
+  }
+  return fits;
+}
+
 Status infer_skip(InferContext& context, const char* op, bool has_beta) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
@@ -32,14 +42,10 @@ Status infer_skip(InferContext& context, const char* op, bool has_beta) {
     return invalid_argument("input of " + std::string(op) + " must have 2 or 3 dimensions, not " +
                             to_string(x->dims));
   }
-  if (skip->is_ranked) {
-    const auto both = broadcast_dims(x->dims, skip->dims);
-    bool fits = both.has_value() && both->rank() == rank;
-    for (int i = 0; fits && i < rank; ++i) fits = merge_dim((*both)[i], x->dims[i]).has_value();
-    if (!fits) {
-      return invalid_argument("skip of shape " + to_string(skip->dims) + " does not stretch over " +
-                              to_string(x->dims));
-    }
+  if (skip->is_ranked && !is_skip_of(skip->dims, x->dims)) {
+    return bad_shape(
+        "skip", skip->dims,
+        "must be " + to_string(x->dims) + ", or that without a batch or with one of 1");
   }
   const int64_t hidden = x->dims[rank - 1];
   EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "gamma", {{hidden, "columns"}}));

@@ -208,7 +208,7 @@ TEST_F(MicrosoftTest, SkippedNormalizationsGiveTheSumToo) {
   alone.attributes.set("axis", int64_t{1});
   EXPECT_EQ(refusal(alone), "axis of SimplifiedLayerNormalization must be the last, not 1 of 3");
   EXPECT_EQ(refusal(make("SkipLayerNormalization", {x, floats({2, 4}), gamma})),
-            "skip of shape [2,4] does not stretch over [2,3,4]");
+            "skip of shape [2,4] must be [2,3,4], or that without a batch or with one of 1");
   EXPECT_EQ(refusal(make("SkipLayerNormalization", {x, x, floats({3})})),
             "gamma of shape [3] must be [4]");
   EXPECT_EQ(refusal(make("SkipSimplifiedLayerNormalization", {floats({4}), floats({4}), gamma})),
