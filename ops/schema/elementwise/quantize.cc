@@ -1,5 +1,7 @@
 // Linear quantization: one scale for the tensor, one for each index of an axis (opset 13), or one
 // for each block along an axis (opset 21). Since opset 19 to floats of 8 bits, since 23 of 4.
+#include <algorithm>
+
 #include "ops/schema/families.h"
 #include "ops/schema/rules/batch_rules.h"
 #include "ops/schema/rules/rules.h"
@@ -18,6 +20,9 @@ constexpr TypeSet kRealTypes = {ElementType::kFloat, ElementType::kFloat16, Elem
 constexpr TypeSet kScaleTypes = kRealTypes | TypeSet{ElementType::kFloat8E8M0};
 
 bool has_one_element(const Dims& dims) { return dims.count() == int64_t{1}; }
+bool may_have_one_element(const Dims& dims) {
+  return std::ranges::all_of(dims, [](int64_t dim) { return dim == 1 || dim < 0; });
+}
 
 Status scale_error(const Dims& scale, const Dims& x, int64_t axis) {
   return invalid_argument("a scale of shape " + to_string(scale) + " does not fit x of shape " +
@@ -55,9 +60,7 @@ Status check_scale(const InferContext& context) {
                               " and " + to_string(scale.dims));
     }
   }
-  if (block_size == 0 && (scale.dims.rank() == 0 || has_one_element(scale.dims))) {
-    return Status::ok();
-  }
+  if (block_size == 0 && may_have_one_element(scale.dims)) return Status::ok();
   if (context.opset_version() < 13) {
     return invalid_argument("the scale of shape " + to_string(scale.dims) +
                             " must be one value before opset 13");

@@ -97,7 +97,9 @@ Value aligned(Expansion& e, Value a, Value b, int64_t axis, bool only_lists = fa
   };
   const Value a_rank = rank_of(e, a), b_rank = rank_of(e, b);
   const Value first = axis < 0 ? e.op("Add", {a_rank, number(axis)}) : number(axis);
-  Value free = e.op("Sub", {e.op("Sub", {a_rank, first}), b_rank});
+  const Value lacks = e.op("Sub", {a_rank, b_rank});
+  // One number has any axis under it: no more ones than a has axes.
+  Value free = e.op("Min", {e.op("Sub", {lacks, first}), lacks});
   if (only_lists) {
     const Value is_list = e.cast(e.op("Equal", {b_rank, number(1)}), ElementType::kInt64);
     free = e.op("Mul", {free, is_list});

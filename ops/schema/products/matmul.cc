@@ -79,7 +79,7 @@ Status infer_permuted_matmul(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
   if (!a->is_ranked || !b->is_ranked) {
-    return invalid_argument("A and B of PermutedMatMul must have known ranks");
+    return unsupported("A and B of PermutedMatMul must have known ranks");
   }
   Dims rows, columns, product, y;
   EDDY_RETURN_IF_ERROR(permute(context, "perm_a", a->dims, rows));
