@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/compile/copy_graph.h"
+#include "graph/ir/checked_call.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -42,6 +43,7 @@ class PlainControl : public GraphCopier {
  protected:
   void exec(NodeId id) override {
     const Node& node = source_.node(id);
+    if (is_checked_call(node)) return define(node.outputs[0], value(node.inputs[0]));
     if (opset_ == 0 || !is_standard(node)) return copy_exec(id);
     OpOptions options{.name = node.name,
                       .opset_version = opset_,

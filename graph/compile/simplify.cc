@@ -10,6 +10,7 @@
 #include "graph/compile/equal_nodes.h"
 #include "graph/compile/folded_results.h"
 #include "graph/compile/liveness.h"
+#include "graph/ir/checked_call.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
 
@@ -21,6 +22,7 @@ class Simplifier : public GraphCopier {
   Simplifier(const Graph& source, GraphBuilder& builder, const OpTable& ops,
              const SimplifyOptions& options)
       : GraphCopier(source, builder),
+        ops_(ops),
         options_(options),
         is_live_(live_nodes(source)),
         is_read_(read_values(source)),
@@ -206,6 +208,10 @@ class Simplifier : public GraphCopier {
     if (node.outputs.size() != 1) return false;
     const ValueType& in = builder_.type(inputs[0]);
     const std::string& op = node.op->name;
+    if (is_checked_call(node) && is_settled(node, inputs)) {
+      define(node.outputs[0], inputs[0]);
+      return true;
+    }
     if (!node.op->domain.empty()) return false;
     bool same = op == "Identity";
     if (op == "Cast") {
@@ -220,6 +226,23 @@ class Simplifier : public GraphCopier {
   bool has_same_type(const Node& node, std::span<const Value> inputs) {
     const ValueType& in = builder_.type(inputs[0]);
     if (!in.is_tensor() || !in.tensor.is_static()) return false;
+    std::vector<ValueType> outputs(1);
+    return with_context(node, inputs, outputs, [&](InferContext& context) {
+      return infer_types(*node.op, context).is_ok() && outputs[0] == in;
+    });
+  }
+
+  bool is_settled(const Node& node, std::span<const Value> inputs) {
+    std::vector<ValueType> outputs(1);
+    return with_context(node, inputs, outputs, [&](const InferContext& context) {
+      return is_settled_check(ops_, context);
+    });
+  }
+
+  // What `use` makes of what is known of the node's inputs.
+  template <typename Use>
+  bool with_context(const Node& node, std::span<const Value> inputs, std::span<ValueType> outputs,
+                    const Use& use) {
     std::vector<const ValueType*> types;
     std::vector<TensorView> views(inputs.size());
     std::vector<const TensorView*> known;
@@ -229,9 +252,8 @@ class Simplifier : public GraphCopier {
       if (constant != nullptr) views[i] = constant->view();
       known.push_back(constant != nullptr ? &views[i] : nullptr);
     }
-    std::vector<ValueType> outputs(1);
     InferContext context(node.attributes, types, known, outputs, node.opset_version);
-    return infer_types(*node.op, context).is_ok() && outputs[0] == in;
+    return use(context);
   }
 
   // Evaluates the node when all it reads is known. False: it stays.
@@ -385,6 +407,7 @@ class Simplifier : public GraphCopier {
     return true;
   }
 
+  const OpTable& ops_;
   const SimplifyOptions& options_;
   const std::vector<bool> is_live_, is_read_;
   const bool fuses_;

@@ -4,7 +4,8 @@
 //   - nodes whose inputs are constants are evaluated; so are those that read only shapes (Shape,
 //     Size) of values whose shape is known
 //   - a case-of with a constant selector becomes its branch
-//   - Identity, Cast to the same type, reshapes to the same shape and idle Dropout disappear
+//   - Identity, Cast to the same type, reshapes to the same shape and idle Dropout disappear, as
+//     do checks of functions that hold for all sizes (graph/ir/checked_call.h)
 //   - large constant weights that are dequantized and multiplied stay in bytes: one operator
 //     (eddy.DequantizeMatMul, where the table has it) does both
 //   - constants of equal bytes share one place; equal nodes are computed once

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "graph/base/check.h"
+#include "graph/ir/checked_call.h"
 #include "graph/ir/expansion.h"
 #include "graph/ir/validate.h"
 
@@ -37,6 +38,19 @@ class StringBlob : public Blob {
  private:
   std::vector<std::string> strings_;
 };
+
+// The first input that is not constant, of those whose content decides no shape if there is one.
+// SIZE_MAX: all are constant.
+size_t input_to_pass(const Graph& graph, const Node& call) {
+  size_t chosen = SIZE_MAX;
+  for (size_t i = call.inputs.size(); i-- > 0;) {
+    const ValueId input = call.inputs[i];
+    if (input.is_none() || graph.value(input).origin == ValueOrigin::kConstant) continue;
+    const bool is_host = has_flag(call.op->input_flags(i), InputFlag::kHostValue);
+    if (!is_host || chosen == SIZE_MAX) chosen = i;
+  }
+  return chosen;
+}
 
 }  // namespace
 
@@ -280,7 +294,7 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
     node.inputs.push_back(inputs[i].id);
   }
   while (!node.inputs.empty() && node.inputs.back().is_none()) node.inputs.pop_back();
-  if (node.op->expand != nullptr) return expand(node, num_outputs, options);
+  if (node.op->expand != nullptr) return expand(std::move(node), num_outputs, options);
   const NodeId id = add_node(std::move(node));
   add_outputs(id, num_outputs, options.output_names);
   if (Status status = infer_exec(id); !status.is_ok()) {
@@ -290,14 +304,29 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
   return output_values(id);
 }
 
-std::vector<Value> GraphBuilder::expand(const Node& call, size_t num_outputs,
-                                        const OpOptions& options) {
+void GraphBuilder::check_in_run(Node& call, size_t num_outputs) {
+  const OpDef* const def = ops_.find_or_null("eddy", kCheckedCall, 1);
+  const size_t passed = input_to_pass(graph_, call);
+  const auto is_tensor = [&](ValueId input) {
+    return input.is_none() || graph_.value(input).type.is_tensor();
+  };
+  if (def == nullptr || passed == SIZE_MAX || !std::ranges::all_of(call.inputs, is_tensor)) return;
+  if (is_settled(call, num_outputs)) return;
+  const NodeId id = add_node(make_checked_call(*def, call, num_outputs, passed));
+  add_outputs(id, 1, {});
+  if (Status status = infer_exec(id); !status.is_ok()) return fail_at(id, std::move(status));
+  call.inputs[passed] = graph_.node(id).outputs[0];
+}
+
+std::vector<Value> GraphBuilder::expand(Node call, size_t num_outputs, const OpOptions& options) {
   std::vector<Value> outputs(num_outputs);
   std::vector<ValueType> types(num_outputs);
   if (Status status = infer_outputs(call, types); !status.is_ok()) {
     fail(std::move(status.prepend_path(call.name)));
     return outputs;
   }
+  check_in_run(call, num_outputs);
+  if (!is_ok()) return outputs;
   Expansion expansion(*this, call, num_outputs);
   call.op->expand(expansion);
   if (!is_ok()) return outputs;

@@ -205,7 +205,10 @@ class GraphBuilder {
   bool is_visible(Value value) const;
   bool is_usable(Value value, const std::string& what);
   std::vector<Value> output_values(NodeId node) const;
-  std::vector<Value> expand(const Node& call, size_t num_outputs, const OpOptions& options);
+  std::vector<Value> expand(Node call, size_t num_outputs, const OpOptions& options);
+  // Adds a node that asks the function's rule again (checked_call.h), where that may matter.
+  void check_in_run(Node& call, size_t num_outputs);
+  bool is_settled(const Node& call, size_t num_outputs) const;
   void fail_at(NodeId node, Status status);
 
   // builder_control.cc
@@ -237,6 +240,9 @@ class GraphBuilder {
   Status infer_node(NodeId node);
   Status infer_exec(NodeId node);
   // The types of the node's outputs by its operator's rule.
+  // What `use` makes of what is known of the node's inputs, an InferContext.
+  template <typename Use>
+  auto with_context(const Node& node, std::span<ValueType> outputs, const Use& use) const;
   Status infer_outputs(const Node& node, std::span<ValueType> outputs) const;
   Status infer_while(NodeId node);
   Status infer_case(NodeId node);

@@ -2,12 +2,14 @@
 // unknown → unranked), so inferring a loop's regions again until nothing changes ends. Values that
 // hand their types on from one to the next could take a round each: after some rounds all carried
 // values of the loop are opened at once (loosened).
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory_resource>
 
 #include "graph/base/check.h"
 #include "graph/ir/builder.h"
+#include "graph/ir/checked_call.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -51,7 +53,9 @@ Status GraphBuilder::infer_region(RegionId region) {
   return Status::ok();
 }
 
-Status GraphBuilder::infer_outputs(const Node& node, std::span<ValueType> outputs) const {
+template <typename Use>
+auto GraphBuilder::with_context(const Node& node, std::span<ValueType> outputs,
+                                const Use& use) const {
   const size_t count = node.inputs.size();
   // Lists that last for one call, in one block: the usual ones on the stack.
   std::array<std::byte, 1024> block;
@@ -69,7 +73,25 @@ Status GraphBuilder::infer_outputs(const Node& node, std::span<ValueType> output
   }
   InferContext context(node.attributes, types, values, outputs, node.opset_version);
   EDDY_DCHECK(node.op != nullptr) << node.name << " has no operator";
-  EDDY_RETURN_IF_ERROR(infer_types(*node.op, context));
+  return use(context);
+}
+
+bool GraphBuilder::is_settled(const Node& call, size_t num_outputs) const {
+  const auto is_of_loop = [&](RegionId region) {
+    const NodeId owner = graph_.region(region).owner;
+    return !owner.is_none() && graph_.node(owner).kind == NodeKind::kWhile;
+  };
+  // Types of what loops carry may widen yet.
+  if (std::ranges::any_of(open_, is_of_loop)) return false;
+  std::vector<ValueType> outputs(num_outputs);
+  return with_context(call, outputs, [&](const InferContext& context) {
+    return holds_for_all_sizes(*call.op, context);
+  });
+}
+
+Status GraphBuilder::infer_outputs(const Node& node, std::span<ValueType> outputs) const {
+  EDDY_RETURN_IF_ERROR(with_context(
+      node, outputs, [&](InferContext& context) { return infer_types(*node.op, context); }));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& tensor = outputs[i].tensor;
     if (tensor.is_static() && !tensor.dims.count()) {

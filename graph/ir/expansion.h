@@ -6,7 +6,8 @@
 //   }
 //
 // The builder first checks the node as any other, by counts, types, attributes and the operator's
-// rule (OpDef::infer), and then calls OpDef::expand instead of keeping the node. What stands in the
+// rule (OpDef::infer; in the run again, by a node of its own: checked_call.h), and then calls
+// OpDef::expand instead of keeping the node. What stands in the
 // graph are the nodes made here: they are named "<node>/<operator>", keep the node's device, and
 // are of the node's opset, but at least kOldestInner; those of a function of another domain are of
 // kForeignInner. Every device, pass and file format thereby has the operator.

@@ -51,11 +51,14 @@ Status check_opset(const OpDef& def, const FormalAttribute& formal, int opset) {
       (is_new ? ": raise the opset or leave the attribute out" : ": leave the attribute out"));
 }
 
-Status check_attributes(const OpDef& def, const Attributes& attributes, int opset) {
+Status check_attributes(const OpDef& def, const Attributes& attributes, int opset,
+                        std::span<const std::string_view> besides) {
   for (const auto& entry : attributes.entries()) {
+    if (std::ranges::find(besides, entry.name) != besides.end()) continue;
     const auto formal = std::find_if(def.attributes.begin(), def.attributes.end(),
                                      [&](const auto& a) { return a.name == entry.name; });
     if (formal == def.attributes.end()) {
+      if (def.takes_any_attribute) continue;
       return invalid_argument(def.name + " has no attribute '" + entry.name + "' in " +
                               opset_text(opset));
     }
@@ -157,9 +160,11 @@ bool OpTable::knows(std::string_view domain, std::string_view name) const {
   return find_or_null(domain, name, INT32_MAX) != nullptr;
 }
 
-Status infer_types(const OpDef& def, InferContext& context) {
+Status infer_types(const OpDef& def, InferContext& context,
+                   std::span<const std::string_view> besides) {
   EDDY_RETURN_IF_ERROR(check_inputs(def, context));
-  EDDY_RETURN_IF_ERROR(check_attributes(def, context.attributes(), context.opset_version()));
+  EDDY_RETURN_IF_ERROR(
+      check_attributes(def, context.attributes(), context.opset_version(), besides));
   const int outputs = static_cast<int>(context.num_outputs());
   if (outputs < def.min_outputs || outputs > def.max_outputs) {
     return invalid_argument(

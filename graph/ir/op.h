@@ -136,6 +136,8 @@ struct OpDef {
   int min_outputs = 1;
   int max_outputs = 1;  // INT_MAX for variadic
   std::vector<FormalAttribute> attributes = {};
+  // Nodes may have further attributes, which `infer` checks.
+  bool takes_any_attribute = false;
   InferFunction infer = {};
 
   // Output 0 is input 0's elements under another shape: the executor may share the buffer and
@@ -182,8 +184,10 @@ class OpTable {
   std::vector<std::unique_ptr<OpDef>> defs_;  // sorted by (domain, name, since_version)
 };
 
-// Checks counts, element types and attributes against `def`, then runs its infer function.
-// Used by the builder and again by the executor for shapes that change.
-Status infer_types(const OpDef& def, InferContext& context);
+// Checks counts, element types and attributes, but for those `besides` the operator's, against
+// `def`, then runs its infer function. Used by the builder and again by the executor for shapes
+// that change.
+Status infer_types(const OpDef& def, InferContext& context,
+                   std::span<const std::string_view> besides = {});
 
 }  // namespace eddy

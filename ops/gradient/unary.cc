@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/ir/checked_call.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 #include "ops/gradient/term.h"
@@ -173,7 +174,11 @@ Status add_unary_gradients(GradientTable& table) {
                            reads_x<swish_slope>("Swish"),
                            reads_x<shrink_slope>("Shrink"),
                            reads_x<thresholded_slope>("ThresholdedRelu"),
-                           reads_none<same_slope>("Identity")});
+                           reads_none<same_slope>("Identity"),
+                           {.op = kCheckedCall,
+                            .domain = "eddy",
+                            .reads = {GradientReads{}, std::nullopt},
+                            .build = build<same_slope>}});
 }
 
 }  // namespace eddy

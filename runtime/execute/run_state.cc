@@ -160,9 +160,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->args.outputs = take(exec_lists_.views, node.outputs.size()).data();
   exec->args.num_outputs = static_cast<uint32_t>(node.outputs.size());
   const bool is_fixed = is_static_node(graph, node);
-  if (kernel.run_value != nullptr) {
-    exec->changing = std::make_unique<ExecNode::Changing>(0, 0);
-  } else if (node.op->is_view || !is_fixed) {
+  if (kernel.run_value != nullptr || node.op->is_view || !is_fixed) {
     exec->changing = std::make_unique<ExecNode::Changing>(node.inputs.size(), node.outputs.size());
   }
   const uint32_t device = executable().device_of(id);
@@ -227,10 +225,11 @@ void RunState::bind_result(ExecNode& exec, size_t o, bool is_fixed_shape) {
                         graph().value(value).type.tensor.element == ElementType::kString;
 }
 
-// The node does nothing for outputs that do not move.
+// The node does nothing for outputs that do not move, if no shape is left to ask for.
 void RunState::leave_still(ExecNode& exec) {
   const std::vector<ValueId>& outputs = exec.node->outputs;
-  const bool is_still_view = exec.work == run_view && !exec.has_host_values && is_fixed(outputs[0]);
+  const bool is_still_view = exec.work == run_view && !exec.has_host_values &&
+                             is_static_node(graph(), *exec.node) && is_fixed(outputs[0]);
   if (is_still_view && exec.changing->release.empty()) exec.work = run_still;
   const auto moves = [&](ValueId output) { return !is_fixed(output); };
   exec.has_moving_outputs = std::ranges::any_of(outputs, moves);

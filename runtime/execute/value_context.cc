@@ -1,5 +1,6 @@
 #include "runtime/execute/value_context.h"
 
+#include <algorithm>
 #include <exception>
 #include <string>
 
@@ -91,6 +92,29 @@ Status SlotContext::check_outputs() {
 
 namespace {
 
+// The operator's rule, by the shapes that have come: of tensors, that is; of what stands in
+// sequences and optionals kernels see to themselves.
+Status check_rule(const ExecNode& node) {
+  ExecNode::Changing& changing = *node.changing;
+  for (size_t i = 0; i < node.input_slots.size(); ++i) {
+    const Slot* const slot = node.input_slots[i];
+    if (slot == nullptr) continue;
+    const bool is_tensor = slot->kind == ValueKind::kTensor;
+    ValueType& type = changing.input_types[i];
+    type = node.owner->graph().value(node.node->inputs[i]).type;
+    if (is_tensor && type.is_tensor()) {
+      type.tensor = TensorType(slot->view.element, Dims(slot->view.shape()));
+    }
+    const bool is_host = has_flag(node.node->op->input_flags(i), InputFlag::kHostValue);
+    changing.input_type_pointers[i] = &type;
+    changing.values[i] = is_tensor && is_host ? &slot->view : nullptr;
+  }
+  std::ranges::fill(changing.output_types, ValueType());
+  InferContext context(node.node->attributes, changing.input_type_pointers, changing.values,
+                       changing.output_types, node.node->opset_version);
+  return node.node->op->infer(context);
+}
+
 Status call_value_kernel(const ExecNode& node, ValueContext& context) {
   try {
     return node.kernel->run_value(context);
@@ -107,7 +131,8 @@ bool run_value(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
   node.ExecNode::reach();
   SlotContext context(node);
-  node.error = call_value_kernel(node, context);
+  node.error = check_rule(node);
+  if (node.error.is_ok()) node.error = call_value_kernel(node, context);
   if (node.error.is_ok()) node.error = context.check_outputs();
   return node.finish(node.error.is_ok());
 }

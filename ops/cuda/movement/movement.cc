@@ -146,11 +146,12 @@ Result<BoundKernel> bind_copy(const KernelInit& init, CudaLauncher& launcher, Ke
 }  // namespace
 
 void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
-  const auto add = [&](std::string_view op, KernelFunction run) {
+  const auto add = [&](std::string_view op, KernelFunction run, std::string_view domain = "") {
     registry.add({.op = op,
                   .bind = [run, &launcher](
                               const KernelInit& init) { return bind_copy(init, launcher, run); },
-                  .provider = "cuda"});
+                  .provider = "cuda",
+                  .domain = domain});
   };
   add("Transpose", run_transpose);
   add("Expand", run_expand);
@@ -158,16 +159,18 @@ void add_movement_cuda(KernelRegistry& registry, CudaLauncher& launcher) {
   add("DepthToSpace", run_depth_to_space);
   add("SpaceToDepth", run_space_to_depth);
   // Where the executor shares the buffer instead, the kernel is never called.
+  const KernelFunction copy_all = [](const KernelArgs& args) {
+    TensorView flat = args.inputs[0];
+    flat.dims = args.outputs[0].dims;
+    flat.rank = args.outputs[0].rank;
+    ElementwisePlan plan;
+    plan.add_broadcast(args.outputs[0], {&flat, 1});
+    return copy(args, plan, 0);
+  };
   for (std::string_view op : {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}) {
-    add(op, [](const KernelArgs& args) {
-      TensorView flat = args.inputs[0];
-      flat.dims = args.outputs[0].dims;
-      flat.rank = args.outputs[0].rank;
-      ElementwisePlan plan;
-      plan.add_broadcast(args.outputs[0], {&flat, 1});
-      return copy(args, plan, 0);
-    });
+    add(op, copy_all);
   }
+  add("CheckedCall", copy_all, "eddy");
 }
 
 }  // namespace eddy

@@ -153,7 +153,7 @@ void add_movement_view_reference(KernelRegistry& registry) {
   add("Shape", bind_shape);
   add("Size", bind_size);
   add("Dropout", bind_dropout);
-  for (std::string_view op : {"ToDevice", "ToHost", "Await"}) {
+  for (std::string_view op : {"ToDevice", "ToHost", "Await", "CheckedCall"}) {
     registry.add({.op = op, .bind = bind_identity, .provider = "reference", .domain = "eddy"});
   }
 }

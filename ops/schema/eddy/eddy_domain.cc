@@ -38,12 +38,15 @@
 //                   graph/compile/place; on the CPU they are plain copies.
 //   Await           the same tensor, once the host may read its bytes: stands on a CPU stream
 //                   behind a ToHost whose result decides a shape.
+//   CheckedCall     a tensor as it is, where the rule of a function of other operators allows what
+//                   it is called with: graph/ir/checked_call.h
 //   AllReduce and what else talks to other ranks stand in collective.h.
 //
 // The kernel of HostPredicate comes from the session, which owns the functions. While and CaseOf of
 // the same domain are control nodes of the graph, not operators.
 #include <algorithm>
 
+#include "graph/ir/checked_call.h"
 #include "ops/schema/eddy/update_parameter.h"
 #include "ops/schema/rules/batch_rules.h"
 #include "ops/schema/rules/index_rules.h"
@@ -68,8 +71,8 @@ Status infer_host_predicate(InferContext& context) {
 Status check_column_values(const InferContext& context, size_t input, const char* name,
                            const Dims& b) {
   const TensorType& type = context.input(input).tensor;
-  if (!type.is_ranked || type.dims.count() == int64_t{1}) return Status::ok();
-  if (type.dims.rank() == 0) return Status::ok();
+  const auto may_be_one = [](int64_t dim) { return dim == 1 || dim < 0; };
+  if (!type.is_ranked || std::ranges::all_of(type.dims, may_be_one)) return Status::ok();
   if (type.dims.rank() == 1 && (type.dims[0] < 0 || b[1] < 0 || type.dims[0] == b[1])) {
     return Status::ok();
   }
@@ -234,6 +237,31 @@ OpDef same_tensor(const char* name, bool is_view) {
           .is_view = is_view};
 }
 
+// The samples of the tensor that is handed on; whatever else depends on samples, its nodes ask.
+Status batch_checked_call(BatchContext& context) {
+  context.set_output(0, context.input(0));
+  return Status::ok();
+}
+
+OpDef checked_call_op(const OpTable& table) {
+  const InputFlag optional = InputFlag::kOptional;
+  const FormalInput host = in("host_value", kAllTypes, optional | InputFlag::kHostValue);
+  static_assert(kCheckedHostValues == 2);
+  return {
+      .name = kCheckedCall,
+      .domain = "eddy",
+      .inputs = {in("value", kAllTypes), host, host,
+                 in("inputs", kAllTypes, optional | InputFlag::kVariadic | InputFlag::kShapeOnly)},
+      .attributes = {attribute("checked", AttributeKind::kString, true),
+                     attribute("checked_domain", AttributeKind::kString, true),
+                     attribute("checked_opset", AttributeKind::kInt, true),
+                     attribute("checked_outputs", AttributeKind::kInt, true)},
+      .takes_any_attribute = true,
+      .infer = [&table](InferContext& context) { return infer_checked_call(table, context); },
+      .is_view = true,
+      .batch = batch_checked_call};
+}
+
 }  // namespace
 
 Status add_eddy_schemas(OpTable& table) {
@@ -283,6 +311,7 @@ Status add_eddy_schemas(OpTable& table) {
                .attributes = {attribute("dtype", AttributeKind::kInt),
                               attribute("shape", AttributeKind::kInts)},
                .infer = infer_keyed_uniform},
+              checked_call_op(table),
               update_parameter_op(),
               same_tensor("ToDevice", false),
               same_tensor("ToHost", false),

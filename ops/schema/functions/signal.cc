@@ -20,7 +20,14 @@ Status infer_window(InferContext& context) {
     return invalid_argument("attribute 'output_datatype' is " + std::to_string(type) +
                             ", which is no type of numbers");
   }
-  context.set_output(0, TensorType(static_cast<ElementType>(type), Dims{kUnknownDim}));
+  EDDY_ASSIGN_OR_RETURN(const auto given, host_ints(context, 0, "size"));
+  const bool is_known = given && given->size() == 1;
+  if (is_known && (*given)[0] < 0) {
+    return invalid_argument("the size of a window can't be negative, but is " +
+                            std::to_string((*given)[0]));
+  }
+  const Dims dims = {is_known ? (*given)[0] : kUnknownDim};
+  context.set_output(0, TensorType(static_cast<ElementType>(type), dims));
   return Status::ok();
 }
 

@@ -68,7 +68,7 @@ TEST(FunctionsTest, GroupNormalizationRefusesChannelsThatItLearnsOfInTheRun) {
     if (opset == 18) call.inputs[1] = call.inputs[2] = floats({2}, {1, 1});
     call.known = Known::kRanks;
     EXPECT_EQ(run_op(call, KernelSet::kCpu).status().message(),
-              "the elements of [7,7,2] do not fit the shape [7,2,?,2]");
+              "7 channels do not fall into 2 groups");
   }
   for (const Dims& dims : {Dims{2, 4, 0}, Dims{0, 4, 3}, Dims{2, 4}}) {
     const TestTensor given(ElementType::kFloat, dims), each(ElementType::kFloat, {4});
@@ -183,10 +183,12 @@ TEST(FunctionsTest, LossesRefuseSizesThatDoNotFitAndThatTheyLearnOfInTheRun) {
   };
   EXPECT_EQ(message(x, {3, 2}, 5), "");
   EXPECT_EQ(message(line, {3}, 5), "");
-  EXPECT_EQ(message(line, {1}, 5), "the elements of [1] do not fit the shape [3]");
-  EXPECT_EQ(message(x, {3, 1}, 5), "the elements of [3,1] do not fit the shape [3,2]");
+  EXPECT_EQ(message(line, {1}, 5),
+            "the classes of shape [1] are not one for each place of the scores of shape [3,5]");
+  EXPECT_EQ(message(x, {3, 1}, 5),
+            "the classes of shape [3,1] are not one for each place of the scores of shape [3,5,2]");
   EXPECT_NE(message(x, {2, 3}, 5), "");
-  EXPECT_EQ(message(line, {3}, 8), "the elements of [8] do not fit the shape [5]");
+  EXPECT_EQ(message(line, {3}, 8), "weights of shape [8] must be [5]");
 }
 
 TEST(FunctionsTest, SoftmaxCrossEntropyGivesTheLogarithmsToo) {

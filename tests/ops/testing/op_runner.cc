@@ -181,8 +181,18 @@ Result<TestTensor> make_output(const OpCall& call, size_t o, const TensorType& t
   return shared;
 }
 
+// As a run infers them: of inputs whose content decides shapes, and of constants, that is known.
+Result<std::vector<ValueType>> infer_in_run(const OpCall& call) {
+  uint64_t values = call.constant_inputs;
+  for (size_t i = 0; i < std::min<size_t>(call.inputs.size(), 64); ++i) {
+    const bool is_host = has_flag(find_op(call)->input_flags(i), InputFlag::kHostValue);
+    if (is_host) values |= uint64_t{1} << i;
+  }
+  return infer_with(call, input_types(call, Known::kShapes), values);
+}
+
 Result<std::vector<TestValue>> run_dense(const OpCall& call, const BoundKernel& kernel) {
-  EDDY_ASSIGN_OR_RETURN(const std::vector<ValueType> types, infer_op(call));
+  EDDY_ASSIGN_OR_RETURN(const std::vector<ValueType> types, infer_in_run(call));
   std::vector<TestValue> inputs = call.inputs;
   std::vector<TestValue> outputs;
   std::vector<TensorView> in_views, out_views;
@@ -260,12 +270,8 @@ Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels) {
   return run_op(call, registry_of(kernels));
 }
 
-namespace {
-
-// A graph of the one call: its inputs are the graph's, but for the constant ones.
-Result<Graph> build_call(const OpCall& call) {
-  GraphBuilder b(standard_table());
-  const std::vector<ValueType> types = input_types(call, call.known);
+Result<Graph> graph_of_call(GraphBuilder& b, const OpCall& call,
+                            const std::vector<ValueType>& types) {
   std::vector<Value> inputs;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.inputs[i].kind == TestValue::Kind::kOmitted) {
@@ -287,25 +293,18 @@ Result<Graph> build_call(const OpCall& call) {
   return b.finish();
 }
 
-TestTensor copy_of(const Constant& constant) {
-  TestTensor tensor(constant.element, constant.dims);
-  const TensorView to = tensor.view();
-  if (constant.element == ElementType::kString) {
-    std::copy_n(constant.view().as<std::string>(), to.count(), to.mutable_as<std::string>());
-  } else if (to.size_bytes() > 0) {
-    std::memcpy(to.data, constant.data, to.size_bytes());
-  }
-  return tensor;
-}
+namespace {
 
 // The nodes that the call stands for, one after the other.
 Result<std::vector<TestValue>> run_function(const OpCall& call, const KernelRegistry& kernels) {
-  EDDY_ASSIGN_OR_RETURN(const Graph graph, build_call(call));
+  GraphBuilder builder(standard_table());
+  EDDY_ASSIGN_OR_RETURN(const Graph graph,
+                        graph_of_call(builder, call, input_types(call, call.known)));
   std::vector<TestValue> values(graph.num_values());
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const ValueInfo& info = graph.value(ValueId(v));
     if (info.origin != ValueOrigin::kConstant) continue;
-    values[v] = copy_of(graph.constant(info.constant));
+    values[v] = TestTensor::copy_of(graph.constant(info.constant).view());
   }
   size_t next_input = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -343,6 +342,7 @@ Result<std::vector<TestValue>> run_op(const OpCall& call, const KernelRegistry& 
   if (op != nullptr && op->expand != nullptr) return run_function(call, kernels);
   EDDY_ASSIGN_OR_RETURN(const BoundKernel kernel, bind_call(call, kernels));
   if (kernel.run != nullptr) return run_dense(call, kernel);
+  EDDY_RETURN_IF_ERROR(infer_in_run(call).status());
   TestValueContext context(call.inputs, call.num_outputs, kernel.state.get());
   EDDY_RETURN_IF_ERROR(kernel.run_value(context));
   std::vector<TestValue> outputs = context.take_outputs();

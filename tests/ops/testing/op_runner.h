@@ -17,6 +17,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
+#include "graph/ir/builder.h"
 #include "ops/contract/registry.h"
 #include "tests/ops/testing/test_tensor.h"
 
@@ -51,6 +52,11 @@ Result<std::vector<ValueType>> infer_op(const OpCall& call);
 // The same for given input types, without values: "float[2,?]" of inferred output 0.
 Result<std::vector<ValueType>> infer_op_types(const OpCall& call,
                                               const std::vector<ValueType>& inputs);
+
+// A graph of the call alone, a node by the operator's name, with inputs "input_0" (of types[0]) to
+// "output_0"; constant inputs are constants, omitted ones are not there.
+Result<Graph> graph_of_call(GraphBuilder& builder, const OpCall& call,
+                            const std::vector<ValueType>& types);
 
 Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels);
 // The same with kernels of the test's own.

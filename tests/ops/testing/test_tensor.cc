@@ -50,11 +50,14 @@ TensorView TestTensor::view() const {
   return {data, dims_.data(), dims_.rank(), element_};
 }
 
-TestTensor TestTensor::copy() const {
-  if (element_ == ElementType::kString) return of_strings(dims_, *strings_);
-  TestTensor result(element_, dims_);
-  std::memcpy(result.bytes_.get(), bytes_.get(), view().size_bytes());
-  return result;
+TestTensor TestTensor::copy_of(const TensorView& view) {
+  TestTensor made(view.element, Dims(view.shape()));
+  if (view.element == ElementType::kString) {
+    std::copy_n(view.as<std::string>(), view.count(), made.strings_->begin());
+  } else if (view.size_bytes() > 0) {
+    std::memcpy(made.bytes_.get(), view.data, view.size_bytes());
+  }
+  return made;
 }
 
 std::vector<std::string> TestTensor::strings() const {

@@ -47,7 +47,8 @@ class TestTensor {
   const Dims& dims() const { return dims_; }
   int64_t count() const { return *dims_.count(); }
   TensorType type() const { return {element_, dims_}; }
-  TestTensor copy() const;
+  static TestTensor copy_of(const TensorView& view);
+  TestTensor copy() const { return copy_of(view()); }
   // The elements; T must be the element's C++ type.
   template <typename T>
   std::vector<T> values() const {
