@@ -187,10 +187,14 @@ class Simplifier : public GraphCopier {
     return true;
   }
 
-  // Dropout that drops nothing, and whose mask is not read.
+  // Dropout that drops nothing, and whose mask is not read; of one whose other inputs may break its
+  // rule the run has to say so.
   bool is_idle_dropout(const Node& node, std::span<const Value> inputs) const {
     if (node.op->name != "Dropout" || !node.op->domain.empty()) return false;
     if (node.outputs.size() > 1 && is_read_[node.outputs[1].index()]) return false;
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      if (!inputs[i].is_none() && !builder_.type(inputs[i]).is_static_tensor()) return false;
+    }
     if (node.op->since_version < 7) return node.attributes.get_int("is_test", 0) != 0;
     if (inputs.size() < 3 || inputs[2].is_none()) return true;
     const Constant* is_training = builder_.constant_or_null(inputs[2]);

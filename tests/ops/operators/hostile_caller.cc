@@ -403,6 +403,12 @@ bool is_short_of(const Outcome& outcome, StatusCode code) {
   return !outcome.is_ok() && outcome.status().code() == code;
 }
 
+bool is_empty(const std::vector<TestValue>& values) {
+  return std::ranges::all_of(values, [](const TestValue& value) {
+    return std::ranges::all_of(value.tensors, [](const TestTensor& t) { return t.count() == 0; });
+  });
+}
+
 }  // namespace
 
 std::string text_of(const Outcome& outcome) {
@@ -415,6 +421,7 @@ void expect_same_end(const Outcome& known, const Outcome& less, const OpCall& ca
       is_short_of(less, StatusCode::kUnsupported)) {
     return;
   }
+  if (known.is_ok() && is_empty(*known) && !less.is_ok()) return;
   ASSERT_EQ(known.is_ok(), less.is_ok())
       << describe(call) << ": " << text_of(known) << ", but where less is known " << text_of(less);
   for (size_t o = 0; known.is_ok() && o < known->size(); ++o) {

@@ -69,7 +69,8 @@ std::string text_of(const Outcome& outcome);
 
 // Expects both to be refused or to give the same; sums of floats may be added up in another order,
 // as constants are packed for kernels. Where less is known, a graph may ask for more:
-// "must be known" is no other end; nor is a lack of memory.
+// "must be known" is no other end; nor is a lack of memory; and it may refuse what any sizes but 0
+// would break.
 void expect_same_end(const Outcome& known, const Outcome& less, const OpCall& call);
 
 }  // namespace eddy::testing

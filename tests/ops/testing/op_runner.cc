@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "graph/ir/builder.h"
 #include "ops/contract/fault_status.h"
@@ -34,6 +35,14 @@ const KernelRegistry& registry_of(KernelSet kernels) {
     return made;
   }();
   return kernels == KernelSet::kReference ? both->first : both->second;
+}
+
+// As a session limits the memory of its runs.
+Status check_size(const Dims& dims) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
+  const std::optional<int64_t> count = dims.count();
+  if (count && *count <= kMostElements) return Status::ok();
+  return resource_exhausted("a tensor of shape " + to_string(dims) + " is too large for a test");
 }
 
 class TestScratch : public Scratch {
@@ -79,6 +88,7 @@ class TestValueContext : public ValueContext {
   ElementType element_type(size_t i) const override { return inputs_[i].element; }
 
   Result<TensorView> allocate(size_t o, ElementType element, const Dims& dims) override {
+    EDDY_RETURN_IF_ERROR(check_size(dims));
     outputs_[o] = TestTensor(element, dims);
     return outputs_[o].tensor().view();
   }
@@ -101,6 +111,7 @@ class TestValueContext : public ValueContext {
     outputs_[o].tensors.push_back(inputs_[i].tensors.at(position));
   }
   Result<TensorView> append_new(size_t o, ElementType element, const Dims& dims) override {
+    EDDY_RETURN_IF_ERROR(check_size(dims));
     outputs_[o].tensors.emplace_back(element, dims);
     return outputs_[o].tensors.back().view();
   }
@@ -174,6 +185,7 @@ Result<TestTensor> make_output(const OpCall& call, size_t o, const TensorType& t
     return internal_error("the schema leaves a shape open although all is known: " +
                           to_string(ValueType(type)));
   }
+  EDDY_RETURN_IF_ERROR(check_size(type.dims));
   if (o != 0 || call.in_place_input < 0) return TestTensor(type.element, type.dims);
   const size_t i = static_cast<size_t>(call.in_place_input);
   TestTensor shared = inputs[i].tensor().copy();
