@@ -230,6 +230,10 @@ class Simplifier : public GraphCopier {
   bool has_same_type(const Node& node, std::span<const Value> inputs) {
     const ValueType& in = builder_.type(inputs[0]);
     if (!in.is_tensor() || !in.tensor.is_static()) return false;
+    for (size_t i = 1; i < inputs.size(); ++i) {  // axes that are not known may be wrong
+      const bool is_known = inputs[i].is_none() || builder_.constant_or_null(inputs[i]) != nullptr;
+      if (!is_known) return false;
+    }
     std::vector<ValueType> outputs(1);
     return with_context(node, inputs, outputs, [&](InferContext& context) {
       return infer_types(*node.op, context).is_ok() && outputs[0] == in;

@@ -245,12 +245,14 @@ Status batch_checked_call(BatchContext& context) {
 
 OpDef checked_call_op(const OpTable& table) {
   const InputFlag optional = InputFlag::kOptional;
-  const FormalInput host = in("host_value", kAllTypes, optional | InputFlag::kHostValue);
+  const auto host = [&](const char* name) {
+    return in(name, kAllTypes, optional | InputFlag::kHostValue);
+  };
   static_assert(kCheckedHostValues == 2);
   return {
       .name = kCheckedCall,
       .domain = "eddy",
-      .inputs = {in("value", kAllTypes), host, host,
+      .inputs = {in("value"), host("first_sizes"), host("second_sizes"),
                  in("inputs", kAllTypes, optional | InputFlag::kVariadic | InputFlag::kShapeOnly)},
       .attributes = {attribute("checked", AttributeKind::kString, true),
                      attribute("checked_domain", AttributeKind::kString, true),

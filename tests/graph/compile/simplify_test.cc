@@ -89,6 +89,21 @@ TEST_F(SimplifyTest, IdentitiesAndDeadNodesDisappear) {
   EXPECT_EQ(graph.outputs()[0], graph.inputs()[0]);
 }
 
+TEST_F(SimplifyTest, WhatDoesNothingStaysWhereTheRunMayFindItsRuleBroken) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
+  const Value axes = b.input("axes", tensor_type(ElementType::kInt64, {1}));
+  const Value ratio = b.input("ratio", tensor_type(ElementType::kFloat, {}));
+  const Value ratios = b.input("ratios", tensor_type(ElementType::kFloat, {kUnknownDim}));
+  b.output("squeezed", b.op("Squeeze", {x, axes}));
+  b.output("dropped", b.op("Dropout", {x, ratio}));
+  b.output("kept", b.op("Dropout", {x, ratios}));
+  const Graph graph = run(b);
+  ASSERT_EQ(graph.num_nodes(), 2u);
+  EXPECT_EQ(graph.node(NodeId(0)).op->name, "Squeeze");
+  EXPECT_EQ(graph.node(NodeId(1)).inputs[1], graph.inputs()[3]);
+}
+
 TEST_F(SimplifyTest, AShapeThatChangesInALoopIsNotFolded) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {1}));
