@@ -26,6 +26,7 @@ const std::map<std::string, std::string> kComparedElsewhere = {
     {"BitwiseNot", "activation_kernels_test.cc"},
     {"BitwiseOr", "activation_kernels_test.cc"},
     {"BitwiseXor", "activation_kernels_test.cc"},
+    {"CheckedCall", "movement_kernels_test.cc"},
     {"ConvRelu", "dnn_convolutions_test.cc"},
     {"DequantizeMatMul", "product_kernels_test.cc"},
     {"Fused", "fused_kernels_test.cc"},

@@ -211,6 +211,21 @@ TEST_F(CudaMovementTest, TriluOneHotRangeAndFillsAreMadeByPosition) {
   compare(make_call("ConstantOfShape", {ints({3, 300})}));
 }
 
+TEST_F(CudaMovementTest, CheckedCallHandsItsFirstInputOn) {
+  for (const ElementType element : {ElementType::kFloat16, ElementType::kFloat}) {
+    const TestTensor x = random(element, {2, 300}, -2, 2), bias = random(element, {300}, -2, 2);
+    OpCall call =
+        make_call("CheckedCall", {x, TestValue::omitted(), TestValue::omitted(), x, bias});
+    call.domain = "eddy";
+    call.opset = 1;
+    call.attributes = {{"checked", std::string("BiasGelu")},
+                       {"checked_domain", std::string("com.microsoft")},
+                       {"checked_opset", int64_t{1}},
+                       {"checked_outputs", int64_t{1}}};
+    compare(call);
+  }
+}
+
 TEST_F(CudaMovementTest, DepthAndSpaceAreExchangedInBothOrders) {
   for (const ElementType element : kSizes) {
     for (const char* mode : {"DCR", "CRD"}) {
