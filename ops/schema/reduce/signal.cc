@@ -76,6 +76,10 @@ Status infer_dft(InferContext& context) {
   } else if (gives_real) {
     y[axis] = x->dims[axis] < 0 ? kUnknownDim : 2 * (x->dims[axis] - 1);
   }
+  if (is_onesided && !is_inverse && y[axis] == 0) {
+    return invalid_argument("a onesided DFT takes at least one sample, but axis " +
+                            std::to_string(axis) + " of " + to_string(x->dims) + " has none");
+  }
   if (is_onesided && !is_inverse) y[axis] = half_spectrum(y[axis]);
   return set_checked_output(context, 0, x->element, y);
 }

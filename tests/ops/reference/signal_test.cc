@@ -40,6 +40,13 @@ TEST(DftTest, SpectraByHand) {
                 floats({1, 4, 2}, {3, 0, 1, -2, -1, 0, 1, 2}));
 }
 
+TEST(DftTest, OneSideOfNoSamplesIsRefused) {
+  const TestTensor x(ElementType::kFloat, {0, 1});
+  EXPECT_EQ(refusal(make("DFT", 20, {x}, {{"onesided", int64_t{1}}})),
+            "a onesided DFT takes at least one sample, but axis 0 of [0,1] has none");
+  EXPECT_EQ(run_one(make("DFT", 20, {x}), KernelSet::kReference).dims(), (Dims{0, 2}));
+}
+
 TEST(StftTest, FramesAreWeighedAndTransformed) {
   const TestTensor x = floats({1, 6, 1}, {1, 2, 3, 4, 5, 6});
   const TestTensor step = TestTensor::scalar<int64_t>(2), frame = TestTensor::scalar<int64_t>(4);
