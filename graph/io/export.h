@@ -15,6 +15,9 @@
 // + bytes of constants).
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "graph/base/status.h"
@@ -24,7 +27,13 @@ namespace eddy {
 
 Status export_onnx(const Graph& graph, const std::string& path);
 
+struct ExportOptions {
+  // Where a constant's bytes stand in data that lie behind the model in one file
+  // (ImportOptions::data_begin); nullopt: in the model. Asked for each initializer, in their order.
+  std::function<std::optional<uint64_t>(ConstantId)> place = {};
+};
+
 // The file's content.
-Result<std::string> format_onnx(const Graph& graph);
+Result<std::string> format_onnx(const Graph& graph, const ExportOptions& options = {});
 
 }  // namespace eddy

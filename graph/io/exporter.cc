@@ -83,7 +83,11 @@ void Exporter::write_initializers(WireWriter& proto) const {
   for (uint32_t v = 0; v < graph_.num_values(); ++v) {
     const ValueInfo& info = graph_.value(ValueId(v));
     if (info.origin != ValueOrigin::kConstant) continue;
-    proto.message(5, tensor_proto(graph_.constant(info.constant).view(), names_[v]));
+    const TensorView view = graph_.constant(info.constant).view();
+    const std::optional<uint64_t> place =
+        options_.place ? options_.place(info.constant) : std::nullopt;
+    proto.message(
+        5, place ? placed_tensor_proto(view, names_[v], *place) : tensor_proto(view, names_[v]));
   }
 }
 
@@ -185,7 +189,7 @@ WireWriter Exporter::value_info(std::string_view name, const ValueType& type) co
   return proto;
 }
 
-Result<std::string> format_onnx(const Graph& graph) {
+Result<std::string> format_onnx(const Graph& graph, const ExportOptions& options) {
   for (uint32_t c = 0; c < graph.num_constants(); ++c) {
     const Constant& constant = graph.constant(ConstantId(c));
     if (constant.data != nullptr || constant.view().count() == 0) continue;
@@ -193,7 +197,7 @@ Result<std::string> format_onnx(const Graph& graph) {
         "a constant of type " + to_string(ValueType(constant.type())) +
         " has let go of its bytes; export the graph before it becomes a session");
   }
-  return Exporter(graph).run();
+  return Exporter(graph, options).run();
 }
 
 Status export_onnx(const Graph& graph, const std::string& path) {

@@ -13,6 +13,7 @@
 
 #include "graph/base/check.h"
 #include "graph/base/status.h"
+#include "graph/io/export.h"
 #include "graph/io/wire_writer.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/opset.h"
@@ -21,7 +22,7 @@ namespace eddy {
 
 class Exporter {
  public:
-  explicit Exporter(const Graph& graph) : graph_(graph) {}
+  Exporter(const Graph& graph, const ExportOptions& options) : graph_(graph), options_(options) {}
 
   Result<std::string> run();
 
@@ -66,6 +67,7 @@ class Exporter {
   WireWriter loop_body(const Node& node, LoopForm form);
 
   const Graph& graph_;
+  const ExportOptions& options_;
   std::vector<std::string> names_;  // of values in the file
   std::unordered_set<std::string> used_names_;
   size_t num_made_up_ = 0;

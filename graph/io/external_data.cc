@@ -39,7 +39,6 @@ Result<Extent> read_extent(const OnnxTensor& tensor) {
       EDDY_RETURN_IF_ERROR(read_number(entry, &extent.length.emplace()));
     }
   }
-  if (extent.location.empty()) return invalid_argument("external data names no file");
   return extent;
 }
 
@@ -47,6 +46,8 @@ Result<Extent> read_extent(const OnnxTensor& tensor) {
 
 Result<std::span<const std::byte>> ExternalData::file(const std::string& location) {
   EDDY_CHECK(locations_.size() == files_.size()) << "the files were handed over";
+  if (location.empty() && own_) return *own_;
+  if (location.empty()) return invalid_argument("external data names no file");
   const auto known = std::find(locations_.begin(), locations_.end(), location);
   if (known != locations_.end()) {
     return files_[static_cast<size_t>(known - locations_.begin())]->bytes();
@@ -68,9 +69,11 @@ Result<DecodedTensor> ExternalData::load(const OnnxTensor& tensor) {
   const uint64_t length = extent.length.value_or(layout.file_bytes);
   EDDY_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, file(extent.location));
   if (extent.offset > bytes.size() || length > bytes.size() - extent.offset) {
-    return invalid_argument("external data wants " + std::to_string(length) + " bytes at offset " +
-                            std::to_string(extent.offset) + " of " + quoted(extent.location) +
-                            ", which has " + std::to_string(bytes.size()));
+    return invalid_argument(
+        "external data wants " + std::to_string(length) + " bytes at offset " +
+        std::to_string(extent.offset) + " of " +
+        (extent.location.empty() ? "the model's own" : quoted(extent.location)) + ", which has " +
+        std::to_string(bytes.size()));
   }
   return decode_raw(layout, bytes.subspan(extent.offset, length));
 }

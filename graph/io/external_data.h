@@ -1,4 +1,5 @@
-// ExternalData: tensors whose bytes stand in files of their own beside the model.
+// ExternalData: tensors whose bytes stand in files of their own beside the model, or behind it
+// where its reader says so.
 //
 // A file is opened once, with open_beneath() (the only way to open one), and stays until its bytes
 // are handed to a graph with release().
@@ -8,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,9 @@ class ExternalData {
   ExternalData(std::string folder, const ImportLimits& limits, MemoryBudget& budget)
       : folder_(std::move(folder)), limits_(limits), budget_(budget) {}
 
+  // What tensors without a location stand in; it outlives what is decoded.
+  void set_own(std::span<const std::byte> data) { own_ = data; }
+
   Result<DecodedTensor> load(const OnnxTensor& tensor);
 
   // Evicts the pages of all files opened so far from memory until they are read again.
@@ -39,6 +45,7 @@ class ExternalData {
   std::string folder_;
   const ImportLimits& limits_;
   MemoryBudget& budget_;
+  std::optional<std::span<const std::byte>> own_ = {};
   std::vector<std::string> locations_;  // of files_
   std::vector<std::unique_ptr<FileBytes>> files_;
 };

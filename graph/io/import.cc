@@ -72,8 +72,12 @@ class Reading {
 
   // `edit` changes what was parsed, before anything is made of it.
   using Edit = std::function<Status(OnnxModel&)>;
-  Status open(std::unique_ptr<FileBytes> bytes, const OpTable& ops, const Edit& edit = {}) {
+  Status open(std::shared_ptr<FileBytes> bytes, const OpTable& ops, const Edit& edit = {}) {
     bytes_ = std::move(bytes);
+    if (const std::optional<uint64_t> begin = options_.data_begin) {
+      EDDY_CHECK(*begin <= bytes_->bytes().size()) << *begin << " is behind the model's bytes";
+      external_.set_own(bytes_->bytes().subspan(*begin));
+    }
     budget_.add_file(bytes_->bytes().size());
     EDDY_ASSIGN_OR_RETURN(model_, parse_model(bytes_->bytes(), options_.limits, budget_));
     EDDY_RETURN_IF_ERROR(check_all_imports(model_, options_.limits));
@@ -102,12 +106,12 @@ class Reading {
   MemoryBudget budget_;
   ExternalData external_;
   const ImportOptions& options_;
-  std::unique_ptr<FileBytes> bytes_;
+  std::shared_ptr<FileBytes> bytes_;
   OnnxModel model_;
   FunctionTable functions_;
 };
 
-Result<Graph> import_whole(std::unique_ptr<FileBytes> bytes, std::string folder, const OpTable& ops,
+Result<Graph> import_whole(std::shared_ptr<FileBytes> bytes, std::string folder, const OpTable& ops,
                            const ImportOptions& options, const Reading::Edit& edit = {}) {
   Reading reading(std::move(folder), options);
   EDDY_RETURN_IF_ERROR(reading.open(std::move(bytes), ops, edit));
@@ -271,7 +275,12 @@ Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable&
                                 const ImportOptions& options) {
   auto copy = FileBytes::copy_of(bytes);
   if (copy == nullptr) return resource_exhausted("out of memory for the model's bytes");
-  return import_whole(std::move(copy), options.external_folder, ops, options);
+  return import_onnx_blob(std::move(copy), ops, options);
+}
+
+Result<Graph> import_onnx_blob(std::shared_ptr<FileBytes> bytes, const OpTable& ops,
+                               const ImportOptions& options) {
+  return import_whole(std::move(bytes), options.external_folder, ops, options);
 }
 
 Result<std::vector<NamedValue>> import_onnx_into(GraphBuilder& builder, const std::string& path,

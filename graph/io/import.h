@@ -21,11 +21,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "graph/base/status.h"
+#include "graph/io/file_bytes.h"
 #include "graph/io/import_operators.h"
 #include "graph/io/import_options.h"
 #include "graph/ir/builder.h"
@@ -39,6 +41,9 @@ Result<Graph> import_onnx(const std::string& path, const OpTable& ops,
 // From memory; the bytes are copied.
 Result<Graph> import_onnx_bytes(std::span<const std::byte> bytes, const OpTable& ops,
                                 const ImportOptions& options = {});
+// The graph keeps the bytes, as long as constants stand in them.
+Result<Graph> import_onnx_blob(std::shared_ptr<FileBytes> bytes, const OpTable& ops,
+                               const ImportOptions& options = {});
 
 // Adds the model's nodes to the builder's innermost open region, as if its text stood there, and
 // returns its outputs in the file's order. Every graph input without a default must be given,

@@ -1,7 +1,9 @@
 // ImportOptions: how a model is read (import.h), and a value by its name there.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,9 @@ struct ImportOptions {
   int max_opset = kNewestOpset;
   // Where external data of a model from memory lies; for files it is the file's own folder.
   std::string external_folder = {};
+  // Where in the model's own bytes data lie that it calls external without a location
+  // (ExportOptions::place); nullopt: nowhere, and such a tensor is an error.
+  std::optional<uint64_t> data_begin = {};
   // Put before the names of nodes and values, so that one model can be imported twice.
   std::string name_prefix = {};
   // Hears of what is wrong in the file but harms nothing: a graph output declared with another

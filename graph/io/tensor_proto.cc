@@ -35,14 +35,33 @@ WireWriter tensor_type_proto(const TensorType& type, const SymbolNameFunction& s
   return tensor;
 }
 
-}  // namespace
-
-WireWriter tensor_proto(const TensorView& tensor, std::string_view name) {
+// All but the elements.
+WireWriter tensor_head(const TensorView& tensor, std::string_view name) {
   WireWriter proto;
-  EDDY_CHECK(tensor.data != nullptr || tensor.size_bytes() == 0) << name << " has no bytes";
   for (int64_t dim : tensor.shape()) proto.integer(1, dim);
   proto.integer(2, static_cast<int64_t>(tensor.element));
   if (!name.empty()) proto.bytes(8, name);
+  return proto;
+}
+
+}  // namespace
+
+WireWriter placed_tensor_proto(const TensorView& tensor, std::string_view name, uint64_t offset) {
+  EDDY_CHECK(tensor.element != ElementType::kString && !kPackedTypes.contains(tensor.element))
+      << name << " has no plain bytes";
+  WireWriter proto = tensor_head(tensor, name);
+  WireWriter entry;
+  entry.bytes(1, "offset");
+  entry.bytes(2, std::to_string(offset));
+  proto.message(13, entry);
+  constexpr int64_t kExternal = 1;
+  proto.integer(14, kExternal);
+  return proto;
+}
+
+WireWriter tensor_proto(const TensorView& tensor, std::string_view name) {
+  EDDY_CHECK(tensor.data != nullptr || tensor.size_bytes() == 0) << name << " has no bytes";
+  WireWriter proto = tensor_head(tensor, name);
   if (tensor.element == ElementType::kString) {
     for (int64_t i = 0; i < tensor.count(); ++i) proto.bytes(6, tensor.as<std::string>()[i]);
   } else if (kPackedTypes.contains(tensor.element)) {

@@ -2,6 +2,7 @@
 // Internal to graph/io.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,8 @@ namespace eddy {
 
 // TensorProto: strings as string_data, everything else as raw data, 4-bit elements packed.
 WireWriter tensor_proto(const TensorView& tensor, std::string_view name);
+// External data without a location: the bytes stand behind the model (ExportOptions::place).
+WireWriter placed_tensor_proto(const TensorView& tensor, std::string_view name, uint64_t offset);
 
 // TypeProto. `symbol_name` names symbolic dimensions.
 using SymbolNameFunction = std::function<std::string(int64_t)>;

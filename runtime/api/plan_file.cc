@@ -1,24 +1,21 @@
 #include "runtime/api/plan_file.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
-#include "graph/base/check.h"
 #include "graph/io/wire_reader.h"
 #include "graph/io/wire_writer.h"
 
 namespace eddy {
 namespace {
 
-constexpr uint64_t kFormat = 1;
-constexpr uint32_t kFactsField = 1000, kPackingsField = 1001;
+constexpr uint64_t kFormat = 2;
+constexpr uint32_t kFactsField = 1000, kDataField = 1001;
 constexpr std::string_view kMagic = "eddy plan\n";
 constexpr size_t kSumDigits = 32;
 constexpr uint64_t kAlignment = 64;
@@ -265,20 +262,17 @@ Status check_packings(const PlanFile& plan, uint64_t size_bytes) {
   return Status::ok();
 }
 
-// Packings of equal bytes share a place. Returns where the last one ends.
-uint64_t place_packings(PlanFile& plan, std::span<const std::span<const std::byte>> packed) {
-  std::map<std::string_view, uint64_t> places;
-  uint64_t end = 0;
-  for (size_t i = 0; i < packed.size(); ++i) {
-    const auto [place, is_new] = places.emplace(as_text(packed[i]), aligned(end));
-    plan.packings[i].offset_bytes = place->second;
-    plan.packings[i].size_bytes = packed[i].size();
-    if (is_new) end = place->second + packed[i].size();
-  }
-  return end;
+}  // namespace
+
+uint64_t PlanData::add(std::span<const std::byte> bytes) {
+  const auto [place, is_new] = places_.emplace(as_text(bytes), aligned(end_));
+  if (is_new) end_ = place->second + bytes.size();
+  return place->second;
 }
 
-}  // namespace
+void PlanData::copy_to(char* to) const {
+  for (const auto& [bytes, offset] : places_) bytes.copy(to + offset, bytes.size());
+}
 
 bool is_plan_file(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
@@ -294,10 +288,8 @@ bool is_plan_bytes(std::span<const std::byte> start) {
   return at > 0 && at < start.size() && as_text(start.subspan(at)).starts_with(kMagic);
 }
 
-std::string format_plan_file(PlanFile& plan, std::string_view model,
-                             std::span<const std::span<const std::byte>> packed) {
-  EDDY_CHECK(plan.packings.size() == packed.size()) << packed.size() << " packings";
-  const uint64_t end = place_packings(plan, packed);
+std::string format_plan_file(PlanFile& plan, std::string_view model, const PlanData& data) {
+  const uint64_t end = data.size_bytes();
   plan.model_bytes = model.size();
   const std::string facts = facts_of(plan);
   WireWriter first;
@@ -309,7 +301,7 @@ std::string format_plan_file(PlanFile& plan, std::string_view model,
   for (size_t length_bytes = 1; length_bytes <= kMostLengthBytes; ++length_bytes) {
     const uint64_t padding = begin - file.size() - kTagBytes - length_bytes;
     WireWriter last;
-    last.bytes(kPackingsField, "");
+    last.bytes(kDataField, "");
     std::string frame = last.data().substr(0, kTagBytes);
     uint64_t length = padding + end;
     for (; length >= 0x80; length >>= 7) frame.push_back(static_cast<char>(length | 0x80));
@@ -319,10 +311,7 @@ std::string format_plan_file(PlanFile& plan, std::string_view model,
     break;
   }
   file.resize(begin + end, '\0');
-  for (size_t i = 0; i < packed.size(); ++i) {
-    const uint64_t at = begin + plan.packings[i].offset_bytes;
-    std::ranges::copy(as_text(packed[i]), file.begin() + static_cast<int64_t>(at));
-  }
+  data.copy_to(file.data() + begin);
   return file;
 }
 
@@ -343,12 +332,12 @@ Result<OpenPlanFile> parse_plan_file(std::span<const std::byte> file) {
   const uint64_t model_at = reader.payload_offset() + payload.size();
   if (open.plan.model_bytes > file.size() - model_at) return spoilt("it is cut off");
   const uint64_t frame_at = model_at + open.plan.model_bytes;
-  const size_t in_frame = payload_at(file.subspan(frame_at), kPackingsField);
+  const size_t in_frame = payload_at(file.subspan(frame_at), kDataField);
   const uint64_t begin = aligned(frame_at + kTagBytes + kMostLengthBytes);
   if (in_frame == 0 || begin > file.size()) return spoilt("it is cut off");
   open.model = file.subspan(model_at, open.plan.model_bytes);
-  open.packings = file.subspan(begin);
-  EDDY_RETURN_IF_ERROR(check_packings(open.plan, open.packings.size()));
+  open.data = file.subspan(begin);
+  EDDY_RETURN_IF_ERROR(check_packings(open.plan, open.data.size()));
   return open;
 }
 

@@ -1,11 +1,12 @@
 // PlanFile: the form of a saved plan (saved_plan.h) in a file.
 //
 //   field 1000   "eddy plan\n", a fingerprint of what follows in this field, then the facts
-//   the model    of the fields that ONNX has: the graph as it runs, with its constants
-//   field 1001   zeros up to a multiple of 64, then the packings, each at a multiple of 64
+//   the model    of the fields that ONNX has: the graph as it runs, with its small constants
+//   field 1001   zeros up to a multiple of 64, then the data: large constants and packings, each at
+//                a multiple of 64, and equal ones once
 //
 // Together they are one protobuf message, so that whatever reads ONNX reads the graph and skips the
-// rest. The facts are small and checked by their fingerprint. Packings are mapped and checked for
+// rest. The facts are small and checked by their fingerprint. The data are mapped and checked for
 // size, place and alignment alone: what a kernel relies on beyond that, it checks itself
 // (ops/contract/packed_constants.h).
 //
@@ -15,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +50,7 @@ struct PlanFile {
   struct Packing {
     uint32_t constant = 0;  // of that graph
     std::string layout = {};
-    uint64_t offset_bytes = 0;  // in the packings
+    uint64_t offset_bytes = 0;  // in the data
     uint64_t size_bytes = 0;
   };
   std::vector<Packing> packings = {};
@@ -58,15 +60,27 @@ struct PlanFile {
 bool is_plan_file(const std::string& path);
 bool is_plan_bytes(std::span<const std::byte> start);
 
-// `packed`: by PlanFile::packings, which get their places here, as model_bytes its value.
-std::string format_plan_file(PlanFile& plan, std::string_view model,
-                             std::span<const std::span<const std::byte>> packed);
+// The data of a plan, while it is written.
+class PlanData {
+ public:
+  // Where these bytes stand, of which equal ones have one place. Borrows them.
+  uint64_t add(std::span<const std::byte> bytes);
+  uint64_t size_bytes() const { return end_; }
+  void copy_to(char* to) const;
+
+ private:
+  std::map<std::string_view, uint64_t> places_;
+  uint64_t end_ = 0;
+};
+
+// `plan` gets model_bytes.
+std::string format_plan_file(PlanFile& plan, std::string_view model, const PlanData& data);
 
 struct OpenPlanFile {
   PlanFile plan = {};
   // Of the bytes given.
   std::span<const std::byte> model = {};
-  std::span<const std::byte> packings = {};
+  std::span<const std::byte> data = {};
 };
 // Every packing lies within, at a multiple of 64 where the file does.
 Result<OpenPlanFile> parse_plan_file(std::span<const std::byte> file);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -31,6 +32,8 @@ namespace eddy {
 namespace {
 
 constexpr uint64_t kMostFileBytes = UINT64_MAX;
+// Of constants that stand in the data: smaller ones are part of the graph's key.
+constexpr size_t kMinPlacedBytes = 8192;
 
 Status check_devices(const SessionOptions& options) {
   if (!options.make_devices.empty()) {
@@ -113,11 +116,26 @@ Status check_options(const PlanFile& plan, const SessionOptions& options) {
   return Status::ok();
 }
 
+// Large constants get places in the data, aligned there and equal ones once.
+std::optional<uint64_t> place_constant(const Constant& constant, PlanData& data) {
+  const TensorView view = constant.view();
+  const bool is_plain =
+      constant.element != ElementType::kString && !kPackedTypes.contains(constant.element);
+  if (!is_plain || view.size_bytes() < kMinPlacedBytes) return std::nullopt;
+  return data.add({static_cast<const std::byte*>(view.data), view.size_bytes()});
+}
+
+// The graph of a plan, which stands in these bytes.
+Result<Graph> read_graph(const Library& library, std::shared_ptr<FileBytes> file,
+                         const OpenPlanFile& open, ImportOptions options = {}) {
+  options.data_begin = static_cast<uint64_t>(open.data.data() - file->bytes().data());
+  return import_onnx_blob(std::move(file), library.ops(), options);
+}
+
 // Packings that are made while a plan is saved.
 struct NewPackings {
   std::vector<PlanFile::Packing> packings = {};
   std::vector<PackedMemory> memory = {};
-  std::vector<std::span<const std::byte>> bytes = {};
 };
 
 PackingStore store_into(NewPackings& made, const Graph& graph) {
@@ -126,19 +144,21 @@ PackingStore store_into(NewPackings& made, const Graph& graph) {
                      size_t size_bytes) {
     const auto known = constants.find(constant);
     if (known == constants.end()) return;  // packed of something else: again by each session
-    made.packings.push_back({.constant = known->second, .layout = std::string(layout)});
-    made.bytes.emplace_back(memory.get(), size_bytes);
+    made.packings.push_back({.constant = known->second,
+                             .layout = std::string(layout),
+                             .offset_bytes = 0,
+                             .size_bytes = size_bytes});
     made.memory.push_back(std::move(memory));
   }};
 }
 
-// `file` holds open.packings.
+// `file` holds open.data.
 PackingStore store_of(std::shared_ptr<const FileBytes> file, const OpenPlanFile& open,
                       const Graph& graph) {
   std::map<std::pair<uint32_t, std::string>, std::span<const std::byte>, std::less<>> packings;
   for (const PlanFile::Packing& each : open.plan.packings) {
     packings.emplace(std::pair(each.constant, each.layout),
-                     open.packings.subspan(each.offset_bytes, each.size_bytes));
+                     open.data.subspan(each.offset_bytes, each.size_bytes));
   }
   return {.find_or_null = [file = std::move(file), packings = std::move(packings),
                            constants = constants_by_address(graph)](
@@ -162,22 +182,35 @@ Status replace_file(const std::string& path, const std::string& content) {
   return invalid_argument("cannot write " + quoted_path(path) + ": " + std::strerror(error));
 }
 
+// What a reader makes of it.
+Result<Graph> read_formatted(const Library& library, PlanFile& plan, std::string_view model,
+                             const PlanData& data) {
+  std::shared_ptr<FileBytes> file;
+  {
+    const std::string content = format_plan_file(plan, model, data);
+    file = FileBytes::copy_of(std::as_bytes(std::span(content)));
+  }
+  if (file == nullptr) return resource_exhausted("no memory for the plan's bytes");
+  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
+  return read_graph(library, std::move(file), open);
+}
+
 Status save(const Library& library, Graph graph, const SessionOptions& options,
             const std::string& path, std::string notes) {
   PlanFile plan = facts_of(options);
   plan.notes = std::move(notes);
   const Fingerprint given = graph_fingerprint(graph);
   plan.given = given.text();
-  std::string model;
-  {
-    EDDY_ASSIGN_OR_RETURN(const Graph ready,
-                          Session::graph_to_run(library, std::move(graph), options));
-    plan.made = simplified_fingerprint(given, ready);
-    EDDY_ASSIGN_OR_RETURN(model, format_onnx(ready));
-  }
+  EDDY_ASSIGN_OR_RETURN(const Graph ready,
+                        Session::graph_to_run(library, std::move(graph), options));
+  plan.made = simplified_fingerprint(given, ready);
+  PlanData data;
+  EDDY_ASSIGN_OR_RETURN(const std::string model, format_onnx(ready, {.place = [&](ConstantId id) {
+                                                               return place_constant(
+                                                                   ready.constant(id), data);
+                                                             }}));
   // Bound as the reader will: the numbers of its constants are those that the file's model gives.
-  EDDY_ASSIGN_OR_RETURN(Graph read,
-                        import_onnx_bytes(std::as_bytes(std::span(model)), library.ops()));
+  EDDY_ASSIGN_OR_RETURN(Graph read, read_formatted(library, plan, model, data));
   plan.graph = graph_key(plan.made, read);
   SessionOptions own = options;
   own.release_constants = false;
@@ -190,20 +223,22 @@ Status save(const Library& library, Graph graph, const SessionOptions& options,
   // Packings are no more than the core's while it lives.
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<SessionCore> core,
                         make_session_core(library, std::move(read), given, own, &prepared));
+  for (size_t i = 0; i < made.packings.size(); ++i) {
+    PlanFile::Packing& packing = made.packings[i];
+    packing.offset_bytes = data.add({made.memory[i].get(), packing.size_bytes});
+  }
   plan.packings = std::move(made.packings);
-  return replace_file(path, format_plan_file(plan, model, made.bytes));
+  return replace_file(path, format_plan_file(plan, model, data));
 }
 
-// `packings` holds open.packings; `import` gives the graph of open.model.
-template <typename Import>
-Result<std::unique_ptr<SessionCore>> load(const Library& library, const OpenPlanFile& open,
-                                          std::shared_ptr<const FileBytes> packings,
-                                          const SessionOptions& options, const Import& import) {
+Result<std::unique_ptr<SessionCore>> load(const Library& library, std::shared_ptr<FileBytes> file,
+                                          const SessionOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
   EDDY_RETURN_IF_ERROR(check_here(open.plan));
   EDDY_RETURN_IF_ERROR(check_options(open.plan, options));
   ImportOptions import_options;
   import_options.warn = options.log;
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import(import_options));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, read_graph(library, file, open, std::move(import_options)));
   if (graph_key(open.plan.made, graph) != open.plan.graph) {
     return invalid_argument(
         "the saved plan is spoilt (its graph has another fingerprint); save it again from its "
@@ -212,18 +247,15 @@ Result<std::unique_ptr<SessionCore>> load(const Library& library, const OpenPlan
   Fingerprint given = open.plan.made;
   given.add(std::string_view("saved plan"));
   const PreparedGraph prepared{.made = open.plan.made,
-                               .packings = store_of(std::move(packings), open, graph)};
+                               .packings = store_of(std::move(file), open, graph)};
   return make_session_core(library, std::move(graph), given, options, &prepared);
 }
 
 Result<std::unique_ptr<SessionCore>> load_file(const Library& library, const std::string& path,
                                                const SessionOptions& options) {
   EDDY_RETURN_IF_ERROR(check_devices(options));
-  EDDY_ASSIGN_OR_RETURN(std::shared_ptr<const FileBytes> file, read_file(path, kMostFileBytes));
-  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
-  return load(library, open, std::move(file), options, [&](const ImportOptions& importing) {
-    return import_onnx(path, library.ops(), importing);
-  });
+  EDDY_ASSIGN_OR_RETURN(std::shared_ptr<FileBytes> file, read_file(path, kMostFileBytes));
+  return load(library, std::move(file), options);
 }
 
 }  // namespace
@@ -274,14 +306,9 @@ Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library,
                                                     std::span<const std::byte> plan,
                                                     const SessionOptions& options) {
   EDDY_RETURN_IF_ERROR(check_devices(options));
-  EDDY_ASSIGN_OR_RETURN(OpenPlanFile open, parse_plan_file(plan));
-  std::shared_ptr<const FileBytes> packings = FileBytes::copy_of(open.packings);
-  if (packings == nullptr) return resource_exhausted("no memory for the plan's packed weights");
-  open.packings = packings->bytes();
-  const std::span<const std::byte> model = open.model;
-  return load(library, open, std::move(packings), options, [&](const ImportOptions& importing) {
-    return import_onnx_bytes(model, library.ops(), importing);
-  });
+  std::shared_ptr<FileBytes> file = FileBytes::copy_of(plan);
+  if (file == nullptr) return resource_exhausted("no memory for the plan's bytes");
+  return load(library, std::move(file), options);
 }
 
 }  // namespace eddy

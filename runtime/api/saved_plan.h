@@ -4,9 +4,9 @@
 //   save_plan(library, graph, options, "decoder.plan");       once
 //   Session::load(library, "decoder.plan", {});               as often as one likes; or its bytes
 //
-// In the file (plan_file.h): the graph as it runs, after all passes, with its constants; what
-// kernels have packed of them; and what both depend on. A session of it reads no model, folds
-// nothing and packs nothing: its constants and packings are the mapped file's bytes. Its results
+// In the file (plan_file.h): the graph as it runs, after all passes, with its constants, equal ones
+// once; what kernels have packed of them; and what both depend on. A session of it reads no model,
+// folds and packs nothing: its constants and packings are the mapped file's bytes. Its results
 // have the bits of a session of the model with the options that the plan was saved with, and so its
 // fingerprint.
 //

@@ -1,5 +1,5 @@
-// Claim: external data is read only from regular, unshared files below the model's folder, and
-// only where it fits.
+// Claim: external data is read only from regular, unshared files below the model's folder, or
+// behind the model where its reader says so, and only where it fits.
 #include "graph/io/external_data.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <span>
 
 #include "tests/graph/io/test_import.h"
 
@@ -72,6 +74,27 @@ TEST_F(ExternalDataTest, OffsetAndLengthSelectTheElements) {
   const TensorView w = g->constant(g->value(g->outputs()[0]).constant).view();
   EXPECT_EQ(w.as<float>()[0], 1.0f);
   EXPECT_EQ(w.as<float>()[3], 4.0f);
+}
+
+TEST_F(ExternalDataTest, WithoutALocationItStandsBehindTheModelWhereTheReaderSaysSo) {
+  expect_refused(import_with(""), StatusCode::kInvalidArgument, "names no file");
+  std::ifstream in(base_ / "model" / "m.onnx", std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  ImportOptions options;
+  // As a field that no model has.
+  options.data_begin = content.size() + 3;
+  const auto import = [&](size_t size_bytes) {
+    std::string data = std::string(16, '\0') + floats_as_text({1, 2, 3, 4});
+    data.resize(size_bytes, '\0');
+    WireWriter last;
+    last.bytes(1001, data);
+    const std::string whole = content + last.data();
+    return import_onnx_bytes(std::as_bytes(std::span(whole)), standard_ops(), options);
+  };
+  const Result<Graph> g = import(32);
+  ASSERT_TRUE(g.is_ok()) << g.status().to_string();
+  EXPECT_EQ(g->constant(g->value(g->outputs()[0]).constant).view().as<float>()[3], 4.0f);
+  expect_refused(import(31), StatusCode::kInvalidArgument, "of the model's own, which has 31");
 }
 
 TEST_F(ExternalDataTest, TheLengthMayBeLeftOut) {

@@ -100,14 +100,12 @@ class SavedPlanTest : public ::testing::Test {
     const std::string content = read();
     const auto open = parse_plan_file(std::as_bytes(std::span(content)));
     ASSERT_TRUE(open.is_ok()) << open.status().to_string();
-    std::vector<std::span<const std::byte>> packed;
-    for (const PlanFile::Packing& each : open->plan.packings) {
-      packed.push_back(open->packings.subspan(each.offset_bytes, each.size_bytes));
-    }
+    PlanData data;
+    data.add(open->data);
     PlanFile plan = open->plan;
     const std::string model(reinterpret_cast<const char*>(open->model.data()), open->model.size());
     change(plan);
-    write(format_plan_file(plan, model, packed));
+    write(format_plan_file(plan, model, data));
   }
 
   Library library_;
@@ -133,12 +131,57 @@ TEST_F(SavedPlanTest, ItsPackingsAreUsed) {
   ASSERT_TRUE(open.is_ok());
   for (const PlanFile::Packing& each : open->plan.packings) {
     if (!each.layout.starts_with("float")) continue;
-    const auto at = reinterpret_cast<const char*>(open->packings.data()) - content.data();
+    const auto at = reinterpret_cast<const char*>(open->data.data()) - content.data();
     std::memset(content.data() + at + each.offset_bytes, 0, each.size_bytes);
   }
   write(content);
   const Library other;
   EXPECT_NE(bytes_of((*Session::load(other, path_, {}))->run(inputs())), expected);
+}
+
+// As branches of an exported decoder have them.
+TEST_F(SavedPlanTest, EqualConstantsStandInItOnceAndAreReadThere) {
+  constexpr int64_t kCount = 16384;
+  const std::vector<float> values = some<float>(kCount, 7);
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {kCount}));
+  const Value is_first = b.input("is_first", tensor_type(ElementType::kBool, {}));
+  const auto branch = [&](const char* op) {
+    return [&, op] { return std::vector<Value>{b.op(op, {x, b.tensor<float>({kCount}, values)})}; };
+  };
+  b.output("y", b.if_else(is_first, branch("Add"), branch("Mul"))[0]);
+  Result<Graph> graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  ASSERT_TRUE(save_plan(library_, std::move(*graph), {}, path_).is_ok());
+
+  const std::string content = read();
+  const std::string_view bytes(reinterpret_cast<const char*>(values.data()), kCount * 4);
+  const size_t at = content.find(bytes);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(at % 64, 0u);
+  EXPECT_EQ(content.find(bytes, at + 1), std::string::npos);
+
+  auto loaded = Session::load(library_, path_, {});
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().to_string();
+  const Graph& read = (*loaded)->graph();
+  std::vector<const void*> addresses;
+  for (uint32_t c = 0; c < read.num_constants(); ++c) {
+    const TensorView view = read.constant(ConstantId(c)).view();
+    if (view.count() == kCount) addresses.push_back(view.data);
+  }
+  ASSERT_EQ(addresses.size(), 2u);
+  EXPECT_EQ(addresses[0], addresses[1]);
+  for (const bool first : {false, true}) {
+    const auto outputs =
+        (*loaded)->run({{"x", Tensor::of({kCount}, std::span<const float>(values))},
+                        {"is_first", Tensor::scalar(first)}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    const auto y = (*outputs)[0].second.values<float>();
+    const auto expected = [&](size_t i) {
+      return first ? values[i] + values[i] : values[i] * values[i];
+    };
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(y[i], expected(i)) << i;
+  }
 }
 
 TEST_F(SavedPlanTest, PackingsOfAnotherSizeArePackedAnew) {
