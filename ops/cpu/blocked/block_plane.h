@@ -34,6 +34,18 @@ inline Span live_taps(const WindowAxis& axis, int64_t input, int64_t out) {
   return taps;
 }
 
+// What the windows of an axis read: `left` elements of padding, `count` of the input, padding
+// again.
+struct ReadSpan {
+  int64_t size, left, count;
+
+  ReadSpan(const WindowAxis& axis, int64_t input, int64_t output)
+      : size((output - 1) * axis.stride + axis.extent()),
+        left(std::min(axis.pad_begin, size)),
+        count(std::clamp<int64_t>(size - left, 0, input)) {}
+  int64_t right() const { return size - left - count; }
+};
+
 // Outputs whose windows lie inside the input.
 inline Span inner_outputs(const WindowAxis& axis, int64_t input, int64_t output) {
   Span inner;

@@ -12,11 +12,6 @@ constexpr int64_t kMaxUnits = 32;
 constexpr int64_t kPanelBytes = int64_t{512} << 10;  // in the second-level cache
 constexpr int64_t kMaxSegments = 512;
 
-// Elements of the padded input that windows read along an axis.
-int64_t read_size(const WindowAxis& axis, int64_t outputs) {
-  return (outputs - 1) * axis.stride + axis.extent();
-}
-
 }  // namespace
 
 // Of one unit: sums by position and filter, and the segments of a tile.
@@ -36,11 +31,12 @@ bool LargeWindowConv::suits(const ConvShape& shape) {
          shape.grid.output_size <= kMaxPositions;
 }
 
-LargeWindowConv::LargeWindowConv(const ConvShape& shape) : TwoStepConv(shape) {
+LargeWindowConv::LargeWindowConv(const ConvShape& shape)
+    : TwoStepConv(shape),
+      rows_(shape.grid.axes[0], shape.grid.input[0], shape.grid.output[0]),
+      columns_(shape.grid.axes[1], shape.grid.input[1], shape.grid.output[1]) {
   EDDY_DCHECK(suits(shape)) << "not for these tiles";
   const TileKernels& tiles = tile_kernels();
-  rows_ = read_size(shape.grid.axes[0], shape.grid.output[0]);
-  columns_ = read_size(shape.grid.axes[1], shape.grid.output[1]);
   panel_width_ =
       std::min<int64_t>(tiles.max_vectors, div_up(shape.filters, tiles.width)) * tiles.width;
   const int64_t of_channel = shape.grid.kernel_size * panel_width_ * int64_t{sizeof(float)};
@@ -59,20 +55,14 @@ size_t LargeWindowConv::scratch_bytes() const {
 }
 
 void LargeWindowConv::pad_plane(const float* x, float* to) const {
-  const WindowAxis &down = shape_.grid.axes[0], &along = shape_.grid.axes[1];
-  const int64_t height = shape_.grid.input[0], width = shape_.grid.input[1];
-  const int64_t left = std::min(along.pad_begin, columns_);
-  const int64_t count = std::clamp<int64_t>(columns_ - left, 0, width);
-  for (int64_t row = 0; row < rows_; ++row, to += columns_) {
-    const int64_t from = row - down.pad_begin;
-    if (from < 0 || from >= height) {
-      std::fill_n(to, columns_, 0.0f);
-      continue;
-    }
-    std::fill_n(to, left, 0.0f);
-    std::copy_n(x + from * width, count, to + left);
-    std::fill(to + left + count, to + columns_, 0.0f);
+  const int64_t width = shape_.grid.input[1];
+  to = std::fill_n(to, rows_.left * columns_.size, 0.0f);
+  for (int64_t row = 0; row < rows_.count; ++row) {
+    to = std::fill_n(to, columns_.left, 0.0f);
+    to = std::copy_n(x + row * width, columns_.count, to);
+    to = std::fill_n(to, columns_.right(), 0.0f);
   }
+  std::fill_n(to, rows_.right() * columns_.size, 0.0f);
 }
 
 void LargeWindowConv::prepare(const Call& call, uint32_t unit) const {
@@ -92,7 +82,7 @@ void LargeWindowConv::prepare(const Call& call, uint32_t unit) const {
   const Span planes = part_of(shape_.batch * channels, num_units_, unit);
   for (int64_t plane = planes.begin; plane < planes.end; ++plane) {
     pad_plane(call.x + plane * shape_.grid.input_size,
-              packed + packed_floats() + plane * rows_ * columns_);
+              packed + packed_floats() + plane * plane_floats());
   }
 }
 
@@ -146,7 +136,7 @@ void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t p
   const int vectors = tile.columns / tiles.width;
   for (int64_t line = work.lines.begin; line < work.lines.end; ++line) {
     const float* const first =
-        images + line / out_rows * image_floats() + line % out_rows * down.stride * columns_;
+        images + line / out_rows * image_floats() + line % out_rows * down.stride * columns_.size;
     float* const sums =
         work.sums + (line - work.lines.begin) * out_columns * width + panel * panel_width_;
     const int64_t parts = div_up(out_columns, tiles.max_rows);
@@ -154,8 +144,8 @@ void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t p
       const Span some = part_of(out_columns, parts, i);
       int64_t segment = 0;
       for (int64_t c = channels.begin; c < channels.end; ++c) {
-        const float* at = first + c * rows_ * columns_ + some.begin * along.stride;
-        for (int64_t r = 0; r < down.kernel; ++r, at += down.dilation * columns_) {
+        const float* at = first + c * plane_floats() + some.begin * along.stride;
+        for (int64_t r = 0; r < down.kernel; ++r, at += down.dilation * columns_.size) {
           work.a[segment++] = at;
         }
       }

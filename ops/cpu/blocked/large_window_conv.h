@@ -33,7 +33,8 @@ class LargeWindowConv : public TwoStepConv {
   int64_t packed_floats() const {
     return num_panels() * shape_.channels * shape_.grid.kernel_size * panel_width_;
   }
-  int64_t image_floats() const { return shape_.channels * rows_ * columns_; }
+  int64_t plane_floats() const { return rows_.size * columns_.size; }
+  int64_t image_floats() const { return shape_.channels * plane_floats(); }
   // Where a panel's weights of a channel begin.
   int64_t panel_at(int64_t panel, int64_t channel) const {
     return (panel * shape_.channels + channel) * shape_.grid.kernel_size * panel_width_;
@@ -44,7 +45,7 @@ class LargeWindowConv : public TwoStepConv {
   void pad_plane(const float* x, float* to) const;
   void run_channels(const Call& call, const Work& work, int64_t panel, Span channels) const;
 
-  int64_t rows_, columns_;  // of a padded plane
+  const ReadSpan rows_, columns_;
   int64_t panel_width_;
   int64_t channels_each_;  // whose weights of a panel stay in the cache
   int64_t num_units_;

@@ -6,6 +6,7 @@
 //
 // Units of a step write apart. Contract: one group, two spatial axes, sizes above 0; memory is the
 // caller's, aligned to 64. Determinism: units depend on the shape alone.
+// Padding is added as zeros: a weight that is not finite spoils the positions there, too.
 // Threads: const use from any number. Errors: none.
 #pragma once
 
