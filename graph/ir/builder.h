@@ -239,10 +239,10 @@ class GraphBuilder {
   // builder_infer.cc
   Status infer_node(NodeId node);
   Status infer_exec(NodeId node);
-  // The types of the node's outputs by its operator's rule.
   // What `use` makes of what is known of the node's inputs, an InferContext.
   template <typename Use>
   auto with_context(const Node& node, std::span<ValueType> outputs, const Use& use) const;
+  // The types of the node's outputs by its operator's rule.
   Status infer_outputs(const Node& node, std::span<ValueType> outputs) const;
   Status infer_while(NodeId node);
   Status infer_case(NodeId node);

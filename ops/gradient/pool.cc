@@ -77,8 +77,12 @@ std::vector<Value> max_pool_with_places(GraphBuilder& builder, const Node& call,
   for (const auto& [name, value] : call.attributes.entries()) {
     if (name != "storage_order") attributes.set(name, value);
   }
+  constexpr int kFirstWithPlaces = 8;
   return builder.ops("MaxPool", inputs, std::move(attributes),
-                     {.name = call.name, .num_outputs = 2, .device = call.device});
+                     {.name = call.name,
+                      .opset_version = std::max(call.opset_version, kFirstWithPlaces),
+                      .num_outputs = 2,
+                      .device = call.device});
 }
 
 // Places of an image whose last axis is the slowest, as the rows of ONNX have them.

@@ -300,6 +300,40 @@ TEST_F(RulesTest, Pools) {
   expect_gradient(make("GlobalMaxPool", {x}));
 }
 
+int count_nodes(const Graph& graph, std::string_view op) {
+  int count = 0;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    count += node.kind == NodeKind::kExec && node.op->name == op;
+  }
+  return count;
+}
+
+// The way back asks the forward pass for the maxima's places, in the model's own opset.
+TEST_F(RulesTest, APoolAndAConvolutionAreNotMadeTwiceOrTooLarge) {
+  GraphBuilder b(gradient_ops());
+  b.set_opset("", 13);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 2, 6, 6}));
+  const Value w = b.input("w", tensor_type(ElementType::kFloat, {3, 2, 3, 3}));
+  const Value y = b.op("Conv", {x, w}, {{"pads", Ints{1, 1, 1, 1}}});
+  const Value pooled = b.op("MaxPool", {y}, {{"kernel_shape", Ints{2, 2}}});
+  b.output("loss", b.op("ReduceSum", {pooled}, {{"keepdims", int64_t{0}}}));
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  const auto made =
+      differentiate(std::move(*graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  EXPECT_EQ(count_nodes(made->graph, "MaxPool"), 1);
+  EXPECT_EQ(count_nodes(made->graph, "Conv"), 3);
+  EXPECT_EQ(count_nodes(made->graph, "ConvTranspose"), 0);
+  for (uint32_t n = 0; n < made->graph.num_nodes(); ++n) {
+    const Node& node = made->graph.node(NodeId(n));
+    if (node.kind == NodeKind::kExec && node.op->name == "MaxPool") {
+      EXPECT_EQ(node.opset_version, 13);
+    }
+  }
+}
+
 TEST_F(RulesTest, LossesDifferentiateAsTheirNodes) {
   const TestTensor scores = doubles({3, 4});
   const TestTensor classes = ints({2, 0, 3});
