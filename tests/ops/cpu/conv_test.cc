@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/cpu/blocked/two_step_conv.h"
 #include "ops/cpu/onednn/conv.h"
 #include "ops/cpu/tile_conv.h"
 #include "tests/ops/testing/op_runner.h"
@@ -89,42 +90,58 @@ TEST(ConvTest, AgreesOnSeededRandomGeometries) {
   }
 }
 
-// Large enough for blocks of channels, image by image, where the weights are no constant.
-TEST(ConvTest, AgreesOnSeededRandomImages) {
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
-    Random random(seed);
-    Geometry g{{pick(random, 1, 5), pick(random, 1, 35)}, {pick(random, 8, 70), 0}, {}};
-    g.w[1] = g.x[1];
-    std::vector<int64_t> strides, dilations, pads;
-    for (int axis = 0; axis < 2; ++axis) {
-      g.w.push_back(pick(random, 1, 5));
-      g.x.push_back(pick(random, 9, 24));
-      strides.push_back(pick(random, 1, 2));
-      dilations.push_back(pick(random, 1, 2));
-    }
-    for (int i = 0; i < 4; ++i) pads.push_back(pick(random, 0, 2 * g.w[2 + i % 2]));
-    g.attributes = {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
-    compare("Conv", g, seed % 2 == 0, seed);
+struct ImageRanges {
+  int64_t most_channels, least_kernel, most_kernel, most_beyond, most_pad;
+};
+
+// Of two axes, one group and filters for a vector; the image is longer than the window by some.
+Geometry random_image(Random& random, const ImageRanges& ranges) {
+  Geometry g{
+      {pick(random, 1, 5), pick(random, 1, ranges.most_channels)}, {pick(random, 8, 70), 0}, {}};
+  g.w[1] = g.x[1];
+  std::vector<int64_t> strides, dilations, pads;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t kernel = pick(random, ranges.least_kernel, ranges.most_kernel);
+    dilations.push_back(pick(random, 1, 2));
+    strides.push_back(pick(random, 1, 2));
+    g.w.push_back(kernel);
+    g.x.push_back(dilations.back() * (kernel - 1) + pick(random, 1, ranges.most_beyond));
   }
+  for (int i = 0; i < 4; ++i) pads.push_back(pick(random, 0, ranges.most_pad));
+  g.attributes = {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+  return g;
 }
 
-// Windows of more taps than a panel of weights may have, over about as large an image.
-TEST(ConvTest, AgreesOnSeededRandomLargeWindows) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    Random random(seed);
-    Geometry g{{pick(random, 1, 4), pick(random, 1, 7)}, {pick(random, 8, 70), 0}, {}};
-    g.w[1] = g.x[1];
-    std::vector<int64_t> strides, dilations, pads;
-    for (int axis = 0; axis < 2; ++axis) {
-      const int64_t kernel = pick(random, 7, 15);
-      dilations.push_back(pick(random, 1, 2));
-      strides.push_back(pick(random, 1, 2));
-      g.w.push_back(kernel);
-      g.x.push_back(dilations.back() * (kernel - 1) + pick(random, 1, 9));
+bool is_two_step(const Geometry& g) {
+  OpCall call;
+  call.op = "Conv";
+  call.attributes = g.attributes;
+  call.inputs = {TestTensor(ElementType::kFloat, g.x), TestTensor(ElementType::kFloat, g.w)};
+  const auto types = infer_op(call);
+  EXPECT_TRUE(types.is_ok()) << types.status().to_string();
+  const TensorType y = types.is_ok() ? (*types)[0].tensor : TensorType(ElementType::kFloat, {});
+  const auto view = [](const Dims& dims) {
+    return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
+  };
+  ConvShape shape;
+  return make_conv_shape(g.attributes, view(g.x), view(g.w), view(y.dims), shape).is_ok() &&
+         cpu::TwoStepConv::create_or_null(shape) != nullptr;
+}
+
+// Weights that are no constant: by small windows, image by image through blocks of channels; and by
+// windows of more taps than a panel of weights may have.
+TEST(ConvTest, AgreesOnSeededRandomImages) {
+  constexpr ImageRanges kSmall{35, 1, 5, 20, 6}, kLarge{7, 8, 15, 9, 9};
+  for (const ImageRanges& ranges : {kSmall, kLarge}) {
+    int num_two_step = 0;
+    constexpr int kSeeds = 40;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      Random random(seed);
+      const Geometry g = random_image(random, ranges);
+      num_two_step += is_two_step(g);
+      compare("Conv", g, seed % 2 == 0, seed);
     }
-    for (int i = 0; i < 4; ++i) pads.push_back(pick(random, 0, 9));
-    g.attributes = {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
-    compare("Conv", g, seed % 2 == 0, seed);
+    EXPECT_GT(num_two_step, kSeeds / 3);
   }
 }
 
