@@ -293,6 +293,13 @@ Status check_plan_is_of(const std::string& path, const Graph& graph) {
                           "again");
 }
 
+Result<Graph> import_plan_graph(const Library& library, const std::string& path,
+                                const ImportOptions& options) {
+  EDDY_ASSIGN_OR_RETURN(std::shared_ptr<FileBytes> file, read_file(path, kMostFileBytes));
+  EDDY_ASSIGN_OR_RETURN(const OpenPlanFile open, parse_plan_file(file->bytes()));
+  return read_graph(library, std::move(file), open, options);
+}
+
 Result<std::unique_ptr<SessionCore>> load_plan_core(const Library& library, const std::string& path,
                                                     const SessionOptions& options) {
   Result<std::unique_ptr<SessionCore>> core = load_file(library, path, options);

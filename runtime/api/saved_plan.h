@@ -29,6 +29,7 @@
 #include <string>
 
 #include "graph/base/status.h"
+#include "graph/io/import_options.h"
 #include "graph/ir/graph.h"
 #include "runtime/api/library.h"
 #include "runtime/api/session_options.h"
@@ -47,6 +48,11 @@ Result<std::string> read_plan_notes(std::span<const std::byte> plan);
 
 // Whether the plan was saved of this graph: kInvalidArgument, if the model has changed since.
 Status check_plan_is_of(const std::string& path, const Graph& graph);
+
+// The graph of a saved plan, for tools that look at one; options that say where data lie are the
+// plan's.
+Result<Graph> import_plan_graph(const Library& library, const std::string& path,
+                                const ImportOptions& options = {});
 
 // For Session::load, where is_plan_file(path), and load_bytes, which copies. Hooks of `options`
 // that throw do so through it.

@@ -9,10 +9,10 @@
 #include "graph/compile/plain_control.h"
 #include "graph/differentiate/differentiate.h"
 #include "graph/io/export.h"
-#include "graph/io/import.h"
 #include "ops/gradient/standard_gradients.h"
 #include "runtime/api/library.h"
 #include "tools/command/counted.h"
+#include "tools/command/model.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/saving.h"
 #include "tools/command/subcommand.h"
@@ -69,7 +69,7 @@ Outcome write_gradient(const GradientArguments& arguments, Console& console) {
   import_options.warn = [&](std::string_view line) {
     console.remark(fmt::format("warning: {}: {}", arguments.model, line));
   };
-  auto graph = import_onnx(arguments.model, library.ops(), import_options);
+  auto graph = import_file(library, arguments.model, import_options);
   if (!graph.is_ok()) return graph.take_status();
   auto made = differentiate(std::move(*graph), library.ops(), rules, options);
   if (!made.is_ok()) {

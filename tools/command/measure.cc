@@ -13,7 +13,6 @@
 
 #include "graph/base/check.h"
 #include "graph/io/file_bytes.h"
-#include "graph/io/import.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "runtime/cpu/worker_pool.h"
 #include "tools/command/inputs.h"
@@ -218,7 +217,7 @@ Result<Graph> load_graph(const MeasureArguments& arguments, const Library& libra
   model.dims = arguments.dims;
   model.shapes = arguments.shapes;
   EDDY_ASSIGN_OR_RETURN(const SessionOptions options, make_session_options(model));
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_file(library, arguments.model));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, arguments.model));
   auto simple = Session::graph_to_run(library, std::move(graph), options);
   if (!simple.is_ok()) return std::move(simple.take_status().prepend_message(arguments.model));

@@ -16,6 +16,7 @@
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "runtime/api/plan_file.h"
+#include "runtime/api/saved_plan.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/cuda/make_cuda_device.h"
 #include "runtime/net/rank_session.h"
@@ -293,6 +294,12 @@ Result<Graph> import_model(const Library& library, const std::string& path,
 }
 
 }  // namespace
+
+Result<Graph> import_file(const Library& library, const std::string& path,
+                          const ImportOptions& options) {
+  return is_plan_file(path) ? import_plan_graph(library, path, options)
+                            : import_onnx(path, library.ops(), options);
+}
 
 Result<Model> load_model(const Library& library, const std::string& path,
                          const SessionOptions& options) {

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "graph/base/status.h"
+#include "graph/io/import_options.h"
 #include "runtime/api/session.h"
 
 namespace eddy {
@@ -56,6 +57,9 @@ struct Model {
   int64_t load_ns = 0;                // reading and importing the file
   std::vector<std::string> warnings;  // about the file, each with its path, and what --costs lacks
 };
+// The graph of an ONNX file, or of a saved plan.
+Result<Graph> import_file(const Library& library, const std::string& path,
+                          const ImportOptions& options = {});
 // `library` must outlive the model. Refuses sizes for symbolic dimensions that the file does
 // not have. With ranks (options.ranks.world), a file that this rank refuses is refused by all.
 Result<Model> load_model(const Library& library, const std::string& path,

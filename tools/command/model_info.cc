@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "graph/base/check.h"
-#include "graph/io/import.h"
 #include "graph/io/model_summary.h"
 #include "tools/command/counted.h"
+#include "tools/command/model.h"
 
 namespace eddy {
 namespace {
@@ -26,7 +26,7 @@ Verdict import_verdict(const std::string& path, const Library& library) {
   Verdict verdict;
   ImportOptions options;
   options.warn = [&verdict](std::string_view line) { verdict.warnings.emplace_back(line); };
-  verdict.status = import_onnx(path, library.ops(), options).status();
+  verdict.status = import_file(library, path, options).status();
   return verdict;
 }
 

@@ -11,7 +11,6 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/io/file_bytes.h"
-#include "graph/io/import.h"
 #include "graph/program/print.h"
 #include "graph/program/step_nodes.h"
 #include "graph/schedule/costs/cost_model.h"
@@ -314,7 +313,7 @@ void say_model_plan(const Session& session, const std::vector<LoopReport>& notes
 Status save_model_plan(const Library& library, const PlanArguments& arguments,
                        const SessionOptions& options) {
   if (arguments.save.empty()) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(arguments.model, library.ops()));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_file(library, arguments.model));
   return save_plan(library, std::move(graph), options, arguments.save);
 }
 

@@ -11,7 +11,6 @@
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
 #include "graph/io/file_bytes.h"
-#include "graph/io/import.h"
 #include "graph/proof/rank_proof.h"
 #include "graph/proof/rank_text.h"
 #include "graph/schedule/plan_graph.h"
@@ -189,7 +188,7 @@ Result<PlannedRank> plan_rank(const Library& library, const RankPlanRequest& req
     if (rank > 0 && !names_rank(request.model)) return;  // the same file again
     console.remark(one_line(fmt::format("warning: {}: {}", path, line)));
   };
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_file(library, path, import_options));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
   EDDY_RETURN_IF_ERROR(check_rank_options(options.ranks, graph, request.ranks.num_ranks));
   auto planned = plan_imported(library, std::move(graph), options, rank, request.ranks.num_ranks);

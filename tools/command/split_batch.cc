@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include "graph/compile/open_samples.h"
-#include "graph/io/import.h"
 #include "graph/ir/symbols.h"
 #include "runtime/api/rank_values.h"
 #include "runtime/batching/batch_values.h"
@@ -155,7 +154,7 @@ Result<SplitModel> split_model(const Library& library, const std::string& path,
   import_options.warn = [&](std::string_view line) {
     model.warnings.push_back(fmt::format("warning: {}: {}", path, line));
   };
-  EDDY_ASSIGN_OR_RETURN(Graph graph, import_onnx(path, library.ops(), import_options));
+  EDDY_ASSIGN_OR_RETURN(Graph graph, import_file(library, path, import_options));
   EDDY_RETURN_IF_ERROR(check_dims(graph, options, path));
   int64_t size = 0;
   EDDY_RETURN_IF_ERROR(find_dimension(library, path, dimension, graph, model.dimension, size));

@@ -14,12 +14,12 @@
 
 #include "graph/base/fingerprint.h"
 #include "graph/base/random.h"
-#include "graph/io/import.h"
 #include "graph/io/tensor_file.h"
 #include "ops/gradient/standard_gradients.h"
 #include "runtime/training/model_training.h"
 #include "runtime/training/trainer.h"
 #include "tools/command/counted.h"
+#include "tools/command/model.h"
 #include "tools/command/number_check.h"
 #include "tools/command/output_paths.h"
 #include "tools/command/saving.h"
@@ -294,7 +294,7 @@ Outcome train(const TrainArguments& given, Console& console, Interrupts& interru
   import_options.warn = [&](std::string_view line) {
     console.remark(fmt::format("warning: {}: {}", arguments.model, line));
   };
-  auto graph = import_onnx(arguments.model, library.ops(), import_options);
+  auto graph = import_file(library, arguments.model, import_options);
   if (!graph.is_ok()) return graph.take_status();
   return run_training(arguments, std::move(*graph), std::nullopt, console, interrupts, library);
 }

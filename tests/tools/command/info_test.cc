@@ -85,6 +85,24 @@ TEST(Info, PortsOperatorsAndParametersOfAModel) {
   EXPECT_EQ(info["import"]["is_ok"], true);
 }
 
+// Large constants of a plan stand beside the model in it.
+TEST(Info, ASavedPlanIsAModelToo) {
+  const std::vector<float> ones(4096, 1.0f);
+  const std::string path = write_test_file(
+      "large.onnx", model(graph({.nodes = {node("Add", {"x", "w"}, {"y"})},
+                                 .inputs = {info("x", floats({4096}))},
+                                 .outputs = {info("y", floats({4096}))},
+                                 .initializers = {tensor<float>("w", {4096}, ones)}})));
+  const std::string plan = path + ".plan";
+  const Finished saved = run_eddy({"plan", path, "--save", plan});
+  ASSERT_EQ(saved.exit_code, 0) << saved.err;
+  const Finished of_plan = run_eddy({"info", plan});
+  EXPECT_EQ(of_plan.exit_code, 0) << of_plan.err;
+  EXPECT_NE(of_plan.out.find("Eddy imports the model"), std::string::npos) << of_plan.out;
+  const Finished measured = run_eddy({"measure", plan, "--repeat", "3"});
+  EXPECT_EQ(measured.exit_code, 0) << measured.err;
+}
+
 TEST(Info, LoopsAndBranchesAreListedByNesting) {
   const std::string path = write_test_file("nested.onnx", nested_model());
   const json control = info_json(path)["control_flow"];
