@@ -9,7 +9,7 @@ namespace eddy::cpu {
 namespace {
 
 constexpr int64_t kMaxUnits = 32;
-constexpr int64_t kPanelBytes = int64_t{512} << 10;  // in the second-level cache
+constexpr int64_t kPanelBytes = int64_t{128} << 10;  // in the second-level cache
 constexpr int64_t kMaxSegments = 512;
 
 }  // namespace
@@ -27,8 +27,7 @@ bool LargeWindowConv::suits(const ConvShape& shape) {
   return shape.grid.rank == 2 && shape.group == 1 && shape.channels > 0 && shape.batch > 0 &&
          shape.filters >= tile_kernels().width / 2 && shape.grid.input_size > 0 &&
          shape.grid.kernel_size >= kMinTaps && shape.grid.axes[1].kernel >= kMinRow &&
-         shape.grid.axes[0].kernel <= kMaxSegments && shape.grid.output[1] >= kMinColumns &&
-         shape.grid.output_size <= kMaxPositions;
+         shape.grid.output[1] >= kMinColumns && shape.grid.output_size <= kMaxPositions;
 }
 
 LargeWindowConv::LargeWindowConv(const ConvShape& shape)
@@ -39,19 +38,16 @@ LargeWindowConv::LargeWindowConv(const ConvShape& shape)
   const TileKernels& tiles = tile_kernels();
   panel_width_ =
       std::min<int64_t>(tiles.max_vectors, div_up(shape.filters, tiles.width)) * tiles.width;
-  const int64_t of_channel = shape.grid.kernel_size * panel_width_ * int64_t{sizeof(float)};
-  channels_each_ = std::clamp<int64_t>(
-      std::min(kPanelBytes / of_channel, kMaxSegments / shape.grid.axes[0].kernel), 1,
-      shape.channels);
+  const int64_t of_row = shape.grid.axes[1].kernel * panel_width_ * int64_t{sizeof(float)};
+  segments_each_ = std::clamp<int64_t>(kPanelBytes / of_row, 1, kMaxSegments);
   num_units_ = std::min(shape.batch * shape.grid.output[0], kMaxUnits);
 }
 
 size_t LargeWindowConv::scratch_bytes() const {
   const int64_t lines = div_up(shape_.batch * shape_.grid.output[0], num_units_);
   const int64_t sums = lines * shape_.grid.output[1] * num_panels() * panel_width_;
-  const int64_t segments = channels_each_ * shape_.grid.axes[0].kernel;
   return static_cast<size_t>(sums) * sizeof(float) +
-         2 * static_cast<size_t>(segments) * sizeof(const float*);
+         2 * static_cast<size_t>(segments_each_) * sizeof(const float*);
 }
 
 void LargeWindowConv::pad_plane(const float* x, float* to) const {
@@ -90,14 +86,14 @@ void LargeWindowConv::run(const Call& call, void* scratch, uint32_t unit) const 
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   Work work{.lines = lines_of(unit), .sums = static_cast<float*>(scratch), .a = {}, .b = {}};
   const int64_t out_rows = shape_.grid.output[0], out_columns = shape_.grid.output[1];
-  const int64_t width = num_panels() * panel_width_,
-                segments = channels_each_ * shape_.grid.axes[0].kernel;
-  const int64_t sums = div_up(shape_.batch * out_rows, num_units_) * out_columns * width;
-  work.a = reinterpret_cast<const float**>(work.sums + sums);
-  work.b = work.a + segments;
-  for (int64_t channel = 0; channel < shape_.channels; channel += channels_each_) {
-    const Span some{channel, std::min(channel + channels_each_, shape_.channels)};
-    for (int64_t panel = 0; panel < num_panels(); ++panel) run_channels(call, work, panel, some);
+  const int64_t width = num_panels() * panel_width_;
+  work.a = reinterpret_cast<const float**>(work.sums + div_up(shape_.batch * out_rows, num_units_) *
+                                                           out_columns * width);
+  work.b = work.a + segments_each_;
+  const int64_t segments = shape_.channels * shape_.grid.axes[0].kernel;
+  for (int64_t first = 0; first < segments; first += segments_each_) {
+    const Span some{first, std::min(first + segments_each_, segments)};
+    for (int64_t panel = 0; panel < num_panels(); ++panel) run_segments(call, work, panel, some);
   }
   for (int64_t line = work.lines.begin; line < work.lines.end; ++line) {
     const float* const from = work.sums + (line - work.lines.begin) * out_columns * width;
@@ -112,8 +108,8 @@ void LargeWindowConv::run(const Call& call, void* scratch, uint32_t unit) const 
   }
 }
 
-void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t panel,
-                                   Span channels) const {
+void LargeWindowConv::run_segments(const Call& call, const Work& work, int64_t panel,
+                                   Span segments) const {
   const TileKernels& tiles = tile_kernels();
   const WindowAxis &down = shape_.grid.axes[0], &along = shape_.grid.axes[1];
   const int64_t out_rows = shape_.grid.output[0], out_columns = shape_.grid.output[1];
@@ -123,7 +119,7 @@ void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t p
   TileArgs tile;
   tile.a = work.a;
   tile.b = work.b;
-  tile.num_segments = channels.size() * down.kernel;
+  tile.num_segments = segments.size();
   tile.depth = along.kernel;
   tile.a_row = along.stride;
   tile.a_step = along.dilation;
@@ -131,7 +127,7 @@ void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t p
   tile.c_row = width;
   tile.columns = static_cast<int>(panel_width_);
   for (int64_t s = 0; s < tile.num_segments; ++s) {
-    work.b[s] = packed + panel_at(panel, channels.begin) + s * along.kernel * panel_width_;
+    work.b[s] = packed + panel_at(panel, 0) + (segments.begin + s) * along.kernel * panel_width_;
   }
   const int vectors = tile.columns / tiles.width;
   for (int64_t line = work.lines.begin; line < work.lines.end; ++line) {
@@ -142,15 +138,14 @@ void LargeWindowConv::run_channels(const Call& call, const Work& work, int64_t p
     const int64_t parts = div_up(out_columns, tiles.max_rows);
     for (int64_t i = 0; i < parts; ++i) {
       const Span some = part_of(out_columns, parts, i);
-      int64_t segment = 0;
-      for (int64_t c = channels.begin; c < channels.end; ++c) {
-        const float* at = first + c * plane_floats() + some.begin * along.stride;
-        for (int64_t r = 0; r < down.kernel; ++r, at += down.dilation * columns_.size) {
-          work.a[segment++] = at;
-        }
+      const float* const at = first + some.begin * along.stride;
+      int64_t channel = segments.begin / down.kernel, row = segments.begin % down.kernel;
+      for (int64_t s = 0; s < tile.num_segments; ++s) {
+        work.a[s] = at + channel * plane_floats() + row * down.dilation * columns_.size;
+        if (++row == down.kernel) row = 0, ++channel;
       }
       tile.c = sums + some.begin * width;
-      tile.add_or_null = channels.begin > 0 ? tile.c : nullptr;
+      tile.add_or_null = segments.begin > 0 ? tile.c : nullptr;
       tiles.tile[some.size() - 1][vectors - 1](tile);
     }
   }

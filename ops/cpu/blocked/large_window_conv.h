@@ -4,8 +4,9 @@
 //
 //   prepare  copies a part of the images with their padding, or packs a part of the weights into
 //            panels of filters; each row of taps is a segment of a register tile
-//   run      some rows of positions: a tile is a row's neighbours by a panel, over all taps of some
-//            channels, whose weights stay in the second-level cache while all rows pass
+//   run      some rows of positions: a tile is a row's neighbours by a panel, over some rows of
+//   taps,
+//            whose weights stay in the second-level cache while all positions pass
 #pragma once
 
 #include "ops/cpu/blocked/block_plane.h"
@@ -43,11 +44,11 @@ class LargeWindowConv : public TwoStepConv {
     return part_of(shape_.batch * shape_.grid.output[0], num_units_, unit);
   }
   void pad_plane(const float* x, float* to) const;
-  void run_channels(const Call& call, const Work& work, int64_t panel, Span channels) const;
+  void run_segments(const Call& call, const Work& work, int64_t panel, Span segments) const;
 
   const ReadSpan rows_, columns_;
   int64_t panel_width_;
-  int64_t channels_each_;  // whose weights of a panel stay in the cache
+  int64_t segments_each_;  // rows of taps whose weights of a panel stay in the cache
   int64_t num_units_;
 };
 

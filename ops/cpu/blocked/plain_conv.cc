@@ -29,8 +29,8 @@ void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int6
 
 bool PlainConv::suits(const ConvShape& shape) {
   constexpr int64_t kMaxTaps = 64;
-  // Packing is worth it from so many positions on that read the weights.
-  constexpr int64_t kMinPositions = 64;
+  // Packing takes as long as some hundred positions do; a call of fewer is left to the library.
+  constexpr int64_t kMinPositions = 512;
   return shape.grid.rank == 2 && shape.group == 1 && shape.channels > 0 && shape.batch > 0 &&
          shape.filters >= tile_kernels().width / 2 && shape.grid.kernel_size > 1 &&
          shape.grid.kernel_size <= kMaxTaps && shape.grid.output_size > 0 &&
