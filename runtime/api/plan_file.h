@@ -5,10 +5,10 @@
 //   field 1001   zeros up to a multiple of 64, then the data: large constants and packings, each at
 //                a multiple of 64, and equal ones once
 //
-// Together they are one protobuf message of ONNX, for tools that show graphs: of its initializers the
-// large ones are external data without a location, which only this reader knows the place of. The
-// facts are small and checked by their fingerprint. The data are mapped and checked for
-// size, place and alignment alone: what a kernel relies on beyond that, it checks itself
+// Together they are one protobuf message of ONNX, for tools that show graphs: of its initializers
+// the large ones are external data without a location, which only this reader knows the place of.
+// The facts are small and checked by their fingerprint. The data are mapped and checked for size,
+// place and alignment alone: what a kernel relies on beyond that, it checks itself
 // (ops/contract/packed_constants.h).
 //
 // Errors (kInvalidArgument): a file that is cut off or spoilt, another version of this form. No
