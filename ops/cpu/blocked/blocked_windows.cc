@@ -43,112 +43,49 @@ class PlaneRows {
 
   PlaneRows(Fold fold, const TileKernels& tiles, const BlockedWindows::Call& call)
       : fold_(fold), tiles_(tiles), call_(call), grid_(*call.grid) {
-    if (fold == Fold::kProduct) {
-      args_.clamp_or_null = call.clamp_or_null;
-      live_weights_.resize(static_cast<size_t>(max_live_taps(grid_) * tiles.width));
-    }
-    args_.y_step = tiles.width;
-    args_.x_step = grid_.axes[1].stride * tiles.width;
-    pays_padding_ = pays_padding();
-    taps_.resize(static_cast<size_t>(pays_padding_ ? grid_.kernel_size : max_live_taps(grid_)));
-    args_.taps = taps_.data();
+    const WindowAxis &rows = grid_.axes[0], &columns = grid_.axes[1];
+    args_.row_step = rows.dilation * grid_.input[1] * tiles.width;
+    args_.num_columns = columns.kernel;
+    args_.dilation = columns.dilation;
+    args_.stride = columns.stride;
+    args_.first_column = -columns.pad_begin;
+    args_.width = grid_.input[1];
+    args_.count = grid_.output[1];
+    if (fold == Fold::kProduct) args_.clamp_or_null = call.clamp_or_null;
+    if (fold == Fold::kAverage) divisors_.resize(static_cast<size_t>(grid_.output[1]));
+    args_.divisors = divisors_.data();
   }
 
   // The rows [first, end) of the plane's outputs.
   void run(int64_t plane, Span rows) {
-    out_at_ = plane * grid_.output_size * tiles_.width;
-    x_ = call_.x + plane * grid_.input_size * tiles_.width;
-    args_.num_taps = 0;
+    const int64_t row_size = grid_.output[1] * tiles_.width;
+    const float* const x = call_.x + plane * grid_.input_size * tiles_.width;
+    const float* weights = nullptr;
     if (fold_ == Fold::kProduct) {
       const int64_t block = plane % call_.num_blocks;
-      weights_ = call_.weights->block(block);
+      weights = call_.weights->block(block);
       args_.start_or_null = call_.weights->bias_or_null(block);
     }
-    if (pays_padding_) return run_padded(rows);
-    const WindowAxis& columns = grid_.axes[1];
-    const Span inner = inner_outputs(columns, grid_.input[1], grid_.output[1]);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      for (int64_t at = 0; at < inner.begin; ++at) run_some(row, at, 1);
-      if (inner.size() > 0) run_some(row, inner.begin, inner.size());
-      for (int64_t at = inner.end; at < grid_.output[1]; ++at) run_some(row, at, 1);
-      activate(row);
+      const WindowAxis& axis = grid_.axes[0];
+      const Span live = live_taps(axis, grid_.input[0], row);
+      const int64_t first = row * axis.stride - axis.pad_begin + live.begin * axis.dilation;
+      args_.num_rows = live.size();
+      args_.x = live.size() > 0 ? x + first * grid_.input[1] * tiles_.width : x;
+      if (weights) args_.weights_or_null = weights + live.begin * axis_taps() * tiles_.width;
+      if (fold_ == Fold::kAverage) set_divisors(row, live.size());
+      const int64_t at = plane * grid_.output_size * tiles_.width + row * row_size;
+      args_.y = call_.y + at;
+      args_.add_or_null = call_.add_or_null ? call_.add_or_null + at : nullptr;
+      fold_row();
+      if (call_.activation_or_null) call_.activation_or_null->apply(args_.y, row_size);
     }
   }
 
  private:
-  static constexpr int64_t kRowsAtOnce = 16;  // that are copied
+  int64_t axis_taps() const { return grid_.axes[1].kernel; }
 
-  // Inputs of an axis that the windows of neighbouring outputs span.
-  int64_t spanned(int axis, int64_t outputs) const {
-    const WindowAxis& a = grid_.axes[axis];
-    return (outputs - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
-  }
-
-  // Products of narrow images: most windows reach into the padding of some side, and each kind of
-  // them has taps of its own. A copy with zeros around has one kind.
-  bool pays_padding() const {
-    constexpr int64_t kMaxColumns = 32, kMaxSpan = 96;
-    const int64_t outputs = grid_.output[1];
-    return fold_ == Fold::kProduct && outputs <= kMaxColumns && spanned(1, outputs) <= kMaxSpan &&
-           spanned(0, kRowsAtOnce) <= kMaxSpan &&
-           inner_outputs(grid_.axes[1], grid_.input[1], outputs).size() < outputs;
-  }
-
-  void run_padded(Span rows) {
-    const int64_t width = spanned(1, grid_.output[1]) * tiles_.width;
-    set_taps({0, grid_.axes[0].kernel}, {0, grid_.axes[1].kernel}, width);
-    for (int64_t first = rows.begin; first < rows.end; first += kRowsAtOnce) {
-      const int64_t end = std::min(first + kRowsAtOnce, rows.end);
-      pad({first, end}, width);
-      for (int64_t row = first; row < end; ++row) {
-        args_.x = padded_.data() + (row - first) * grid_.axes[0].stride * width;
-        fold(row, 0, grid_.output[1]);
-        activate(row);
-      }
-    }
-  }
-
-  // What the windows of the rows span; each row is `width` floats.
-  void pad(Span rows, int64_t width) {
-    const int64_t count = spanned(0, rows.size());
-    padded_.resize(static_cast<size_t>(count * width));
-    const int64_t first = rows.begin * grid_.axes[0].stride - grid_.axes[0].pad_begin;
-    const int64_t left = std::min(grid_.axes[1].pad_begin * tiles_.width, width);
-    const int64_t row_size = grid_.input[1] * tiles_.width;
-    const int64_t copied = std::min(row_size, width - left);
-    for (int64_t r = 0; r < count; ++r) {
-      float* const to = padded_.data() + r * width;
-      if (first + r < 0 || first + r >= grid_.input[0]) {
-        std::fill_n(to, width, 0.0f);
-        continue;
-      }
-      std::fill_n(to, left, 0.0f);
-      std::copy_n(x_ + (first + r) * row_size, copied, to + left);
-      std::fill_n(to + left + copied, width - left - copied, 0.0f);
-    }
-  }
-
-  // Positions of one row that have the same taps.
-  void run_some(int64_t row, int64_t column, int64_t count) {
-    const WindowAxis &rows = grid_.axes[0], &columns = grid_.axes[1];
-    const Span live_rows = live_taps(rows, grid_.input[0], row);
-    const Span live_columns = live_taps(columns, grid_.input[1], column);
-    set_taps(live_rows, live_columns, grid_.input[1] * tiles_.width);
-    const int64_t in_row = row * rows.stride - rows.pad_begin;
-    const int64_t in_column = column * columns.stride - columns.pad_begin;
-    args_.x = x_ + (in_row * grid_.input[1] + in_column) * tiles_.width;
-    const int64_t taps = call_.counts_padding ? padded_taps(rows, grid_.input[0], row) *
-                                                    padded_taps(columns, grid_.input[1], column)
-                                              : live_rows.size() * live_columns.size();
-    args_.divisor = static_cast<float>(std::max<int64_t>(taps, 1));
-    fold(row, column, count);
-  }
-
-  void fold(int64_t row, int64_t column, int64_t count) {
-    const int64_t at = out_at_ + (row * grid_.output[1] + column) * tiles_.width;
-    args_.count = count;
-    args_.y = call_.y + at;
-    args_.add_or_null = call_.add_or_null ? call_.add_or_null + at : nullptr;
+  void fold_row() const {
     switch (fold_) {
       case Fold::kMax:
         return tiles_.window_max(args_);
@@ -159,29 +96,18 @@ class PlaneRows {
     }
   }
 
-  void activate(int64_t row) const {
-    if (call_.activation_or_null == nullptr) return;
-    const int64_t row_size = grid_.output[1] * tiles_.width;
-    call_.activation_or_null->apply(call_.y + out_at_ + row * row_size, row_size);
-  }
-
-  // Of images whose rows are `width` floats. Nearly all positions of a plane have the same taps.
-  void set_taps(Span rows, Span columns, int64_t width) {
-    if (rows == rows_ && columns == columns_ && args_.num_taps > 0) return;
-    rows_ = rows;
-    columns_ = columns;
-    args_.num_taps = 0;
-    const bool is_whole = rows.size() * columns.size() == grid_.kernel_size;
-    args_.weights_or_null = is_whole || weights_ == nullptr ? weights_ : live_weights_.data();
-    for (int64_t r = rows.begin; r < rows.end; ++r) {
-      for (int64_t c = columns.begin; c < columns.end; ++c) {
-        const int64_t n = args_.num_taps++;
-        taps_[static_cast<size_t>(n)] =
-            r * grid_.axes[0].dilation * width + c * grid_.axes[1].dilation * tiles_.width;
-        if (is_whole || weights_ == nullptr) continue;
-        std::copy_n(weights_ + (r * grid_.kernel[1] + c) * tiles_.width, tiles_.width,
-                    live_weights_.data() + n * tiles_.width);
-      }
+  // Of the windows of a row, whose taps have `live` rows inside the image.
+  void set_divisors(int64_t row, int64_t live) {
+    const WindowAxis &rows = grid_.axes[0], &columns = grid_.axes[1];
+    const int64_t height = call_.counts_padding ? padded_taps(rows, grid_.input[0], row) : live;
+    if (height == height_) return;
+    height_ = height;
+    for (int64_t column = 0; column < grid_.output[1]; ++column) {
+      const int64_t width = call_.counts_padding
+                                ? padded_taps(columns, grid_.input[1], column)
+                                : live_taps(columns, grid_.input[1], column).size();
+      divisors_[static_cast<size_t>(column)] =
+          static_cast<float>(std::max<int64_t>(height * width, 1));
     }
   }
 
@@ -189,13 +115,8 @@ class PlaneRows {
   const TileKernels& tiles_;
   const BlockedWindows::Call& call_;
   const Grid& grid_;
-  bool pays_padding_ = false;
-  int64_t out_at_ = 0;
-  const float* x_ = nullptr;
-  const float* weights_ = nullptr;
-  std::vector<float> live_weights_, padded_;
-  std::vector<int64_t> taps_;
-  Span rows_, columns_;  // that taps_ holds
+  int64_t height_ = -1;  // of the windows that divisors_ are of
+  std::vector<float> divisors_;
   WindowArgs args_;
 };
 

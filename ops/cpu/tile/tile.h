@@ -72,19 +72,22 @@ struct NormalizeArgs {
   float* y = nullptr;
 };
 
-// Windows of one vector a position: depthwise convolutions and pools of images whose channels lie
-// in blocks of a vector.
+// A row of windows of one vector a position: depthwise convolutions and pools of images whose
+// channels lie in blocks of a vector. Rows and columns are of taps; columns, strides and the width
+// are counted in positions, a vector each.
 struct WindowArgs {
-  const float* x = nullptr;
-  int64_t x_step = 0;             // elements from one position's window to the next
-  const int64_t* taps = nullptr;  // where the taps of a window are, in elements
-  int64_t num_taps = 0;
-  const float* weights_or_null = nullptr;  // of products: a vector for each tap
+  const float* x = nullptr;  // the row of the image that the first row of taps reads
+  int64_t row_step = 0;      // elements from one row of taps to the next
+  int64_t num_rows = 0, num_columns = 0;
+  int64_t dilation = 1;                    // from one column to the next
+  int64_t stride = 1;                      // from one window to the next
+  int64_t first_column = 0;                // of the image, under the first window's first tap
+  int64_t width = 0;                       // of the image: beside it windows have no taps
+  const float* weights_or_null = nullptr;  // of products: a vector for each tap, row by row
   const float* start_or_null = nullptr;    // of products: one vector
-  float divisor = 1;                       // of sums
+  const float* divisors = nullptr;         // of sums: a number for each window
   float* y = nullptr;
-  int64_t y_step = 0;
-  int64_t count = 0;                     // positions
+  int64_t count = 0;                     // windows
   const float* add_or_null = nullptr;    // of products: laid out as y
   const float* clamp_or_null = nullptr;  // of products: the least value and the greatest
 };
@@ -133,8 +136,8 @@ struct TileKernels {
   // y = (x - mean) * factor * scale + shift.
   void (*normalize)(const NormalizeArgs& args);
 
-  // Per position: the largest of the taps, where a NaN is; their sum divided; the sum of their
-  // products with the weights.
+  // Of each window: the largest of the taps, or a NaN that is among them; their sum divided; the
+  // sum of their products with the weights.
   void (*window_max)(const WindowArgs& args);
   void (*window_sum)(const WindowArgs& args);
   void (*window_product)(const WindowArgs& args);

@@ -16,6 +16,7 @@
 
 #include "ops/cpu/tile/product_inl.h"
 #include "ops/cpu/tile/tile.h"
+#include "ops/cpu/tile/window_inl.h"
 
 namespace eddy::cpu {
 namespace {
@@ -177,80 +178,6 @@ void normalize(const NormalizeArgs& t) {
     if (t.scale_or_null) v = S::mul(v, S::load_first(t.scale_or_null + i, n));
     v = S::add(v, t.shift_or_null ? S::load_first(t.shift_or_null + i, n) : shift);
     S::store_first(t.y + i, v, n);
-  }
-}
-
-// Folds of a window's taps, one vector a position.
-template <typename S>
-struct MaxFold {
-  using V = typename S::V;
-  static V start(const WindowArgs&) { return S::set1(-__builtin_inff()); }
-  // A NaN stays, wherever it comes from.
-  static V add(V best, const float* x, const float*) {
-    const V v = S::load(x);
-    return S::select_nan(best, best, S::max(best, v));
-  }
-  static V end(const WindowArgs&, V best, int64_t) { return best; }
-};
-template <typename S>
-struct SumFold {
-  using V = typename S::V;
-  static V start(const WindowArgs&) { return S::zero(); }
-  static V add(V sum, const float* x, const float*) { return S::add(sum, S::load(x)); }
-  static V end(const WindowArgs& t, V sum, int64_t) { return S::div(sum, S::set1(t.divisor)); }
-};
-template <typename S>
-struct ProductFold {
-  using V = typename S::V;
-  static V start(const WindowArgs& t) {
-    return t.start_or_null ? S::load(t.start_or_null) : S::zero();
-  }
-  static V add(V sum, const float* x, const float* weights) {
-    return S::fma(S::load(x), S::load(weights), sum);
-  }
-  static V end(const WindowArgs& t, V sum, int64_t at) {
-    if (t.add_or_null) sum = S::add(sum, S::load(t.add_or_null + at));
-    return t.clamp_or_null ? clamped<S>(sum, t.clamp_or_null) : sum;
-  }
-};
-
-// N positions at once, so that their sums do not wait for each other.
-template <typename S, typename Fold, int N>
-[[gnu::always_inline]] inline void fold_windows(const WindowArgs& t, int64_t first) {
-  typename S::V values[N];
-  EDDY_UNROLL for (int i = 0; i < N; ++i) values[i] = Fold::start(t);
-  const float* x = t.x + first * t.x_step;
-  for (int64_t tap = 0; tap < t.num_taps; ++tap) {
-    const float* from = x + t.taps[tap];
-    const float* weights = t.weights_or_null ? t.weights_or_null + tap * S::kWidth : nullptr;
-    EDDY_UNROLL for (int i = 0; i < N; ++i) {
-      values[i] = Fold::add(values[i], from + i * t.x_step, weights);
-    }
-  }
-  EDDY_UNROLL for (int i = 0; i < N; ++i) {
-    const int64_t at = (first + i) * t.y_step;
-    S::store(t.y + at, Fold::end(t, values[i], at));
-  }
-}
-
-// `count` of them, from 1 to N.
-template <typename S, typename Fold, int N>
-[[gnu::always_inline]] inline void fold_up_to(const WindowArgs& t, int64_t first, int64_t count) {
-  if constexpr (N > 1) {
-    if (count < N) return fold_up_to<S, Fold, N - 1>(t, first, count);
-  }
-  fold_windows<S, Fold, N>(t, first);
-}
-
-// In equal parts: a position by itself takes as long as several.
-template <typename S, typename Fold>
-void window_row(const WindowArgs& t) {
-  constexpr int64_t kAtOnce = 8;
-  const int64_t parts = (t.count + kAtOnce - 1) / kAtOnce;
-  for (int64_t i = 0, first = 0; i < parts; ++i) {
-    const int64_t end = t.count * (i + 1) / parts;
-    fold_up_to<S, Fold, kAtOnce>(t, first, end - first);
-    first = end;
   }
 }
 
