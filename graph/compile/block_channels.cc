@@ -88,9 +88,10 @@ class ChannelBlocker : public GraphCopier {
 
   bool is_blocked(ValueId id) const { return !id.is_none() && !blocked_[id.index()].is_none(); }
 
-  // The image in blocks of so many channels.
+  // The image in blocks of so many channels. Blocks of one are the image itself, seen otherwise.
   Value blocked(ValueId id, int64_t block) {
     if (block == block_ && is_blocked(id)) return blocked_[id.index()];
+    if (block == 1) return builder_.op("Unsqueeze", {value(id), builder_.int64s({4})});
     const auto known = turned_.find({id, block});
     if (known != turned_.end()) return known->second;
     OpOptions options;

@@ -70,7 +70,7 @@ bool ImageFacts::is_convolution(const Node& node) const {
 int64_t ImageFacts::block_read_by(const Node& conv) const {
   const int64_t channels = dims(conv.inputs[0])[1];
   const bool is_narrow = channels < block_ / 2 && conv.attributes.get_int("group", 1) == 1;
-  return is_narrow ? channels : block_;
+  return is_narrow ? 1 : block_;
 }
 
 bool ImageFacts::is_norm(const Node& node) const {

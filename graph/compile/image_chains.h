@@ -42,8 +42,8 @@ class ImageFacts {
   bool is_same_shape(ValueId a, ValueId b) const;
   // A convolution with constant weights that suit blocks.
   bool is_convolution(const Node& node) const;
-  // Channels in a block of the image that the convolution reads: where there are few, all of them
-  // (the first layer of a network).
+  // Channels in a block of the image that the convolution reads: one where there are few (the first
+  // layer of a network), so that the image is read as it comes.
   int64_t block_read_by(const Node& conv) const;
   // What scales and shifts each channel by constants: a normalization with given moments, Mul, Add.
   bool is_affine(const Node& node) const;

@@ -125,7 +125,7 @@ uint32_t count_conv_tiles(const KernelArgs& args) {
   if (!find_shape(state, args, shape).is_ok()) return 1;  // which fails
   if (state.is_for_winograd(shape)) return state.winograd_or_null->count_tiles(shape);
   if (state.conv_or_null) return state.conv_or_null->count_tiles(shape);
-  return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0] * args.outputs[0].dims[1]);
+  return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0], args.outputs[0].dims[1]);
 }
 
 bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
@@ -152,7 +152,7 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   }
   const int64_t num_blocks = args.outputs[0].dims[1];
   state.windows.run_tile({.grid = &shape.grid,
-                          .num_planes = args.outputs[0].dims[0] * num_blocks,
+                          .num_images = args.outputs[0].dims[0],
                           .num_blocks = num_blocks,
                           .x = x,
                           .y = y,
@@ -274,7 +274,7 @@ uint32_t count_pool_tiles(const KernelArgs& args) {
   const TensorView& y = args.outputs[0];
   if (y.count() == 0) return 0;
   if (!make_blocked_pool_grid(state.attributes, args.inputs[0], y, grid).is_ok()) return 1;
-  return state.windows.count_tiles(grid, y.dims[0] * y.dims[1]);
+  return state.windows.count_tiles(grid, y.dims[0], y.dims[1]);
 }
 
 bool run_pool_tile(const KernelArgs& args, uint32_t tile) {
@@ -284,7 +284,7 @@ bool run_pool_tile(const KernelArgs& args, uint32_t tile) {
   Status status = make_blocked_pool_grid(state.attributes, x, y, grid);
   if (!status.is_ok()) return args.fail(std::move(status));
   state.windows.run_tile({.grid = &grid,
-                          .num_planes = y.dims[0] * y.dims[1],
+                          .num_images = y.dims[0],
                           .num_blocks = y.dims[1],
                           .x = x.as<float>(),
                           .y = y.mutable_as<float>(),

@@ -24,6 +24,18 @@ inline Span part_of(int64_t total, int64_t parts, int64_t index) {
   return {total * index / parts, total * (index + 1) / parts};
 }
 
+// How many parts a call of so much work falls into: at most `most`; of two and more, as many that
+// two threads have the same, and so have four.
+inline int64_t count_parts(int64_t work, int64_t part_work, int64_t most) {
+  const int64_t parts = std::clamp<int64_t>(work / part_work, 1, most);
+  return parts == 1 ? 1 : std::min(div_up(parts, 4) * 4, most);
+}
+
+// Positions of an image that are worth a part: fewer are left together, and channels are parted.
+// All that works on blocked images parts them alike, so that a thread finds in its own cache what
+// it has written.
+constexpr int64_t kMinPositions = 48;
+
 // The taps of a window at `out` that lie inside the input.
 inline Span live_taps(const WindowAxis& axis, int64_t input, int64_t out) {
   const int64_t start = out * axis.stride - axis.pad_begin;

@@ -53,8 +53,7 @@ struct Partition {
     const int64_t work =
         s.grid.output_size * s.group_filters() * s.group_channels() * s.grid.kernel_size;
     const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(images * groups, 1), 1);
-    const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, most);
-    constexpr int64_t kMinPositions = 48;
+    const int64_t wanted = count_parts(work, kPartWork, most);
     const int64_t most_bands = std::max<int64_t>(s.grid.output_size / kMinPositions, 1);
     const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
     bands = std::max<int64_t>(std::min({wanted, most_bands, units}), 1);

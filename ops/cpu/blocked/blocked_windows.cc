@@ -17,17 +17,21 @@ int64_t max_live_taps(const Grid& grid) {
   return std::min(grid.kernel[0], grid.input[0]) * std::min(grid.kernel[1], grid.input[1]);
 }
 
-// Parts of planes, then of a plane's rows.
+// Sets of images, then bands of rows, then sets of an image's blocks.
 struct Partition {
-  int64_t plane_sets, bands;
+  int64_t image_sets, bands, block_sets;
 
-  Partition(const Grid& grid, int64_t num_planes) {
-    const int64_t work = grid.output_size * max_live_taps(grid) * num_planes;
-    const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, kMaxParts);
-    plane_sets = std::max<int64_t>(std::min(wanted, num_planes), 1);
-    bands = std::clamp<int64_t>(wanted / plane_sets, 1, std::max<int64_t>(grid.output[0], 1));
+  Partition(const Grid& grid, int64_t num_images, int64_t num_blocks) {
+    const int64_t work = grid.output_size * max_live_taps(grid) * num_images * num_blocks;
+    const int64_t wanted = count_parts(work, kPartWork, kMaxParts);
+    const int64_t most_bands = std::clamp<int64_t>(grid.output_size / kMinPositions, 1,
+                                                   std::max<int64_t>(grid.output[0], 1));
+    image_sets = std::clamp<int64_t>(num_images, 1, wanted);
+    bands = std::min(div_up(wanted, image_sets), most_bands);
+    block_sets = std::clamp<int64_t>(div_up(wanted, image_sets * bands), 1,
+                                     std::max<int64_t>(num_blocks, 1));
   }
-  int64_t count() const { return plane_sets * bands; }
+  int64_t count() const { return image_sets * bands * block_sets; }
 };
 
 // Taps of one axis in the input with its padding.
@@ -56,13 +60,12 @@ class PlaneRows {
     args_.divisors = divisors_.data();
   }
 
-  // The rows [first, end) of the plane's outputs.
-  void run(int64_t plane, Span rows) {
+  // The rows of the outputs of a plane, which is a block of channels of some image.
+  void run(int64_t plane, int64_t block, Span rows) {
     const int64_t row_size = grid_.output[1] * tiles_.width;
     const float* const x = call_.x + plane * grid_.input_size * tiles_.width;
     const float* weights = nullptr;
     if (fold_ == Fold::kProduct) {
-      const int64_t block = plane % call_.num_blocks;
       weights = call_.weights->block(block);
       args_.start_or_null = call_.weights->bias_or_null(block);
     }
@@ -140,19 +143,26 @@ DepthwiseWeights::DepthwiseWeights(const TensorView& weights, const float* bias_
   std::copy_n(bias_or_null, channels, bias_.begin());
 }
 
-uint32_t BlockedWindows::count_tiles(const Grid& grid, int64_t num_planes) const {
-  return static_cast<uint32_t>(Partition(grid, num_planes).count());
+uint32_t BlockedWindows::count_tiles(const Grid& grid, int64_t num_images,
+                                     int64_t num_blocks) const {
+  return static_cast<uint32_t>(Partition(grid, num_images, num_blocks).count());
 }
 
 void BlockedWindows::run_tile(const Call& call, uint32_t tile) const {
   EDDY_DCHECK(call.grid->rank == 2 && (fold_ != Fold::kProduct || call.weights != nullptr))
       << "a call without a grid or weights";
-  const Partition parts(*call.grid, call.num_planes);
+  const Partition parts(*call.grid, call.num_images, call.num_blocks);
   EDDY_DCHECK(tile < parts.count()) << "tile " << tile << " of " << parts.count();
-  const Span planes = part_of(call.num_planes, parts.plane_sets, tile / parts.bands);
-  const Span rows = part_of(call.grid->output[0], parts.bands, tile % parts.bands);
+  const int64_t block_set = tile % parts.block_sets, rest = tile / parts.block_sets;
+  const Span images = part_of(call.num_images, parts.image_sets, rest / parts.bands);
+  const Span rows = part_of(call.grid->output[0], parts.bands, rest % parts.bands);
+  const Span blocks = part_of(call.num_blocks, parts.block_sets, block_set);
   PlaneRows some(fold_, tiles_, call);
-  for (int64_t plane = planes.begin; plane < planes.end; ++plane) some.run(plane, rows);
+  for (int64_t image = images.begin; image < images.end; ++image) {
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      some.run(image * call.num_blocks + block, block, rows);
+    }
+  }
 }
 
 }  // namespace eddy::cpu

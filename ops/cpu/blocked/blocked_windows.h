@@ -3,10 +3,8 @@
 //
 //   X[n][c / b][h][w][c % b]  ->  Y[n][c / b][h'][w'][c % b],     b: floats in a vector
 //
-// Rows of positions whose windows lie inside the input are folded four vectors at a time; windows
-// that reach into the padding have fewer taps.
-//
-// Determinism: taps are folded in one order. A call falls into parts by shape alone.
+// A row of windows is one call of a tile kernel. Determinism: taps are folded in one order. A call
+// falls into parts by shape alone.
 // Threads: const use from any number.
 #pragma once
 
@@ -42,8 +40,8 @@ class BlockedWindows {
   enum class Fold : uint8_t { kMax, kAverage, kProduct };
   struct Call {
     const Grid* grid = nullptr;  // two spatial axes
-    int64_t num_planes = 0;      // images times blocks
-    int64_t num_blocks = 0;      // of an image
+    int64_t num_images = 0;
+    int64_t num_blocks = 0;  // of an image
     const float* x = nullptr;
     float* y = nullptr;
     bool counts_padding = false;                     // of averages
@@ -55,7 +53,7 @@ class BlockedWindows {
   explicit BlockedWindows(Fold fold, const TileKernels& tiles = tile_kernels())
       : fold_(fold), tiles_(tiles) {}
 
-  uint32_t count_tiles(const Grid& grid, int64_t num_planes) const;
+  uint32_t count_tiles(const Grid& grid, int64_t num_images, int64_t num_blocks) const;
   void run_tile(const Call& call, uint32_t tile) const;
 
  private:

@@ -129,7 +129,7 @@ Status infer_blocked_conv(InferContext& context) {
   EDDY_RETURN_IF_ERROR(read_block(context, block));
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* w, tensor_input(context, 1));
-  // With few channels they are all in one block, narrower than those of the result.
+  // Few channels come in narrower blocks than those of the result, or one by one.
   const int64_t x_block = context.attributes().get_int("x_block", block);
   EDDY_RETURN_IF_ERROR(check_block("x_block", x_block));
   EDDY_RETURN_IF_ERROR(check_activation(context));
