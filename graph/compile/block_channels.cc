@@ -91,12 +91,13 @@ class ChannelBlocker : public GraphCopier {
   // The image in blocks of so many channels. Blocks of one are the image itself, seen otherwise.
   Value blocked(ValueId id, int64_t block) {
     if (block == block_ && is_blocked(id)) return blocked_[id.index()];
-    if (block == 1) return builder_.op("Unsqueeze", {value(id), builder_.int64s({4})});
     const auto known = turned_.find({id, block});
     if (known != turned_.end()) return known->second;
     OpOptions options;
     options.domain = "eddy";
-    const Value turned = builder_.op("BlockChannels", {value(id)}, {{"block", block}}, options);
+    const Value turned =
+        block == 1 ? builder_.op("Unsqueeze", {value(id), builder_.int64s({4})})
+                   : builder_.op("BlockChannels", {value(id)}, {{"block", block}}, options);
     if (source_.value(id).region == region_) turned_[{id, block}] = turned;
     return turned;
   }

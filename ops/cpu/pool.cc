@@ -77,13 +77,13 @@ template <typename Row>
 struct PoolMemory {
   Row* row = nullptr;           // of the input
   Row* sums_or_null = nullptr;  // of a row of the output, where that holds another type
-  int64_t* widths = nullptr;    // of an average: what the windows of a row count along it
+  float* divisors = nullptr;    // of an average: of the windows of a row
 
   static size_t size_bytes(const Pool& pool) { return 3 * bytes_each(pool); }
   PoolMemory(const Pool& pool, void* memory) {
     auto* const at = static_cast<std::byte*>(memory);
     row = reinterpret_cast<Row*>(at);
-    widths = reinterpret_cast<int64_t*>(at + bytes_each(pool));
+    divisors = reinterpret_cast<float*>(at + bytes_each(pool));
     if constexpr (!std::is_same_v<Row, float>) {
       sums_or_null = reinterpret_cast<Row*>(at + 2 * bytes_each(pool));
     }
@@ -103,11 +103,6 @@ class PlanePool {
 
   PlanePool(const Pool& pool, const Kind& kind, const PoolMemory<Row>& memory, bool counts_padding)
       : pool_(pool), kind_(kind), memory_(memory), counts_padding_(counts_padding) {
-    constexpr bool kDivides = std::is_same_v<Kind, Average>;
-    for (int64_t w = 0; kDivides && w < pool.output[2]; ++w) {
-      const PoolRange width = pool.range(2, w);
-      memory.widths[w] = counts_padding ? width.padded : width.taps();
-    }
     inner_begin_ = pool.inner(2).begin;
     inner_end_ = pool.inner(2).end;
   }
@@ -168,15 +163,23 @@ class PlanePool {
     }
   }
 
-  // The commonest width in one pass; in the order of fold_inner.
+  // The commonest width and strides in one pass; in the order of fold_inner.
   void fold_three(Row* to) const {
+    const int64_t stride = pool_.axes[2].stride;
+    if (stride == 1) return fold_three_by([](int64_t w) { return w; }, to);
+    if (stride == 2) return fold_three_by([](int64_t w) { return 2 * w; }, to);
+    fold_three_by([stride](int64_t w) { return stride * w; }, to);
+  }
+  template <typename Place>
+  void fold_three_by(const Place& place, Row* to) const {
     const WindowAxis& axis = pool_.axes[2];
-    const Row* const first = memory_.row - axis.pad_begin;
+    const Row* const first = memory_.row + place(inner_begin_) - axis.pad_begin;
     const Row* const second = first + axis.dilation;
     const Row* const third = second + axis.dilation;
-    for (int64_t w = inner_begin_; w < inner_end_; ++w) {
-      const int64_t at = w * axis.stride;
-      to[w] = Kind::add(Kind::add(Kind::add(Kind::kStart, first[at]), second[at]), third[at]);
+    to += inner_begin_;
+    for (int64_t i = 0; i < inner_end_ - inner_begin_; ++i) {
+      const int64_t at = place(i);
+      to[i] = Kind::add(Kind::add(Kind::add(Kind::kStart, first[at]), second[at]), third[at]);
     }
   }
 
@@ -190,12 +193,18 @@ class PlanePool {
   }
 
   // Sums become averages.
-  void divide(const PoolRange& depth, const PoolRange& height, float* y) const {
+  void divide(const PoolRange& depth, const PoolRange& height, float* y) {
     const int64_t rows =
         counts_padding_ ? depth.padded * height.padded : depth.taps() * height.taps();
+    if (rows != divided_rows_) set_divisors(rows);
+    for (int64_t w = 0; w < pool_.output[2]; ++w) y[w] /= memory_.divisors[w];
+  }
+  void set_divisors(int64_t rows) {
+    divided_rows_ = rows;
     for (int64_t w = 0; w < pool_.output[2]; ++w) {
-      const int64_t count = rows * memory_.widths[w];
-      y[w] = count == 0 ? 0 : y[w] / static_cast<float>(count);
+      const PoolRange width = pool_.range(2, w);
+      const int64_t count = rows * (counts_padding_ ? width.padded : width.taps());
+      memory_.divisors[w] = static_cast<float>(std::max<int64_t>(count, 1));  // of no taps: 0 / 1
     }
   }
 
@@ -204,11 +213,14 @@ class PlanePool {
   const PoolMemory<Row>& memory_;
   const bool counts_padding_;
   int64_t inner_begin_, inner_end_;  // windows that reach into no padding
+  int64_t divided_rows_ = -1;        // of the windows that the divisors are of
 };
 
-// Planes apart, by the elements that they read.
+// Planes apart, by the elements that they read: each some times, row by row.
+constexpr int64_t kTileElements = cpu::kTileElements / 4;
 cpu::Tiles tiles_of(const KernelArgs& args) {
-  return cpu::Tiles::of(cpu::num_planes(args.inputs[0]), cpu::plane_size(args.inputs[0]));
+  const TensorView& x = args.inputs[0];
+  return cpu::Tiles::of(cpu::num_planes(x), cpu::plane_size(x), kTileElements);
 }
 
 // One window that is all of a plane.
@@ -307,7 +319,9 @@ Result<BoundKernel> bind_pool(const KernelInit& init) {
   state->p = init.attributes.get_int("p", 2);
   BoundKernel kernel;
   kernel.run = run_pool<Kind>;
-  if (cpu::fills_tiles(init.inputs[0])) cpu::set_tiles<tiles_of, run_planes<Kind>>(kernel);
+  if (cpu::fills_tiles(init.inputs[0], kTileElements)) {
+    cpu::set_tiles<tiles_of, run_planes<Kind>>(kernel);
+  }
   kernel.state = std::move(state);
   return kernel;
 }

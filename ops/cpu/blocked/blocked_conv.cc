@@ -54,10 +54,17 @@ struct Partition {
         s.grid.output_size * s.group_filters() * s.group_channels() * s.grid.kernel_size;
     const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(images * groups, 1), 1);
     const int64_t wanted = count_parts(work, kPartWork, most);
-    const int64_t most_bands = std::max<int64_t>(s.grid.output_size / kMinPositions, 1);
     const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
-    bands = std::max<int64_t>(std::min({wanted, most_bands, units}), 1);
+    const auto most_bands = [&](int64_t positions) {
+      return std::max<int64_t>(std::min(s.grid.output_size / positions, units), 1);
+    };
+    bands = std::min(wanted, most_bands(kMinPositions));
     panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
+    // Few panels divide badly among threads.
+    constexpr int64_t kFewPanels = 8;
+    if (bands == 1 && panel_sets < std::min(wanted, kFewPanels)) {
+      bands = std::min<int64_t>(most_bands(kMinPositions / 2), 2);
+    }
   }
   int64_t count() const { return images * groups * bands * panel_sets; }
 };

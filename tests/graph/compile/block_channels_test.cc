@@ -80,19 +80,18 @@ TEST_F(BlockChannelsTest, AResidualBlockIsThreeNodesAndTurnedOverOnce) {
   const Value sum = b.op("Add", {norm(b, conv(b, a, 8, 8), 8), x});
   b.output("y", b.op("Relu", {sum}));
   const Graph graph = block(b);
-  EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
-                                         "BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(graph), ElementsAre("Unsqueeze", "BlockedConv", "BlockedConv", "BlockedConv",
+                                         "UnblockChannels"));
   const Node& last = graph.node(graph.value(graph.outputs()[0]).producer);
   const Node& conv = graph.node(graph.value(last.inputs[0]).producer);
   EXPECT_EQ(conv.inputs.size(), 4u) << "it adds";
   EXPECT_THAT(conv.attributes.get_floats("clamp"), ElementsAre(0.0f, ::testing::Gt(1e30f)));
 }
 
-TEST_F(BlockChannelsTest, TheFirstLayerHasOneNarrowBlockAndReadersShareTheTurnedImage) {
+TEST_F(BlockChannelsTest, TheFirstLayerReadsTheImageAsItComesAndReadersShareATurnedOne) {
   GraphBuilder narrow(ops_);
   narrow.output("y", conv(narrow, image(narrow, 1), 1, 8));
-  EXPECT_THAT(ops_of(block(narrow)),
-              ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(block(narrow)), ElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels"));
 
   GraphBuilder wide(ops_);
   const Value x = image(wide, 4);
@@ -109,7 +108,7 @@ TEST_F(BlockChannelsTest, AConvolutionEndsWithAnActivation) {
   b.output("y", b.op("LeakyRelu", {conv(b, swish, 8, 8)}, {{"alpha", 0.25f}}));
   const Graph graph = block(b);
   ASSERT_THAT(ops_of(graph),
-              ElementsAre("BlockChannels", "BlockedConv", "BlockedConv", "UnblockChannels"));
+              ElementsAre("Unsqueeze", "BlockedConv", "BlockedConv", "UnblockChannels"));
   const Node& last = graph.node(graph.value(graph.outputs()[0]).producer);
   const Node& second = graph.node(graph.value(last.inputs[0]).producer);
   EXPECT_EQ(second.attributes.get_string("activation", ""), "LeakyRelu");
@@ -126,7 +125,7 @@ TEST_F(BlockChannelsTest, AProductWithItsSigmoidHasNoOtherReaderOfEither) {
     b.output("y", b.op("Mul", {x, sigmoid}));
     b.output("too", b.op("Neg", {reads_sigmoid ? sigmoid : x}));
     EXPECT_THAT(ops_of(block(b)),
-                UnorderedElementsAre("BlockChannels", "BlockedConv", "Sigmoid", "Mul", "Neg",
+                UnorderedElementsAre("Unsqueeze", "BlockedConv", "Sigmoid", "Mul", "Neg",
                                      "UnblockChannels", "UnblockChannels"));
   }
 }
@@ -136,8 +135,8 @@ TEST_F(BlockChannelsTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {
   const Value y = conv(b, image(b, 1), 1, 8);
   b.output("relu", b.op("Relu", {y}));
   b.output("y", y);
-  EXPECT_THAT(ops_of(block(b)), UnorderedElementsAre("BlockChannels", "BlockedConv",
-                                                     "UnblockChannels", "Relu", "UnblockChannels"));
+  EXPECT_THAT(ops_of(block(b)), UnorderedElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels",
+                                                     "Relu", "UnblockChannels"));
 }
 
 TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
@@ -149,12 +148,12 @@ TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
     b.output("y", b.op("MaxPool", {joined}, {{"kernel_shape", Ints{2, 2}}}));
     const Graph graph = block(b);
     if (filters == 8) {
-      EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
-                                             "Concat", "BlockedPool", "UnblockChannels"));
+      EXPECT_THAT(ops_of(graph), ElementsAre("Unsqueeze", "BlockedConv", "BlockedConv", "Concat",
+                                             "BlockedPool", "UnblockChannels"));
     } else {
       EXPECT_THAT(ops_of(graph),
-                  UnorderedElementsAre("BlockChannels", "BlockedConv", "BlockedConv",
-                                       "UnblockChannels", "UnblockChannels", "Concat", "MaxPool"));
+                  UnorderedElementsAre("Unsqueeze", "BlockedConv", "BlockedConv", "UnblockChannels",
+                                       "UnblockChannels", "Concat", "MaxPool"));
     }
   }
 }
@@ -163,14 +162,14 @@ TEST_F(BlockChannelsTest, NodesThatMakeSomethingInfiniteOfZeroReadPlainImages) {
   GraphBuilder b(ops_);
   b.output("y", b.op("Log", {b.op("Abs", {conv(b, image(b, 1), 1, 5)})}));
   EXPECT_THAT(ops_of(block(b)),
-              ElementsAre("BlockChannels", "BlockedConv", "Abs", "UnblockChannels", "Log"));
+              ElementsAre("Unsqueeze", "BlockedConv", "Abs", "UnblockChannels", "Log"));
 }
 
 TEST_F(BlockChannelsTest, NormalizationsStayWhereTheyMustNotRound) {
   GraphBuilder b(ops_);
   b.output("y", norm(b, conv(b, image(b, 1), 1, 8), 8));
   EXPECT_THAT(ops_of(block(b, false)),
-              ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels", "BatchNormalization"));
+              ElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels", "BatchNormalization"));
 }
 
 TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
@@ -187,7 +186,7 @@ TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
       });
   b.output("sum", made[0]);
   const Graph graph = block(b);
-  EXPECT_THAT(ops_of(graph), ElementsAre("BlockChannels", "BlockedConv", "UnblockChannels"));
+  EXPECT_THAT(ops_of(graph), ElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels"));
   const Node& loop = graph.node(graph.root().nodes.back());
   EXPECT_THAT(ops_of(graph, loop.regions[1]), ElementsAre("ReduceSum", "Add"));
 }

@@ -66,7 +66,7 @@ ConvForm random_form(int64_t block, Random& random) {
   switch (random.below(4)) {
     case 0: {  // the first layer of a network
       const int64_t channels = pick(random, 1, 7);
-      return {channels, pick(random, 1, 3 * block), 1, channels};
+      return {channels, pick(random, 1, 3 * block), 1, random.below(2) == 0 ? 1 : channels};
     }
     case 1: {  // depthwise
       const int64_t channels = pick(random, 2, 3 * block);
@@ -90,7 +90,7 @@ void set_activation(OpCall& call, Random& random) {
 
 OpCall random_conv(int64_t block, Random& random) {
   const ConvForm form = random_form(block, random);
-  const Ints kernel = {pick(random, 1, 4), pick(random, 1, 4)};
+  const Ints kernel = {pick(random, 1, 5), pick(random, 1, 5)};
   OpCall call;
   call.op = "BlockedConv";
   call.domain = "eddy";
@@ -238,7 +238,7 @@ TEST(BlockedTest, PoolsAgreeOnSeededRandomGeometries) {
     if (seed % 5 == 0) {
       call.attributes = {{"global", int64_t{1}}};
     } else {
-      const Ints kernel = {pick(random, 1, 3), pick(random, 1, 4)};
+      const Ints kernel = {pick(random, 1, 3), pick(random, 1, 5)};
       set_windows(call, random, kernel);
       call.attributes.set("kernel_shape", kernel);
       call.attributes.set("ceil_mode", pick(random, 0, 1));
