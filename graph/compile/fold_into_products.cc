@@ -55,7 +55,7 @@ class ProductFinder {
         product.a = take_operand(product, node.inputs[0], product.perm_a);
         product.b = take_operand(product, node.inputs[1], product.perm_b);
         if (!take_result(product) && !is_cpu()) take_addends(product);
-      } else if (is_here(node, "Conv") && !is_cpu()) {
+      } else if (is_here(node, "Conv") && (!is_cpu() || is_product_of_groups(node))) {
         take_relu(product);
       }
       if (product.folded.empty()) continue;
@@ -88,6 +88,22 @@ class ProductFinder {
     }
     // The CPU takes all matrices of A as one by a single B.
     return !is_cpu() || dims(node.inputs[1]).rank() > 2 || dims(node.inputs[0]).rank() == 2;
+  }
+
+  // A convolution of groups by constant windows of one element: a product for each.
+  bool is_product_of_groups(const Node& conv) const {
+    const ValueInfo &w = graph_.value(conv.inputs[1]), &x = graph_.value(conv.inputs[0]);
+    const ValueInfo& y = graph_.value(conv.outputs[0]);
+    if (w.origin != ValueOrigin::kConstant || !x.type.is_static_tensor() ||
+        !y.type.is_static_tensor() || y.type.tensor.element != ElementType::kFloat ||
+        conv.attributes.get_int("group", 1) == 1 || dims(conv.inputs[1])[1] == 1) {
+      return false;
+    }
+    for (int axis = 2; axis < dims(conv.inputs[1]).rank(); ++axis) {
+      const bool keeps_size = dims(conv.inputs[0])[axis] == dims(conv.outputs[0])[axis];
+      if (dims(conv.inputs[1])[axis] != 1 || !keeps_size) return false;
+    }
+    return true;
   }
 
   // Where a library wants them at one distance, at most one axis of matrices.
@@ -205,8 +221,9 @@ class ProductFinder {
     const NodeId reader = readers_[value.index()];
     if (reader.is_none() || taken_.contains(reader)) return NodeId();
     const Node& node = graph_.node(reader);
-    const bool is_same = is_here(node, "Add") && node.opset_version >= 7 &&
-                         graph_.value(node.outputs[0]).type == graph_.value(value).type;
+    const bool is_sum = (is_here(node, "Add") && node.opset_version >= 7) ||
+                        (is_here(node, "Sum") && node.inputs.size() == 2);
+    const bool is_same = is_sum && graph_.value(node.outputs[0]).type == graph_.value(value).type;
     return is_same ? reader : NodeId();
   }
   ValueId other_side(NodeId add, ValueId value) const {

@@ -16,9 +16,10 @@
 // reads the sum, for fuse() makes one kernel of both then. A convolution has a constant bias, and
 // with or without the Add a Relu.
 //
-// On the CPU only transpositions are folded, of any axes of matrices and of unknown sizes, beside
-// products of two floats that are no constants, for of those it keeps packings: a transposition
-// there is a pass over memory. The CPU's kernel makes the same bits.
+// On the CPU transpositions are folded, of any axes of matrices and of unknown sizes, beside
+// products of two floats that are no constants, for of those it keeps packings; and a Relu behind
+// products by groups of channels (windows of one element). Each spares a pass over memory. The
+// CPU's kernels make the same bits.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

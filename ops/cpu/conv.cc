@@ -1,7 +1,7 @@
-// Conv and ConvTranspose for float: register tiles for small convolutions with constant weights,
-// a product of matrices for windows of one element on large images, blocks of channels image by
-// image where weights may change, oneDNN's convolutions for other large ones, the plain loop for
-// what none of them does.
+// Conv, ConvTranspose and eddy.ConvRelu for float: register tiles for small convolutions with
+// constant weights, a product of matrices for windows of one element on large images, blocks of
+// channels image by image where weights may change, oneDNN's convolutions for other large ones, the
+// plain loop for what none of them does.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -9,7 +9,9 @@
 
 #include "graph/base/check.h"
 #include "ops/cpu/blocked/two_step_conv.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
+#include "ops/cpu/loops/loops.h"
 #include "ops/cpu/onednn/conv.h"
 #include "ops/cpu/onednn/sgemm.h"
 #include "ops/cpu/shape_cache.h"
@@ -32,6 +34,7 @@ struct CachedPlan {
 struct ConvState : KernelState {
   Attributes attributes;
   bool is_transposed = false;
+  bool ends_in_relu = false;
   const float* constant_weights_or_null = nullptr;
   std::shared_ptr<const TileConv> tiles_or_null;
   BoundKernel plain;
@@ -150,6 +153,17 @@ struct ProductUnits {
   cpu::Tiles tiles() const { return cpu::Tiles::of(count, terms, kUnitTerms); }
 };
 
+// What ConvRelu makes of sums, `count` of them from `at` on.
+void end_in_relu(const KernelArgs& args, int64_t at, int64_t count) {
+  static const cpu::BinaryLoops& add =
+      cpu::loop_set().binary[static_cast<size_t>(cpu::BinaryOp::kAdd)]
+                            [static_cast<size_t>(cpu::LoopType::kFloat)];
+  static const cpu::UnaryLoop relu = cpu::float_loop_or_null("Relu");
+  float* const y = args.outputs[0].mutable_as<float>() + at;
+  if (args.has_input(3)) add.both(y, args.inputs[3].as<float>() + at, y, count);
+  relu(y, y, count, nullptr);
+}
+
 void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first, int64_t end) {
   EDDY_DCHECK(shape.grid.input_size == shape.grid.output_size)
       << "a window of one element changes the size";
@@ -157,6 +171,7 @@ void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first,
   const int64_t positions = shape.grid.output_size;
   const int64_t filters = shape.group_filters(), channels = shape.group_channels();
   const float* const bias = bias_or_null(args);
+  const bool ends_in_relu = static_cast<const ConvState&>(*args.state).ends_in_relu;
   onednn::SgemmArgs product;
   product.m = filters;
   product.b_row = product.c_row = positions;
@@ -174,6 +189,9 @@ void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first,
       fill(product.c + f * positions, product.n, bias[filter + f]);
     }
     onednn::sgemm(product);
+    for (int64_t f = 0; ends_in_relu && f < filters; ++f) {
+      end_in_relu(args, (i * filters + f) * positions + begin, product.n);
+    }
   }
 }
 
@@ -265,7 +283,6 @@ bool run_two_step_tile(const KernelArgs& args, uint32_t tile) {
 
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
-  if (is_product(state, shape)) return run_product(args, shape);
   if (const auto conv = two_step_conv_or_null(state, shape)) return run_two_steps(args, *conv);
   const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
   const auto cached = find_plan(state, key, shape, args.has_input(2));
@@ -278,16 +295,25 @@ bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvSh
   return status.is_ok() || args.fail(std::move(status));
 }
 
+bool run_sums(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
+  if (!state.tiles_or_null || !suits_tiles(shape)) return run_by_library(state, args, shape);
+  Status status = state.tiles_or_null->run(shape, args.inputs[0].as<float>(), bias_or_null(args),
+                                           args.outputs[0].mutable_as<float>(), *args.scratch);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
 bool run_conv(const KernelArgs& args) {
   const auto& state = static_cast<const ConvState&>(*args.state);
   if (args.outputs[0].count() == 0) return true;
   ConvShape storage;
   const ConvShape* shape = find_shape(state, args, storage);
   if (shape == nullptr) return false;
-  if (!state.tiles_or_null || !suits_tiles(*shape)) return run_by_library(state, args, *shape);
-  Status status = state.tiles_or_null->run(*shape, args.inputs[0].as<float>(), bias_or_null(args),
-                                           args.outputs[0].mutable_as<float>(), *args.scratch);
-  return status.is_ok() || args.fail(std::move(status));
+  const bool is_for_tiles = state.tiles_or_null && suits_tiles(*shape);
+  const bool has_terms = args.inputs[0].count() > 0 && args.inputs[1].count() > 0;
+  if (!is_for_tiles && has_terms && is_product(state, *shape)) return run_product(args, *shape);
+  if (!run_sums(state, args, *shape)) return false;
+  if (state.ends_in_relu) end_in_relu(args, 0, args.outputs[0].count());
+  return true;
 }
 
 // False only when the shapes are known and do not suit tiles: packing would waste memory.
@@ -347,13 +373,14 @@ void set_two_steps(const ConvState& state, BoundKernel& kernel) {
   kernel.run_tile = run_two_step_tile;
 }
 
-Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
+Result<BoundKernel> bind(const KernelInit& init, bool is_transposed, bool ends_in_relu) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
     return unsupported("the fast " + init.op.name + " handles float only");
   }
   auto state = std::make_unique<ConvState>();
   state->attributes = init.attributes;
   state->is_transposed = is_transposed;
+  state->ends_in_relu = ends_in_relu;
   const auto bind_plain = is_transposed ? bind_conv_transpose_reference : bind_conv_reference;
   EDDY_ASSIGN_OR_RETURN(state->plain, bind_plain(init));
   learn_shape(init, *state);
@@ -376,18 +403,25 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed) {
                                 state->known_shape->group_channels() == 0 ||
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
-  if (is_small_product && !is_transposed && w.is_omitted()) set_two_steps(*state, kernel);
+  if (is_small_product && !is_transposed && !ends_in_relu && w.is_omitted())
+    set_two_steps(*state, kernel);
   kernel.state = std::move(state);
   return kernel;
 }
 
-Result<BoundKernel> bind_conv(const KernelInit& init) { return bind(init, false); }
-Result<BoundKernel> bind_conv_transpose(const KernelInit& init) { return bind(init, true); }
+Result<BoundKernel> bind_conv(const KernelInit& init) { return bind(init, false, false); }
+Result<BoundKernel> bind_conv_relu(const KernelInit& init) { return bind(init, false, true); }
+Result<BoundKernel> bind_conv_transpose(const KernelInit& init) { return bind(init, true, false); }
 
 }  // namespace
 
 void add_conv_cpu(KernelRegistry& registry) {
   registry.add({.op = "Conv", .bind = bind_conv, .provider = "tile, onednn", .has_tiles = true});
+  registry.add({.op = "ConvRelu",
+                .bind = bind_conv_relu,
+                .provider = "tile, onednn",
+                .domain = "eddy",
+                .has_tiles = true});
   registry.add({.op = "ConvTranspose", .bind = bind_conv_transpose, .provider = "onednn"});
 }
 

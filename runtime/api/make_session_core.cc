@@ -333,7 +333,7 @@ Result<Graph> make_graph_to_run(const Library& library, Graph graph, const Sessi
         FoldedProducts folded,
         fold_into_products(std::move(ready), library.ops(), std::move(on_host), {.device = ""}));
     ready = std::move(folded.graph);
-    log.done("folded " + count_text(folded.num_folded, "transposition") + " into products");
+    log.done("folded " + count_text(folded.num_folded, "node") + " into products");
   }
   log.done("simplified " + count_text(num_given, "node") + " to " +
            std::to_string(ready.num_nodes()));

@@ -324,6 +324,33 @@ class FoldOnCpuTest : public FoldIntoProductsTest {
   }
 };
 
+TEST_F(FoldOnCpuTest, AReluBehindAConvolutionThatIsAProductForEachGroup) {
+  struct Case {
+    int64_t group, kernel;
+    const char* sum;
+    std::vector<std::string> expected;
+  };
+  const Case cases[] = {{2, 1, "Add", {"ConvRelu"}},
+                        {2, 1, "Sum", {"ConvRelu"}},
+                        {1, 1, "Add", {"Conv", "Add", "Relu"}},
+                        {2, 3, "Add", {"Conv", "Add", "Relu"}},
+                        {4, 1, "Add", {"Conv", "Add", "Relu"}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::to_string(c.group) + " groups, windows of " + std::to_string(c.kernel));
+    GraphBuilder b(ops_);
+    const Dims w = {4, 4 / c.group, c.kernel, c.kernel};
+    const std::vector<float> ones(static_cast<size_t>(*w.count()), 1.0f);
+    const Value x = b.input("x", floats({1, 4, 5, 5}));
+    const int64_t pad = c.kernel / 2;
+    const Value made = b.op(
+        "Conv",
+        {x, b.tensor<float>(w, std::span<const float>(ones)), b.tensor<float>({4}, {1, 2, 3, 4})},
+        {{"group", c.group}, {"pads", std::vector<int64_t>(4, pad)}});
+    b.output("y", b.op("Relu", {b.op(c.sum, {made, x})}));
+    EXPECT_EQ(names(fold(b).graph), c.expected);
+  }
+}
+
 TEST_F(FoldOnCpuTest, HeadsOfAnyBatchAndLengthAreReadWhereTheyLie) {
   GraphBuilder b(ops_);
   const ValueType heads = floats({kUnknownDim, kUnknownDim, 3, 4});

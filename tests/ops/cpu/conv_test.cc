@@ -90,6 +90,38 @@ TEST(ConvTest, AgreesOnSeededRandomGeometries) {
   }
 }
 
+// By windows of one element in groups, which are products; by others; with an addend and without.
+TEST(ConvTest, AReluAtLastAgreesOnSeededRandomGeometries) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    Geometry g = random_geometry(random, false);
+    if (seed % 2 == 0) {
+      const int64_t group = pick(random, 2, 4), channels = pick(random, 2, 20);
+      g.x = {pick(random, 1, 2), group * channels, pick(random, 5, 30), pick(random, 7, 40)};
+      g.w = {group * pick(random, 1, 40), channels, 1, 1};
+      g.attributes = {{"group", group}};
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + to_string(g.x) + " by " + to_string(g.w));
+    OpCall call;
+    call.op = "ConvRelu";
+    call.domain = "eddy";
+    call.attributes = g.attributes;
+    call.inputs = {TestTensor::random(ElementType::kFloat, g.x, random, -1, 1),
+                   TestTensor::random(ElementType::kFloat, g.w, random, -1, 1),
+                   TestTensor::random(ElementType::kFloat, {g.w[0]}, random, -1, 1)};
+    const auto types = infer_op(call);
+    ASSERT_TRUE(types.is_ok()) << types.status().to_string();
+    if (seed % 3 != 0) {
+      call.inputs.push_back(
+          TestTensor::random(ElementType::kFloat, (*types)[0].tensor.dims, random, -1, 1));
+    }
+    for (uint64_t constants : {0, 6}) {
+      call.constant_inputs = constants;
+      compare_with_reference(call, kRelative, kAbsolute);
+    }
+  }
+}
+
 struct ImageRanges {
   int64_t most_channels, least_kernel, most_kernel, most_beyond, most_pad;
 };
