@@ -72,8 +72,22 @@ class Roles {
     if ((op == "Conv" || op == "Gemm") && input == 2) return kOffset;
     if (input != 1 || dims.rank() < 2) return {};
     if (op == "Conv") return weight(dims.count().value_or(0) / std::max<int64_t>(dims[0], 1));
-    if (op == "Gemm") return weight(dims[node.attributes.get_int("transB", 0) != 0 ? 1 : 0]);
+    if (op == "Gemm") {
+      const int64_t fan_in = dims[node.attributes.get_int("transB", 0) != 0 ? 1 : 0];
+      return weight(ends_in_softmax(node.outputs[0]) ? kCalm * fan_in : fan_in);
+    }
     return op == "MatMul" ? weight(dims[dims.rank() - 2]) : Bounds();
+  }
+
+  // What many branches have added to would make one score certain, and its rounding that of all.
+  static constexpr int64_t kCalm = 1024;
+  bool ends_in_softmax(ValueId value) const {
+    return std::ranges::any_of(uses_[value.index()], [&](const Use& use) {
+      const Node& node = graph_.node(use.node);
+      if (node.kind != NodeKind::kExec) return false;
+      if (node.op->name == "Softmax") return true;
+      return changes_shape(node.op->name) && ends_in_softmax(node.outputs[0]);
+    });
   }
 
   static Bounds weight(int64_t fan_in) {
