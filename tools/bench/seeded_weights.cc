@@ -74,13 +74,13 @@ class Roles {
     if (op == "Conv") return weight(dims.count().value_or(0) / std::max<int64_t>(dims[0], 1));
     if (op == "Gemm") {
       const int64_t fan_in = dims[node.attributes.get_int("transB", 0) != 0 ? 1 : 0];
-      return weight(ends_in_softmax(node.outputs[0]) ? kCalm * fan_in : fan_in);
+      return weight(ends_in_softmax(node.outputs[0]) ? 2 * fan_in * fan_in : fan_in);
     }
     return op == "MatMul" ? weight(dims[dims.rank() - 2]) : Bounds();
   }
 
-  // What many branches have added to would make one score certain, and its rounding that of all.
-  static constexpr int64_t kCalm = 1024;
+  // Weights are then those of a mean: sums of what many branches have added to would leave one
+  // score of 1, or let the last bits of one decide.
   bool ends_in_softmax(ValueId value) const {
     return std::ranges::any_of(uses_[value.index()], [&](const Use& use) {
       const Node& node = graph_.node(use.node);

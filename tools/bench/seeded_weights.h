@@ -8,7 +8,7 @@
 //
 //   weight   of Conv, Gemm, MatMul: uniform with the variance 2 / fan-in (He et al. 2015, section
 //            2.2), where fan-in is the number of products that make one output; of a Gemm that
-//            Softmax reads a 32nd, or sums of many branches would leave one score of 1
+//            Softmax reads, 1 / fan-in squared: a mean
 //   factor   of Mul, and scale and variance of BatchNormalization: from 0.5 to 1.5; half of that
 //            where the product is added to another branch, so that sums of residuals do not grow
 //   offset   of Add, biases, mean of BatchNormalization: from -0.1 to 0.1
