@@ -156,10 +156,10 @@ CallOutcome TileTeam::run() {
 }
 
 bool TileTeam::run_tiles(bool is_helper) {
-  uint32_t range = tiles_.join(static_cast<uint32_t>(workers_.number_here()));
+  TileRanges::Place place = tiles_.join(static_cast<uint32_t>(workers_.number_here()));
   for (bool is_over = false;;) {
     if (!is_helper) call_helpers();
-    const uint32_t tile = tiles_.take(range);
+    const uint32_t tile = tiles_.take(place);
     if (tile == tiles_.num_tiles()) return is_over;
     is_over = run_tile(tile, is_helper);
   }

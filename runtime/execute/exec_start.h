@@ -34,7 +34,7 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
         at_once_(at_once),
         shared_or_null_(shared_or_null),
         most_helpers_(most_helpers(node, num_tiles, at_once)),
-        tiles_(num_tiles, at_once < num_tiles ? 1 : most_helpers_ + 1),
+        tiles_(num_tiles, at_once, most_helpers_ + 1),
         num_left_(num_tiles) {}
 
   CallOutcome run();
