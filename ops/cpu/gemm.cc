@@ -207,7 +207,7 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
     t.a = &a;
     t.c = product.c + i * product.c_row + index * width;
     t.add_or_null = accumulate ? t.c : nullptr;
-    t.ahead_or_null = ahead < ahead_end ? ahead : nullptr;
+    t.ahead_or_null = ahead < ahead_end && !product.reading.is_cached ? ahead : nullptr;
     ahead += depth * lines_ahead(rows, t.columns) * kLineFloats;
     tiles_.tile[rows - 1][vectors - 1](t);
   }
@@ -220,7 +220,8 @@ void PackedMatrix::multiply(const Product& product) const {
   // One block when the panel is read once anyway.
   const int64_t block = product.m <= tiles_.max_rows ? std::max<int64_t>(k_, 1) : kDepthBlock;
   const int64_t end_panel = std::min(product.end_panel, num_panels());
-  for (int64_t p = product.first_panel; p < end_panel; ++p) {
+  for (int64_t i = product.first_panel; i < end_panel; ++i) {
+    const int64_t p = product.reading.goes_back ? product.first_panel + end_panel - 1 - i : i;
     multiply_panel(product, p, 0, std::min(block, k_), product.accumulate);
     for (int64_t first = block; first < k_; first += block) {
       multiply_panel(product, p, first, std::min(block, k_ - first), true);

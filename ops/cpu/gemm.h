@@ -71,6 +71,14 @@ class PackedMatrix {
   }
   int64_t num_panels() const { return (n_ + tiles_.panel_width() - 1) / tiles_.panel_width(); }
 
+  // How the panels are read.
+  struct Reading {
+    // The last one first: in turn with the other way, a matrix that is read again and again finds
+    // in a cache that is too small for it what has been read last.
+    bool goes_back = false;
+    // They are in the second-level cache: nothing is fetched ahead.
+    bool is_cached = false;
+  };
   struct Product {
     int64_t m = 0;
     const float* a = nullptr;
@@ -82,6 +90,7 @@ class PackedMatrix {
     bool accumulate = false;
     // Of these panels' columns only.
     int64_t first_panel = 0, end_panel = INT64_MAX;
+    Reading reading = {};
   };
   void multiply(const Product& product) const;
 

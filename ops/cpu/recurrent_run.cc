@@ -10,6 +10,8 @@ namespace {
 
 // Values of gates computed ahead: a block stays in the second-level cache.
 constexpr int64_t kBlockFloats = int64_t{1} << 16;
+// Weights that a second-level cache mostly holds from one step to the next.
+constexpr int64_t kCachedFloats = int64_t{1} << 19;
 
 void activate_others(const Activation& f, float* x, int64_t n) {
   const float alpha = f.alpha, beta = f.beta;
@@ -76,6 +78,10 @@ bool has_candidate_bias(const RecurrentRules& rules) {
   return rules.kind == RecurrentKind::kGru && rules.linear_before_reset;
 }
 
+PackedMatrix::Reading reading_of(int64_t step, int64_t num_floats) {
+  return {.goes_back = step % 2 == 1, .is_cached = step > 0 && num_floats <= kCachedFloats};
+}
+
 void add_reset(const float* reset, const float* states_part, float* gate, int64_t count) {
   for (int64_t j = 0; j < count; ++j) gate[j] += reset[j] * states_part[j];
 }
@@ -86,7 +92,8 @@ void gru_state(const float* z, const float* candidate, const float* before, floa
 }
 
 void RecurrentWeights::multiply(int64_t m, const float* a, int64_t a_row, float* c, int64_t c_row,
-                                const float* bias_or_null, bool accumulate) const {
+                                const float* bias_or_null, bool accumulate,
+                                PackedMatrix::Reading reading) const {
   if (packed_or_null) {
     EDDY_DCHECK(packed_or_null->depth() == depth && packed_or_null->columns() == count)
         << "weights were packed for " << packed_or_null->columns() << " rows";
@@ -96,7 +103,8 @@ void RecurrentWeights::multiply(int64_t m, const float* a, int64_t a_row, float*
                               .c = c,
                               .c_row = c_row,
                               .bias_or_null = bias_or_null,
-                              .accumulate = accumulate});
+                              .accumulate = accumulate,
+                              .reading = reading});
     return;
   }
   gemm({.m = m,
@@ -131,7 +139,7 @@ void RecurrentRun::run() {
     project(t0, count);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = backwards ? count - 1 - i : i;
-      step(gates + at * batch * width());
+      step(gates + at * batch * width(), reading_of(first + i, width() * hidden()));
       if (y_or_null) store(t0 + at);
     }
   }
@@ -152,18 +160,18 @@ void RecurrentRun::project(int64_t t0, int64_t count) const {
   }
 }
 
-void RecurrentRun::step(float* gate) const {
+void RecurrentRun::step(float* gate, PackedMatrix::Reading reading) const {
   if (rules.kind == RecurrentKind::kLstm)
-    step_lstm(gate);
+    step_lstm(gate, reading);
   else if (rules.kind == RecurrentKind::kGru)
-    step_gru(gate);
+    step_gru(gate, reading);
   else
-    step_rnn(gate);
+    step_rnn(gate, reading);
 }
 
-void RecurrentRun::step_lstm(float* gate) const {
+void RecurrentRun::step_lstm(float* gate, PackedMatrix::Reading reading) const {
   const int64_t n = hidden();
-  r.multiply(batch, h, n, gate, width(), nullptr, true);
+  r.multiply(batch, h, n, gate, width(), nullptr, true, reading);
   const bool is_plain = has_plain_lstm_cell(rules, direction, peephole_or_null != nullptr);
   for (int64_t b = 0; b < batch; ++b) {
     float* row = gate + b * width();
@@ -205,10 +213,10 @@ void RecurrentRun::lstm_cell(float* row, float* cell, float* state) const {
 }
 
 // Adds the state's part to gate h: with the reset before the product, or after it.
-void RecurrentRun::add_candidate(float* gate) const {
+void RecurrentRun::add_candidate(float* gate, PackedMatrix::Reading reading) const {
   const int64_t n = hidden();
   if (rules.linear_before_reset) {
-    r_candidate.multiply(batch, h, n, other, n, candidate_bias_or_null, false);
+    r_candidate.multiply(batch, h, n, other, n, candidate_bias_or_null, false, reading);
     for (int64_t b = 0; b < batch; ++b) {
       float* row = gate + b * width();
       add_reset(row + n, other + b * n, row + 2 * n, n);
@@ -219,15 +227,15 @@ void RecurrentRun::add_candidate(float* gate) const {
     const float* reset = gate + b * width() + n;
     for (int64_t j = 0; j < n; ++j) other[b * n + j] = reset[j] * h[b * n + j];
   }
-  r_candidate.multiply(batch, other, n, gate + 2 * n, width(), nullptr, true);
+  r_candidate.multiply(batch, other, n, gate + 2 * n, width(), nullptr, true, reading);
 }
 
 // Gates z, r, h.
-void RecurrentRun::step_gru(float* gate) const {
+void RecurrentRun::step_gru(float* gate, PackedMatrix::Reading reading) const {
   const int64_t n = hidden();
-  r.multiply(batch, h, n, gate, width(), nullptr, true);
+  r.multiply(batch, h, n, gate, width(), nullptr, true, reading);
   for (int64_t b = 0; b < batch; ++b) clip_and_activate(0, gate + b * width(), 2 * n);
-  add_candidate(gate);
+  add_candidate(gate, reading);
   for (int64_t b = 0; b < batch; ++b) {
     float* row = gate + b * width();
     clip_and_activate(1, row + 2 * n, n);
@@ -236,9 +244,9 @@ void RecurrentRun::step_gru(float* gate) const {
   }
 }
 
-void RecurrentRun::step_rnn(float* gate) const {
+void RecurrentRun::step_rnn(float* gate, PackedMatrix::Reading reading) const {
   const int64_t n = hidden();
-  r.multiply(batch, h, n, gate, n, nullptr, true);
+  r.multiply(batch, h, n, gate, n, nullptr, true, reading);
   clip_and_activate(0, gate, batch * n);
   std::copy(gate, gate + batch * n, h);
 }

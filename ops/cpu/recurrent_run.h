@@ -21,6 +21,8 @@ void clip_and_activate(const RecurrentRules& rules, int direction, int function,
 bool has_plain_lstm_cell(const RecurrentRules& rules, int direction, bool has_peephole);
 // A GRU whose reset comes behind the product: R's bias of gate h waits for it.
 bool has_candidate_bias(const RecurrentRules& rules);
+// How a step reads R, of which a thread has so many floats: to and fro.
+PackedMatrix::Reading reading_of(int64_t step, int64_t num_floats);
 // GRU: gate += reset * states_part; after = (1 - z) * candidate + z * before.
 void add_reset(const float* reset, const float* states_part, float* gate, int64_t count);
 void gru_state(const float* z, const float* candidate, const float* before, float* after,
@@ -34,7 +36,8 @@ struct RecurrentWeights {
 
   // c = (c if accumulate) + bias + a * rows transposed, for m rows of a.
   void multiply(int64_t m, const float* a, int64_t a_row, float* c, int64_t c_row,
-                const float* bias_or_null, bool accumulate) const;
+                const float* bias_or_null, bool accumulate,
+                PackedMatrix::Reading reading = {}) const;
 };
 
 struct RecurrentRun {
@@ -65,13 +68,13 @@ struct RecurrentRun {
   int64_t width() const { return num_gates(rules.kind) * shape.hidden; }
   void clip_and_activate(int function, float* values, int64_t count) const;
   void project(int64_t first_step, int64_t count) const;
-  void step(float* gate) const;
-  void step_lstm(float* gate) const;
+  void step(float* gate, PackedMatrix::Reading reading) const;
+  void step_lstm(float* gate, PackedMatrix::Reading reading) const;
   void add_peephole(int gate, const float* cell, float* values) const;
   void lstm_cell(float* row, float* cell, float* state) const;
-  void step_gru(float* gate) const;
-  void add_candidate(float* gate) const;
-  void step_rnn(float* gate) const;
+  void step_gru(float* gate, PackedMatrix::Reading reading) const;
+  void add_candidate(float* gate, PackedMatrix::Reading reading) const;
+  void step_rnn(float* gate, PackedMatrix::Reading reading) const;
   void store(int64_t t) const;
 };
 

@@ -11,6 +11,9 @@ namespace {
 // Multiplications of a step with R that are worth a meeting of threads, and of a tile.
 constexpr int64_t kMinStepWork = int64_t{1} << 19;
 constexpr int64_t kTileWork = int64_t{1} << 17;
+// Of R of one direction, for both to run at once: then they fit in the second-level caches of two
+// processors, beside what else is there.
+constexpr int64_t kMostWeightsAtOnce = int64_t{1} << 18;
 
 int64_t step_work(const RecurrentRules& rules, const RecurrentShape& s) {
   return s.batch * num_gates(rules.kind) * s.hidden * s.hidden;
@@ -32,6 +35,8 @@ RecurrentTiles::RecurrentTiles(const KernelArgs& args, const RecurrentRules& rul
   steps_ahead_ = std::min(RecurrentRun::block_steps(rules.kind, s_.batch, s_.hidden),
                           std::max<int64_t>(s_.sequence, 1));
   rounds_each_ = resets_before() ? 2 : 1;
+  const bool fits = step_work(rules, s_) / s_.batch <= kMostWeightsAtOnce;
+  directions_at_once_ = fits ? rules.num_directions : 1;
 }
 
 bool RecurrentTiles::suits(const KernelArgs& args, const RecurrentRules& rules,
@@ -57,9 +62,8 @@ size_t RecurrentTiles::shared_bytes() const {
   return static_cast<size_t>(rules_.num_directions * floats_of_direction()) * sizeof(float);
 }
 
-RecurrentTiles::Block RecurrentTiles::block_of(uint32_t tile) const {
-  const int64_t at = tile % num_at_once(), direction = at / num_blocks_;
-  const int64_t first = at % num_blocks_ * block_size_, state = s_.batch * s_.hidden;
+RecurrentTiles::Block RecurrentTiles::block_of(int64_t direction, int64_t place) const {
+  const int64_t first = place * block_size_, state = s_.batch * s_.hidden;
   float* const bias = static_cast<float*>(args_.shared) + direction * floats_of_direction();
   float* const h = bias + width();
   return {direction,    first,          std::min(first + block_size_, s_.hidden),
@@ -69,15 +73,17 @@ RecurrentTiles::Block RecurrentTiles::block_of(uint32_t tile) const {
 
 void RecurrentTiles::run(uint32_t tile) const {
   EDDY_DCHECK(tile < count() && args_.shared != nullptr) << "tile " << tile << " of " << count();
-  const Block block = block_of(tile);
-  const int64_t phase = tile / num_at_once();
+  const int64_t stage = tile / num_at_once(), at = tile % num_at_once();
+  const int64_t direction = stage / num_phases() * directions_at_once_ + at / num_blocks_;
+  const Block block = block_of(direction, at % num_blocks_);
+  const int64_t phase = stage % num_phases();
   if (phase == 0) return load(block);
-  const int64_t at = (phase - 1) / rounds_each_;
+  const int64_t next = (phase - 1) / rounds_each_;
   const bool is_second_round = (phase - 1) % rounds_each_ == 1;
-  if (at % steps_ahead_ == 0 && !is_second_round) {
-    project(block, at, std::min(steps_ahead_, s_.sequence - at));
+  if (next % steps_ahead_ == 0 && !is_second_round) {
+    project(block, next, std::min(steps_ahead_, s_.sequence - next));
   }
-  step(block, at, is_second_round);
+  step(block, next, is_second_round);
 }
 
 void RecurrentTiles::load(const Block& block) const {
@@ -109,7 +115,8 @@ void RecurrentTiles::load(const Block& block) const {
 // The columns of the block's units in so many gates.
 void RecurrentTiles::multiply(const PackedMatrix& matrix, PackedMatrix::Product product,
                               const Block& block, int64_t gates) const {
-  for (int64_t gate = 0; gate < gates; ++gate) {
+  for (int64_t i = 0; i < gates; ++i) {
+    const int64_t gate = product.reading.goes_back ? gates - 1 - i : i;
     product.first_panel = (gate * s_.hidden + block.first) / panel_width();
     product.end_panel = (gate * s_.hidden + block.end) / panel_width();
     matrix.multiply(product);
@@ -149,6 +156,8 @@ void RecurrentTiles::step(const Block& block, int64_t step, bool is_second_round
   const float* const h = block.h[step % 2];
   float* const next = block.h[(step + 1) % 2];
   if (!is_second_round) {
+    // Two threads at least.
+    const int64_t weights = directions_at_once_ * width() * s_.hidden;
     const int64_t num_in_r =
         rules_.kind == RecurrentKind::kGru ? 2 : int64_t{num_gates(rules_.kind)};
     multiply(*weights_of(block).r_or_null,
@@ -157,7 +166,8 @@ void RecurrentTiles::step(const Block& block, int64_t step, bool is_second_round
               .a_row = s_.hidden,
               .c = gates,
               .c_row = width(),
-              .accumulate = true},
+              .accumulate = true,
+              .reading = reading_of(step, weights / 2)},
              block, num_in_r);
   }
   switch (rules_.kind) {

@@ -2,7 +2,8 @@
 // units.
 //
 // A tile is one step of one block in one direction: the gates of its units for the whole batch,
-// then their cells. Tiles of one step run at once; the next step's need all of them
+// then their cells. Tiles of one step run at once, of both directions if a few threads' caches hold
+// R of both, else the second direction follows the first; the next step's need all of them
 // (BoundKernel::count_at_once), because its products read the whole state, of which there are two
 // copies in turn. A GRU that resets the state before its product takes two rounds a step: gates,
 // then candidates, which read the whole reset state. The first tiles of all load the states;
@@ -40,11 +41,9 @@ class RecurrentTiles {
                     const RecurrentShape& shape, const std::array<Weights, 2>& weights);
 
   // Of one step.
-  uint32_t num_at_once() const {
-    return static_cast<uint32_t>(rules_.num_directions * num_blocks_);
-  }
+  uint32_t num_at_once() const { return static_cast<uint32_t>(directions_at_once_ * num_blocks_); }
   uint32_t count() const {
-    return num_at_once() * (1 + static_cast<uint32_t>(rounds_each_ * s_.sequence));
+    return static_cast<uint32_t>(rules_.num_directions * num_blocks_ * num_phases());
   }
   size_t shared_bytes() const;
   void run(uint32_t tile) const;
@@ -58,6 +57,8 @@ class RecurrentTiles {
     float* gates;
     int64_t size() const { return end - first; }
   };
+  // Of a direction: it is loaded, then come the steps.
+  int64_t num_phases() const { return 1 + rounds_each_ * s_.sequence; }
   int64_t width() const { return num_gates(rules_.kind) * s_.hidden; }
   const Weights& weights_of(const Block& block) const {
     return weights_[static_cast<size_t>(block.direction)];
@@ -66,7 +67,7 @@ class RecurrentTiles {
     return rules_.kind == RecurrentKind::kGru && !rules_.linear_before_reset;
   }
   int64_t floats_of_direction() const;
-  Block block_of(uint32_t tile) const;
+  Block block_of(int64_t direction, int64_t place) const;
   void load(const Block& block) const;
   void project(const Block& block, int64_t first_step, int64_t count) const;
   void step(const Block& block, int64_t step, bool is_second_round) const;
@@ -87,6 +88,7 @@ class RecurrentTiles {
   int64_t block_size_ = 0, num_blocks_ = 0;  // hidden units; of a direction
   int64_t steps_ahead_ = 1;                  // whose products with W are made at once
   int64_t rounds_each_ = 1;                  // of a step
+  int64_t directions_at_once_ = 1;
 };
 
 }  // namespace eddy::cpu

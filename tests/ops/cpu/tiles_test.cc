@@ -206,12 +206,14 @@ TEST_F(TilesOfKernelsTest, PairsOfElementsThatAreStretched) {
   check(call("Div", {floats({1, 300, 1, 4}, 0.5), floats({70, 1, 3, 4}, 0.5)}), 0, 0);
 }
 
+// Both directions at once, and one after the other where weights are many.
 TEST_F(TilesOfKernelsTest, StepsOfAnLstm) {
+  using Pair = std::pair<int64_t, int64_t>;
   const std::string forward = "forward", reverse = "reverse", both = "bidirectional";
   for (const std::string& direction : {forward, reverse, both}) {
     for (const bool is_batch_first : {false, true}) {
-      for (const int64_t batch : {1, 3}) {
-        const int64_t directions = direction == both ? 2 : 1, hidden = 384, steps = 70, depth = 40;
+      for (const auto& [batch, hidden] : {Pair{1, 384}, Pair{3, 384}, Pair{3, 256}}) {
+        const int64_t directions = direction == both ? 2 : 1, steps = 70, depth = 40;
         const Dims x = is_batch_first ? Dims{batch, steps, depth} : Dims{steps, batch, depth};
         const Dims state =
             is_batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
