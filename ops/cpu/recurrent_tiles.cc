@@ -155,9 +155,9 @@ void RecurrentTiles::step(const Block& block, int64_t step, bool is_second_round
   float* const gates = block.gates + row * s_.batch * width();
   const float* const h = block.h[step % 2];
   float* const next = block.h[(step + 1) % 2];
+  // Two threads at least.
+  const auto reading = reading_of(step, directions_at_once_ * width() * s_.hidden / 2);
   if (!is_second_round) {
-    // Two threads at least.
-    const int64_t weights = directions_at_once_ * width() * s_.hidden;
     const int64_t num_in_r =
         rules_.kind == RecurrentKind::kGru ? 2 : int64_t{num_gates(rules_.kind)};
     multiply(*weights_of(block).r_or_null,
@@ -167,7 +167,7 @@ void RecurrentTiles::step(const Block& block, int64_t step, bool is_second_round
               .c = gates,
               .c_row = width(),
               .accumulate = true,
-              .reading = reading_of(step, weights / 2)},
+              .reading = reading},
              block, num_in_r);
   }
   switch (rules_.kind) {
@@ -180,7 +180,7 @@ void RecurrentTiles::step(const Block& block, int64_t step, bool is_second_round
     case RecurrentKind::kGru:
       if (!is_second_round) gru_gates(block, gates, h);
       if (resets_before() && !is_second_round) return;
-      gru_candidates(block, gates, h, next);
+      gru_candidates(block, gates, h, next, reading);
       break;
   }
   store(block, backwards ? s_.sequence - 1 - step : step, next);
@@ -223,11 +223,11 @@ void RecurrentTiles::gru_gates(const Block& block, float* gates, const float* h)
 }
 
 // Gate h, then the next state.
-void RecurrentTiles::gru_candidates(const Block& block, float* gates, const float* h,
-                                    float* next) const {
+void RecurrentTiles::gru_candidates(const Block& block, float* gates, const float* h, float* next,
+                                    PackedMatrix::Reading reading) const {
   const int64_t n = s_.hidden;
   const PackedMatrix& r = *weights_of(block).candidate_or_null;
-  PackedMatrix::Product product{.m = s_.batch, .a_row = n};
+  PackedMatrix::Product product{.m = s_.batch, .a_row = n, .reading = reading};
   if (resets_before()) {
     product.a = block.c;
     product.c = gates + 2 * n;

@@ -73,7 +73,8 @@ class RecurrentTiles {
   void step(const Block& block, int64_t step, bool is_second_round) const;
   void lstm_cells(const Block& block, const float* gates, float* next) const;
   void gru_gates(const Block& block, float* gates, const float* h) const;
-  void gru_candidates(const Block& block, float* gates, const float* h, float* next) const;
+  void gru_candidates(const Block& block, float* gates, const float* h, float* next,
+                      PackedMatrix::Reading reading) const;
   void rnn_cells(const Block& block, float* gates, float* next) const;
   void store(const Block& block, int64_t t, const float* next) const;
   void save(const Block& block, const float* h) const;
