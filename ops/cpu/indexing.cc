@@ -21,6 +21,7 @@ struct IndexState : KernelState {
   int64_t axis = 0;
   int64_t batch = 0;
   Reduction reduction = Reduction::kNone;
+  bool is_zero = false;  // the data, a constant: every byte of them
   bool largest = true;
 };
 
@@ -29,6 +30,14 @@ const IndexState& state_of(const KernelArgs& args) {
 }
 
 int front_axis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+// Whether it is a constant of numbers whose bytes are all 0.
+bool is_all_zero(const TensorView& constant) {
+  if (constant.is_omitted() || constant.element == ElementType::kString) return false;
+  const auto* const bytes = static_cast<const std::byte*>(constant.data);
+  return std::all_of(bytes, bytes + constant.size_bytes(),
+                     [](std::byte b) { return b == std::byte{}; });
+}
 
 // ---- by element: GatherElements and ScatterElements ----
 
@@ -90,17 +99,65 @@ T* start_from_data(const KernelArgs& args) {
   return out;
 }
 
+// The reduction of gradients, on lines: data are copied as far as a block of updates reaches, so
+// that both are in the nearest cache when indices rise. False after args.fail().
+template <typename T, typename Index>
+bool add_on_line(const KernelArgs& args) {
+  constexpr int64_t kBlock = 256;
+  const int64_t size = args.inputs[0].count(), count = args.inputs[1].count();
+  const auto* const data = args.inputs[0].as<T>();
+  const auto* const index = args.inputs[1].as<Index>();
+  const auto* const updates = args.inputs[2].as<T>();
+  auto* const out = args.outputs[0].mutable_as<T>();
+  const bool is_zero = state_of(args).is_zero;
+  int64_t copied = data == out ? size : 0;
+  const auto copy_to = [&](int64_t end) {
+    if (end <= copied) return;
+    if (is_zero) {
+      std::fill_n(out + copied, end - copied, T{});
+    } else {
+      copy_run(data + copied, out + copied, end - copied);
+    }
+    copied = end;
+  };
+  for (int64_t first = 0; first < count; first += kBlock) {
+    const int64_t end = std::min(first + kBlock, count);
+    int64_t least = index[first], most = least;
+    for (int64_t i = first; i < end; ++i) {
+      __builtin_prefetch(index + i + kBlock);
+      __builtin_prefetch(updates + i + kBlock);
+      least = std::min<int64_t>(least, index[i]);
+      most = std::max<int64_t>(most, index[i]);
+    }
+    if (least < -size || most >= size) [[unlikely]] {
+      const auto is_out = [size](int64_t i) { return i < -size || i >= size; };
+      return args.fail(
+          index_out_of_range(*std::find_if(index + first, index + end, is_out), 0, size));
+    }
+    copy_to(least < 0 ? size : most + 1);
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t place = index[i] < 0 ? index[i] + size : index[i];
+      out[place] = combine<T>(Reduction::kAdd, out[place], updates[i]);
+    }
+  }
+  copy_to(size);
+  return true;
+}
+
 template <typename T>
 struct ScatterElements {
   static bool run(const KernelArgs& args) {
     const Reduction reduction = state_of(args).reduction;
+    if (reduction == Reduction::kAdd && args.inputs[0].rank == 1) {
+      return args.inputs[1].element == ElementType::kInt32 ? add_on_line<T, int32_t>(args)
+                                                           : add_on_line<T, int64_t>(args);
+    }
     const T* updates = args.inputs[2].as<T>();
     T* out = start_from_data<T>(args);
     if (reduction == Reduction::kNone) {
       return for_each_indexed(args, [=](int64_t to, int64_t from) { out[to] = updates[from]; });
     }
-    if (reduction == Reduction::kAdd) {
-      // The reduction of gradients: known, it is no choice for each element.
+    if (reduction == Reduction::kAdd) {  // known, it is no choice for each element
       return for_each_indexed(args, [=](int64_t to, int64_t from) {
         out[to] = combine<T>(Reduction::kAdd, out[to], updates[from]);
       });
@@ -194,6 +251,7 @@ Result<BoundKernel> bind_moved(const KernelInit& init) {
   state->axis = init.attributes.get_int("axis", 0);
   state->batch = init.attributes.get_int("batch_dims", 0);
   state->reduction = reduction_of(init.attributes.get_string("reduction", "none"));
+  state->is_zero = is_all_zero(init.constants[0]);
   if (state->reduction == Reduction::kNone) {
     return bind_storage<Kernel>(init, init.inputs[0].tensor.element, std::move(state));
   }

@@ -106,6 +106,30 @@ TEST(IndexingTest, ScatterElementsAgreesWithTheReferenceAlsoInPlace) {
       25);
 }
 
+// Lines of several blocks of updates: anywhere, and rising, as places of maxima rise.
+TEST(IndexingTest, AdditionsOnLinesAgreeWithTheReferenceAlsoInPlace) {
+  for (const ElementType element :
+       {ElementType::kFloat, ElementType::kDouble, ElementType::kInt64}) {
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      SCOPED_TRACE(std::string(element_type_name(element)) + ", seed " + std::to_string(seed));
+      Random random(seed);
+      const int64_t size = between(random, 1, 3000), count = between(random, 0, 1500);
+      OpCall call = make_call("ScatterElements", 18, {{"reduction", std::string("add")}});
+      TestTensor indices = indices_below({count}, size, random);
+      if (seed % 2 == 0) {
+        indices = TestTensor(ElementType::kInt64, {count});
+        auto* const values = indices.view().mutable_as<int64_t>();
+        for (int64_t i = 0; i < count; ++i) values[i] = i * size / count;
+      }
+      call.inputs = {TestTensor::random(element, {size}, random, -9, 9), indices,
+                     TestTensor::random(element, {count}, random, -9, 9)};
+      if (random.below(2) == 0) call.in_place_input = 0;
+      compare_with_reference(call);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
 // Data, indices of whole tuples, and the dimensions the result of a GatherND would have.
 struct Tuples {
   Dims data, result;
@@ -243,6 +267,11 @@ TEST_P(BothSets, ABadIndexIsNamedWithItsAxisAndSize) {
   call = make_call("ScatterElements", 13);
   call.inputs = {data, TestTensor::of<int32_t>({1, 1}, {-3}), TestTensor::of<int64_t>({1, 1}, {0})};
   EXPECT_THAT(error(call), HasSubstr("index -3 is out of range for axis 0 of size 2"));
+  call = make_call("ScatterElements", 18, {{"reduction", std::string("add")}});
+  call.inputs = {int64s({1, 2, 3}), int64s({2, 3, -4}), int64s({0, 0, 0})};
+  EXPECT_THAT(error(call), HasSubstr("index 3 is out of range for axis 0 of size 3"));
+  call.inputs[1] = int64s({2, INT64_MIN, INT64_MAX});
+  EXPECT_THAT(error(call), HasSubstr("is out of range for axis 0 of size 3"));
   call = make_call("GatherND", 13);
   call.inputs = {data, TestTensor::of<int64_t>({1, 2}, {1, INT64_MIN})};
   EXPECT_THAT(error(call), HasSubstr("is out of range for axis 1 of size 3"));
