@@ -1,6 +1,6 @@
-// MaxPool with indices, for float on one to three axes: tap by tap over a row of windows, which
-// keeps of each window its largest element so far and where that lies; windows that reach into the
-// padding go one by one. The choice is the reference's: the first of the largest, the last NaN.
+// MaxPool with indices, for float on one to three axes: windows that reach into no padding by rows
+// in vectors, the others one by one. The choice is the reference's: the first of the largest, the
+// last NaN.
 #include <cstdint>
 #include <limits>
 
@@ -20,78 +20,9 @@ struct IndicesState : KernelState {
   Attributes attributes;
 };
 
-// Windows of a plane that reach into no padding, in order: where they begin in it.
-class InnerWindows {
- public:
-  static constexpr int64_t kBlock =
-      512;  // windows whose largest elements stay in the nearest cache
-
-  // `memory`: for as many as scratch_bytes() says.
-  InnerWindows(const Pool& pool, bool fits, void* memory)
-      : largest_(static_cast<float*>(memory)),
-        places_(reinterpret_cast<int32_t*>(largest_ + kBlock)),
-        begins_(places_ + kBlock) {
-    for (int i = 0; i < Pool::kRank; ++i) inner_[i] = fits ? pool.inner(i) : Pool::Inner();
-    int32_t* next = begins_;
-    for (int64_t d = inner_[0].begin; d < inner_[0].end; ++d) {
-      for (int64_t h = inner_[1].begin; h < inner_[1].end; ++h) {
-        for (int64_t w = inner_[2].begin; w < inner_[2].end; ++w) {
-          *next++ = static_cast<int32_t>(
-              place(pool, begin(pool, 0, d), begin(pool, 1, h), begin(pool, 2, w)));
-        }
-      }
-    }
-    count_ = next - begins_;
-  }
-  static size_t scratch_bytes(const Pool& pool, bool fits) {
-    const int64_t windows = fits ? pool.output[0] * pool.output[1] * pool.output[2] : 0;
-    return static_cast<size_t>(2 * kBlock + windows) * sizeof(int32_t);
-  }
-  static int64_t place(const Pool& pool, int64_t d, int64_t h, int64_t w) {
-    return (d * pool.input[1] + h) * pool.input[2] + w;
-  }
-
-  int64_t count() const { return count_; }
-  const Pool::Inner& axis(int i) const { return inner_[i]; }
-  bool contains(int64_t d, int64_t h, int64_t w) const {
-    return inner_[0].contains(d) && inner_[1].contains(h) && inner_[2].contains(w);
-  }
-
-  // The largest elements of windows [first, first + count) of the plane x, and where they lie.
-  void find(const Pool& pool, const float* x, int64_t first, int64_t count) {
-    EDDY_DCHECK(count <= kBlock && first + count <= count_) << first << " and " << count << " more";
-    const cpu::MaxPlaceLoops& loops = cpu::loop_set().max_place;
-    const auto& [depth, height, width] = pool.axes;
-    bool is_first = true;
-    for (int64_t d = 0; d < depth.kernel; ++d) {
-      for (int64_t h = 0; h < height.kernel; ++h) {
-        for (int64_t w = 0; w < width.kernel; ++w, is_first = false) {
-          const int64_t tap =
-              place(pool, d * depth.dilation, h * height.dilation, w * width.dilation);
-          (is_first ? loops.start : loops.fold)({.x = x,
-                                                 .begins = begins_ + first,
-                                                 .tap = static_cast<int32_t>(tap),
-                                                 .largest = largest_,
-                                                 .places = places_,
-                                                 .count = count});
-        }
-      }
-    }
-  }
-  const float* largest() const { return largest_; }
-  const int32_t* places() const { return places_; }
-
- private:
-  static int64_t begin(const Pool& pool, int axis, int64_t window) {
-    return window * pool.axes[axis].stride - pool.axes[axis].pad_begin;
-  }
-
-  float* const largest_;
-  int32_t* const places_;
-  int32_t* const begins_;
-  Pool::Inner inner_[Pool::kRank];
-  int64_t count_ = 0;
-};
+int64_t place_of(const Pool& pool, int64_t d, int64_t h, int64_t w) {
+  return (d * pool.input[1] + h) * pool.input[2] + w;
+}
 
 // A plane and its place in the whole input.
 struct Plane {
@@ -101,6 +32,72 @@ struct Plane {
   int64_t* indices;
 };
 
+// Windows of a plane that reach into no padding, and where their taps lie behind their first ones.
+class InnerWindows {
+ public:
+  // `taps`: memory for count_taps() numbers.
+  InnerWindows(const Pool& pool, int64_t* taps) : pool_(pool) {
+    const int64_t num_taps = count_taps(pool);
+    if (num_taps == 0) return;
+    for (int i = 0; i < Pool::kRank; ++i) inner_[i] = pool.inner(i);
+    const auto& [depth, height, width] = pool.axes;
+    int64_t* next = taps;
+    for (int64_t d = 0; d < depth.kernel; ++d) {
+      for (int64_t h = 0; h < height.kernel; ++h) {
+        for (int64_t w = 0; w < width.kernel; ++w) {
+          *next++ = place_of(pool, d * depth.dilation, h * height.dilation, w * width.dilation);
+        }
+      }
+    }
+    EDDY_DCHECK(next == taps + num_taps) << num_taps << " taps";
+    rows_.taps = taps;
+    rows_.num_taps = num_taps;
+    rows_.rows = inner_[1].count();
+    rows_.x_row = height.stride * pool.input[2];
+    rows_.y_row = pool.output[2];
+    rows_.stride = width.stride;
+    rows_.count = inner_[2].count();
+  }
+  // 0 where all windows reach into padding, or places need more than 32 bits.
+  static int64_t count_taps(const Pool& pool) {
+    int64_t count = 1;
+    for (int i = 0; i < Pool::kRank; ++i) {
+      if (pool.inner(i).count() == 0) return 0;
+      count *= pool.axes[i].kernel;
+    }
+    const bool fits = place_of(pool, pool.input[0], 0, 0) <= std::numeric_limits<int32_t>::max();
+    return fits ? count : 0;
+  }
+
+  const Pool::Inner& axis(int i) const { return inner_[i]; }
+
+  // Of a plane. Rows in order: what lies behind each may be overwritten until the next is written.
+  void find(const Plane& plane, const float* x_end) const {
+    cpu::MaxPlaceCall call = rows_;
+    call.x_end = x_end;
+    const int64_t h = inner_[1].begin, w = inner_[2].begin;
+    for (int64_t d = inner_[0].begin; d < inner_[0].end; ++d) {
+      const int64_t begin = place_of(pool_, first(0, d), first(1, h), first(2, w));
+      const int64_t window = (d * pool_.output[1] + h) * pool_.output[2] + w;
+      call.x = plane.x + begin;
+      call.first_place = plane.first + begin;
+      call.y = plane.y + window;
+      call.places = plane.indices + window;
+      call.room = pool_.output[0] * pool_.output[1] * pool_.output[2] - window;
+      cpu::loop_set().max_place(call);
+    }
+  }
+
+ private:
+  int64_t first(int axis, int64_t window) const {
+    return window * pool_.axes[axis].stride - pool_.axes[axis].pad_begin;
+  }
+
+  const Pool& pool_;
+  cpu::MaxPlaceCall rows_;  // of one depth
+  Pool::Inner inner_[Pool::kRank];
+};
+
 void find_one(const Pool& pool, const Plane& plane, int64_t d, int64_t h, int64_t w) {
   const Pool::Range depth = pool.range(0, d), height = pool.range(1, h), width = pool.range(2, w);
   float largest = -std::numeric_limits<float>::infinity();
@@ -108,7 +105,7 @@ void find_one(const Pool& pool, const Plane& plane, int64_t d, int64_t h, int64_
   for (int64_t i = depth.first; i < depth.end; i += depth.step) {
     for (int64_t j = height.first; j < height.end; j += height.step) {
       for (int64_t k = width.first; k < width.end; k += width.step) {
-        const int64_t at = InnerWindows::place(pool, i, j, k);
+        const int64_t at = place_of(pool, i, j, k);
         const float value = plane.x[at];
         if (place >= 0 && value <= largest) continue;
         if (place >= 0 && largest != largest && value == value) continue;
@@ -134,27 +131,6 @@ void find_outer(const Pool& pool, const InnerWindows& inner, const Plane& plane)
   }
 }
 
-void find_inner(const Pool& pool, InnerWindows& inner, const Plane& plane) {
-  const auto& [depth, height, width] = std::tie(inner.axis(0), inner.axis(1), inner.axis(2));
-  int64_t d = depth.begin, h = height.begin, w = width.begin;
-  for (int64_t first = 0; first < inner.count(); first += InnerWindows::kBlock) {
-    const int64_t count = std::min(InnerWindows::kBlock, inner.count() - first);
-    inner.find(pool, plane.x, first, count);
-    for (int64_t i = 0; i < count;) {
-      const int64_t some = std::min(width.end - w, count - i);
-      const int64_t window = (d * pool.output[1] + h) * pool.output[2] + w;
-      std::copy_n(inner.largest() + i, some, plane.y + window);
-      for (int64_t j = 0; j < some; ++j) {
-        plane.indices[window + j] = plane.first + inner.places()[i + j];
-      }
-      i += some;
-      w += some;
-      if (w == width.end) w = width.begin, ++h;
-      if (h == height.end) h = height.begin, ++d;
-    }
-  }
-}
-
 cpu::Tiles tiles_of(const KernelArgs& args) {
   return cpu::Tiles::of(cpu::num_planes(args.inputs[0]), cpu::plane_size(args.inputs[0]));
 }
@@ -169,17 +145,17 @@ bool run_planes(const KernelArgs& args, int64_t first, int64_t end) {
   if (!status.is_ok()) return args.fail(std::move(status));
   if (args.outputs[0].count() == 0) return true;
   const Pool pool(grid);
-  const bool fits = grid.input_size <= std::numeric_limits<int32_t>::max();
-  void* const memory = args.scratch->reserve(InnerWindows::scratch_bytes(pool, fits));
-  if (memory == nullptr) return args.fail(resource_exhausted("no memory for windows of a pool"));
-  InnerWindows inner(pool, fits, memory);
+  const size_t bytes = static_cast<size_t>(InnerWindows::count_taps(pool)) * sizeof(int64_t);
+  auto* const taps = static_cast<int64_t*>(args.scratch->reserve(bytes));
+  if (taps == nullptr) return args.fail(resource_exhausted("no memory for windows of a pool"));
+  const InnerWindows inner(pool, taps);
   for (int64_t i = first; i < end; ++i) {
     const int64_t at = i * grid.output_size;
     const Plane plane = {.x = x.as<float>() + i * grid.input_size,
                          .first = i * grid.input_size,
                          .y = args.outputs[0].mutable_as<float>() + at,
                          .indices = args.outputs[1].mutable_as<int64_t>() + at};
-    find_inner(pool, inner, plane);
+    inner.find(plane, x.as<float>() + x.count());
     find_outer(pool, inner, plane);
   }
   return true;

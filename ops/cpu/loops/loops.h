@@ -142,20 +142,22 @@ struct UpdateLoops {
   UpdateLoop of_double = nullptr;
 };
 
-// One tap of some windows, of which window i begins at x[begins[i]]: start takes it, fold where it
-// is larger than largest[i], whose place was places[i], or a NaN.
+// The largest elements of rows of windows, and where they lie: the first of them, the last NaN.
+// Window i of row j has the elements x[j * x_row + i * stride + tap] for each of the taps.
 struct MaxPlaceCall {
-  const float* x;
-  const int32_t* begins;
-  int32_t tap;
-  float* largest;
-  int32_t* places;
-  int64_t count;
+  const float* x = nullptr;
+  const float* x_end = nullptr;  // nothing is read from there on
+  const int64_t* taps = nullptr;
+  int64_t num_taps = 0;  // 1 or more
+  int64_t rows = 0, x_row = 0, y_row = 0;
+  int64_t stride = 1;
+  int64_t count = 0;        // windows in a row
+  int64_t first_place = 0;  // of x[0]
+  float* y = nullptr;
+  int64_t* places = nullptr;
+  int64_t room = 0;  // of y and places: what lies behind a row may be overwritten
 };
-struct MaxPlaceLoops {
-  void (*start)(const MaxPlaceCall& call) = nullptr;
-  void (*fold)(const MaxPlaceCall& call) = nullptr;
-};
+using MaxPlaceLoop = void (*)(const MaxPlaceCall& call);
 
 struct LoopSet {
   Isa isa = Isa::kBaseline;
@@ -175,7 +177,7 @@ struct LoopSet {
   QuantizeLoops int8;
   QuantizeLoops uint8;
   UpdateLoops update[kNumUpdateRules];  // [UpdateRule]
-  MaxPlaceLoops max_place;
+  MaxPlaceLoop max_place = nullptr;
 };
 
 // The set for one instruction set, or null where this processor lacks it.
