@@ -5,7 +5,16 @@
 // to j * width + i, and joins them in a fixed tree: the order depends on the count alone.
 #pragma once
 
+#include <utility>
+
 #include "ops/cpu/loops/elementwise_inl.h"
+
+// Partial results are named by constants, and so stay in registers.
+#ifdef __clang__
+#define EDDY_UNROLL_4 _Pragma("unroll")
+#else
+#define EDDY_UNROLL_4 _Pragma("GCC unroll 4")
+#endif
 
 namespace eddy::cpu {
 namespace {
@@ -38,15 +47,21 @@ struct SumSquareFold : SumFold {
   EDDY_INLINE V first(V x) { return x * x; }
 };
 
+// Lane i is lane i + kHalf of x below kHalf, lane i from there on.
+template <int kHalf, int... kLane>
+EDDY_INLINE V upper_half(V x, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(x, x, (kLane < kHalf ? kLane + kHalf : kLane)...);
+}
+
 // Joins the lanes of one vector pairwise: i with i + width/2, and so on.
-template <typename Fold>
+template <typename Fold, int kHalf = kWidth / 2>
 EDDY_INLINE float join_lanes(V x) {
-  for (int half = kWidth / 2; half > 0; half /= 2) {
-    V shifted = x;
-    for (int i = 0; i < half; ++i) shifted[i] = x[i + half];
-    x = Fold::join(x, shifted);
+  if constexpr (kHalf == 0) {
+    return x[0];
+  } else {
+    const V upper = upper_half<kHalf>(x, std::make_integer_sequence<int, kWidth>());
+    return join_lanes<Fold, kHalf / 2>(Fold::join(x, upper));
   }
-  return x[0];
 }
 
 template <typename Fold>
@@ -59,7 +74,9 @@ float fold_loop(const float* in, int64_t count) {
       totals[j] = Fold::join(totals[j], Fold::first(load(in + i + j * kWidth)));
     }
   }
-  for (int j = 0; i < count; i += kWidth, ++j) {
+  EDDY_UNROLL_4
+  for (int j = 0; j < 4; ++j, i += kWidth) {
+    if (i >= count) break;
     const int64_t rest = count - i;
     const V x = rest >= kWidth ? load(in + i) : load_first(in + i, rest, Fold::kNeutral);
     totals[j] = Fold::join(totals[j], Fold::first(x));
