@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "graph/base/check.h"
 
@@ -138,6 +139,26 @@ uint64_t heaviest_weight_of_few(std::span<const uint32_t> comparable,
     sets[members] = {sets[others].is_unordered && (comparable[lowest] & others) == 0,
                      sets[others].weight + weights[lowest]};
     if (sets[members].is_unordered) heaviest = std::max(heaviest, sets[members].weight);
+  }
+  return heaviest;
+}
+
+uint64_t heaviest_weight_of_intervals(std::span<const WeightedInterval> intervals) {
+  using Change = std::pair<uint32_t, uint64_t>;
+  std::vector<Change> begun, ended;
+  for (const WeightedInterval& each : intervals) {
+    EDDY_CHECK(each.first <= each.last) << each.first << " is behind " << each.last;
+    begun.emplace_back(each.first, each.weight);
+    ended.emplace_back(each.last, each.weight);
+  }
+  std::ranges::sort(begun);
+  std::ranges::sort(ended);
+  uint64_t now = 0, heaviest = 0;
+  auto end = ended.begin();
+  for (const auto& [place, weight] : begun) {
+    for (; end->first < place; ++end) now -= end->second;
+    now += weight;
+    heaviest = std::max(heaviest, now);
   }
   return heaviest;
 }

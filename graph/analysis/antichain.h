@@ -35,4 +35,14 @@ constexpr size_t kFewNodes = 6;
 uint64_t heaviest_weight_of_few(std::span<const uint32_t> comparable,
                                 std::span<const uint64_t> weights);
 
+// The weight of the heaviest one, of intervals of places, one before another where it ends in front
+// of the other's first place: then those that are pairwise unordered have a place in common. Cost:
+// O(n log n).
+struct WeightedInterval {
+  uint32_t first = 0;
+  uint32_t last = 0;  // >= first
+  uint64_t weight = 0;
+};
+uint64_t heaviest_weight_of_intervals(std::span<const WeightedInterval> intervals);
+
 }  // namespace eddy

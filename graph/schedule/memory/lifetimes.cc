@@ -47,8 +47,7 @@ Lifetime Lifetimes::united(Lifetime a, const Lifetime& b) const {
   return a;
 }
 
-bool Lifetimes::overlap(const Lifetime& a, const Lifetime& b) const {
-  if (a.home == b.home) return !ends_before(a, b) && !ends_before(b, a);
+bool Lifetimes::overlap_across(const Lifetime& a, const Lifetime& b) const {
   const RegionId meeting = tree_.common(a.home, b.home);
   const NodeId in_a = tree_.container(a.home, meeting);
   const NodeId in_b = tree_.container(b.home, meeting);

@@ -49,9 +49,13 @@ class Lifetimes {
     }
     return true;
   }
-  bool overlap(const Lifetime& a, const Lifetime& b) const;
+  bool overlap(const Lifetime& a, const Lifetime& b) const {
+    if (a.home != b.home) return overlap_across(a, b);
+    return !ends_before(a, b) && !ends_before(b, a);
+  }
 
  private:
+  bool overlap_across(const Lifetime& a, const Lifetime& b) const;
   void keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const;
 
   const RegionTree& tree_;

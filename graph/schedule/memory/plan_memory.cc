@@ -308,10 +308,37 @@ class MemoryPlanner {
         lives.push_back(lifetimes_.of_node(RegionId(r), node));
         weights.push_back(inside);
       }
-      bounds[r] = lives.size() <= kExactBound ? heaviest_set(lives, weights)
-                                              : heaviest_moment(lives, weights);
+      bounds[r] = heaviest(lives, weights);
     }
     return bounds[region.index()];
+  }
+
+  uint64_t heaviest(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
+    if (are_on_one_stream(lives)) return heaviest_on_one_stream(lives, weights);
+    return lives.size() <= kExactBound ? heaviest_set(lives, weights)
+                                       : heaviest_moment(lives, weights);
+  }
+
+  bool are_on_one_stream(const std::vector<Lifetime>& lives) const {
+    if (lives.empty() || lives[0].writes.empty()) return false;
+    const uint32_t stream = order_.stream(lives[0].writes[0]);
+    const auto is_there = [&](const std::vector<NodeId>& nodes) {
+      return nodes.size() == 1 && order_.stream(nodes[0]) == stream;
+    };
+    return std::ranges::all_of(lives, [&](const Lifetime& life) {
+      return is_there(life.writes) && (life.lasts_to_end || is_there(life.touches));
+    });
+  }
+
+  uint64_t heaviest_on_one_stream(const std::vector<Lifetime>& lives,
+                                  const std::vector<uint64_t>& weights) const {
+    std::vector<WeightedInterval> intervals;
+    for (size_t i = 0; i < lives.size(); ++i) {
+      const Lifetime& life = lives[i];
+      const uint32_t last = life.lasts_to_end ? UINT32_MAX : order_.position(life.touches[0]);
+      intervals.push_back({order_.position(life.writes[0]), last, weights[i]});
+    }
+    return heaviest_weight_of_intervals(intervals);
   }
 
   uint64_t heaviest_set(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {

@@ -9,7 +9,7 @@
 //
 // Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; 0.1 to 0.5 s for a thousand
 // values. Above kMaxPlannedValues the smallest values stay without a block; above kExactBound
-// storages in one region the bound is the heaviest moment seen at a write (exact on one stream).
+// storages in one region on several streams the bound is the heaviest moment seen at a write.
 #pragma once
 
 #include "graph/ir/graph.h"

@@ -78,6 +78,31 @@ TEST(AntichainTest, OfFewNodesTheWeightIsTheSame) {
   EXPECT_EQ(heaviest_weight_of_few({}, {}), 0u);
 }
 
+TEST(AntichainTest, OfIntervalsTheWeightIsTheSame) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<WeightedInterval> intervals(1 + random.below(30));
+    std::vector<uint64_t> weights;
+    std::vector<Edge> edges;
+    for (WeightedInterval& each : intervals) {
+      each.first = static_cast<uint32_t>(random.below(20));
+      each.last =
+          random.below(5) == 0 ? UINT32_MAX : each.first + static_cast<uint32_t>(random.below(6));
+      each.weight = random.below(100);
+      weights.push_back(each.weight);
+    }
+    for (uint32_t a = 0; a < intervals.size(); ++a) {
+      for (uint32_t b = 0; b < intervals.size(); ++b) {
+        if (intervals[a].last < intervals[b].first) edges.push_back({a, b});
+      }
+    }
+    const Dag dag = Dag::from_acyclic_edges(static_cast<uint32_t>(intervals.size()), edges);
+    EXPECT_EQ(heaviest_weight_of_intervals(intervals), heaviest_antichain(dag, weights).weight);
+  }
+  EXPECT_EQ(heaviest_weight_of_intervals({}), 0u);
+}
+
 TEST(AntichainTest, AChainHoldsItsHeaviestNode) {
   constexpr uint32_t kLength = 5000;
   std::vector<Edge> edges;
