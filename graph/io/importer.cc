@@ -115,6 +115,7 @@ bool Importer::import_initializer(const Initializer& initializer, std::string_vi
 }
 
 bool Importer::import_initializers(const OnnxGraph& graph, Scope& scope) {
+  scope.values.reserve(scope.values.size() + graph.initializers.size() + graph.nodes.size());
   // A value given from outside overrides the default.
   std::unordered_set<std::string_view> given;
   for (const OnnxValueInfo& input : graph.inputs) {

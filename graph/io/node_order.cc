@@ -30,6 +30,7 @@ using Edges = std::vector<std::vector<uint32_t>>;
 // For each node the nodes it depends on.
 Edges dependences(std::span<const OnnxNode> nodes, FreeNames& free_names) {
   std::unordered_map<std::string_view, uint32_t> producers;
+  producers.reserve(nodes.size());
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     for (std::string_view name : nodes[i].outputs) {
       if (!name.empty()) producers.emplace(name, i);
@@ -104,6 +105,7 @@ const std::vector<std::string_view>& FreeNames::of(const OnnxGraph& graph) {
   const auto known = known_.find(&graph);
   if (known != known_.end()) return known->second;
   std::unordered_set<std::string_view> settled;  // defined here, or listed already
+  settled.reserve(graph.nodes.size() + graph.initializers.size());
   for (const OnnxValueInfo& input : graph.inputs) settled.insert(input.name);
   for (const OnnxTensor& initializer : graph.initializers) settled.insert(initializer.name);
   for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {

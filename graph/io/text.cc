@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "graph/base/check.h"
 
@@ -25,10 +26,24 @@ size_t sequence_length(std::string_view text, size_t i) {
   return is_overlong || is_outside ? 0 : length;
 }
 
+// Whether the next eight letters are ASCII and none is a control character; may say no of others.
+bool are_eight_plain(std::string_view text, size_t i) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  uint64_t word;
+  if (text.size() - i < sizeof(word)) return false;
+  std::memcpy(&word, text.data() + i, sizeof(word));
+  // Of a byte: its high bit, a borrow below 0x20, a carry into the high bit at 0x7f.
+  return ((word | (word - 0x20 * kOnes) | (word + kOnes)) & (0x80 * kOnes)) == 0;
+}
+
 }  // namespace
 
 bool is_clean_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    if (are_eight_plain(text, i)) {
+      i += 8;
+      continue;
+    }
     const size_t length = sequence_length(text, i);
     if (length == 0) return false;
     i += length;
