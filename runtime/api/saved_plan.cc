@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,9 @@ std::string graph_key(const Fingerprint& made, const Graph& graph) {
 }
 
 // By the address of their bytes: the first constant that has it.
-std::map<const void*, uint32_t> constants_by_address(const Graph& graph) {
-  std::map<const void*, uint32_t> constants;
+std::unordered_map<const void*, uint32_t> constants_by_address(const Graph& graph) {
+  std::unordered_map<const void*, uint32_t> constants;
+  constants.reserve(graph.num_constants());
   for (uint32_t c = 0; c < graph.num_constants(); ++c) {
     constants.emplace(graph.constant(ConstantId(c)).data, c);
   }

@@ -227,7 +227,9 @@ Status Executable::bind_nodes() {
     device_constants_.emplace_back(graph_.num_constants());
   }
   EDDY_RETURN_IF_ERROR(upload_passed_constants(uploaders));
-  size_t num_released = 0;                  // of reads.unread()
+  size_t num_released = 0;  // of reads.unread()
+  const bool releases_early =
+      options_.release_constants != nullptr && options_.packing_store.find_or_null == nullptr;
   size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
   for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
     if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
@@ -237,7 +239,7 @@ Status Executable::bind_nodes() {
     are_shareable &= unread == 0 || kernels_[n] == &bound->kernels[n];
     EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), uploaders, unread));
     num_packed_bytes += reads.bind(NodeId(n), unread);
-    if (num_packed_bytes < kReleaseBytes || !options_.release_constants) continue;
+    if (num_packed_bytes < kReleaseBytes || !releases_early) continue;
     options_.release_constants(std::span(reads.unread()).subspan(num_released));
     num_released = reads.unread().size();
     num_packed_bytes = 0;
