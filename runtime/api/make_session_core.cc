@@ -126,8 +126,8 @@ Status make_devices(SessionCore& core) {
   if (options.make_device) {
     EDDY_ASSIGN_OR_RETURN(host.device, options.make_device());
   } else {
-    host.device = std::make_shared<CpuDevice>(
-        CpuDeviceOptions{options.num_threads, options.memory_limit_bytes, core.threads->workers()});
+    host.device = std::make_shared<CpuDevice>(CpuDeviceOptions{
+        options.num_threads, options.memory_limit_bytes, core.threads->workers(), options.memory});
   }
   if (options.make_devices.size() >= kMaxDevices) {
     return invalid_argument("make_devices has " + std::to_string(options.make_devices.size()) +

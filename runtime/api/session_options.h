@@ -25,6 +25,7 @@ enum class Loops { kAuto, kHost, kDevice };
 enum class Assignment { kAuto, kRank, kMatching, kSerial };
 
 class CostTable;
+class HostMemory;
 class StepObserver;
 struct FluidMachine;
 
@@ -32,7 +33,10 @@ struct SessionOptions {
   int num_threads = 0;  // CPU workers; 0: one for each processor
   // Scheduler and workers together with other sessions (num_threads stays 0); null: its own.
   std::shared_ptr<SharedThreads> threads = {};
-  size_t memory_limit_bytes = 0;     // of tensors; 0: no limit
+  size_t memory_limit_bytes = 0;  // of tensors; 0: no limit
+  // Where it comes from (runtime/cpu/host_allocator.h), until the last tensor has gone; null: the
+  // system. Constants and what kernels pack are not tensors of runs.
+  std::shared_ptr<HostMemory> memory = {};
   uint32_t max_runs_in_flight = 64;  // further runs wait, in order, for their turn; 0: no limit
   // Runs that wait: for their turn, behind their stream, and with their outputs for their callback.
   // Further ones are refused at once, with kResourceExhausted. 0: no limit.

@@ -9,7 +9,7 @@
 namespace eddy {
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
-    : allocator_(options.memory_limit_bytes),
+    : allocator_(options.memory_limit_bytes, options.memory),
       pool_(options.workers ? options.workers : std::make_shared<WorkerPool>(options.num_threads)) {
 }
 

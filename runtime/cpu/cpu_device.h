@@ -15,6 +15,7 @@ struct CpuDeviceOptions {
   int num_threads = 0;                       // 0: one for each processor
   size_t memory_limit_bytes = 0;             // 0: no limit
   std::shared_ptr<WorkerPool> workers = {};  // shared with other devices; then not num_threads
+  std::shared_ptr<HostMemory> memory = {};   // where tensors' memory comes from; null: the system
 };
 
 class CpuDevice : public Device {

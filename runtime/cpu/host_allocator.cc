@@ -50,14 +50,6 @@ Buffer* pop(Buffer*& list) {
   return std::exchange(list, next_of(list));
 }
 
-void give_back(Buffer* list) {
-  while (list != nullptr) {
-    Buffer* const buffer = pop(list);
-    open(buffer);
-    std::free(buffer);
-  }
-}
-
 constexpr size_t kHeaderBytes = kAlignment;
 // From here on a larger block may serve, up to four times as large.
 constexpr size_t kFirstLargeClass = size_class_of(size_t{64} << 10);
@@ -96,12 +88,29 @@ Buffer* HostAllocator::take_cached(size_t size_class) {
   return nullptr;
 }
 
-// From the system. Where that has no more, what is cached for other sizes goes back first.
+void HostAllocator::give_back(Buffer* list) {
+  while (list != nullptr) {
+    Buffer* const buffer = pop(list);
+    open(buffer);
+    if (memory_or_null_ == nullptr) {
+      std::free(buffer);
+    } else {
+      memory_or_null_->release(buffer, kHeaderBytes + buffer->capacity_bytes);
+    }
+  }
+}
+
+void* HostAllocator::try_block(size_t size_bytes) {
+  return memory_or_null_ == nullptr ? std::aligned_alloc(kAlignment, size_bytes)
+                                    : memory_or_null_->allocate(size_bytes);
+}
+
+// Where there is no more, what is cached for other sizes goes back first.
 void* HostAllocator::allocate_block(size_t capacity_bytes) {
-  void* block = std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes);
+  void* block = try_block(kHeaderBytes + capacity_bytes);
   if (block != nullptr) return block;
   trim();
-  return std::aligned_alloc(kAlignment, kHeaderBytes + capacity_bytes);
+  return try_block(kHeaderBytes + capacity_bytes);
 }
 
 Result<BufferRef> HostAllocator::allocate(size_t size_bytes) {

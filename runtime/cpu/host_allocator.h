@@ -14,6 +14,8 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "runtime/cpu/short_lock.h"
 #include "runtime/device/device.h"
@@ -21,10 +23,20 @@
 
 namespace eddy {
 
+// Where blocks come from. Called by any thread, without a lock; throws nothing.
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+  // Aligned to 64; null: there is no more.
+  virtual void* allocate(size_t size_bytes) = 0;
+  virtual void release(void* block, size_t size_bytes) = 0;
+};
+
 class HostAllocator : public Allocator {
  public:
-  // limit_bytes 0: no limit.
-  explicit HostAllocator(size_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
+  // limit_bytes 0: no limit. memory_or_null: null: the system.
+  explicit HostAllocator(size_t limit_bytes = 0, std::shared_ptr<HostMemory> memory_or_null = {})
+      : limit_bytes_(limit_bytes), memory_or_null_(std::move(memory_or_null)) {}
   // Every buffer must have been released.
   ~HostAllocator() override;
 
@@ -38,9 +50,12 @@ class HostAllocator : public Allocator {
  private:
   Buffer* take_cached(size_t size_class);
   bool charge(size_t bytes);
+  void* try_block(size_t size_bytes);
   void* allocate_block(size_t capacity_bytes);
+  void give_back(Buffer* list);
 
   const size_t limit_bytes_;
+  const std::shared_ptr<HostMemory> memory_or_null_;
   mutable ShortLock lock_;
   std::array<Buffer*, kNumSizeClasses> free_{};  // under the lock; lists of what is cached
   MemoryStatistics statistics_;                  // under the lock

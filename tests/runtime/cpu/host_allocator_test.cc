@@ -2,7 +2,10 @@
 #include "runtime/cpu/host_allocator.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/resource.h>
+#include <cstdlib>
+#include <memory>
 
 #include <fstream>
 #include <string>
@@ -161,6 +164,32 @@ TEST(HostAllocatorTest, ThreadsNeverShareABuffer) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(num_wrong, 0);
+}
+
+TEST(HostAllocatorTest, BlocksOfAnotherMemoryGoBackThereWithTheirSizes) {
+  struct Counted : HostMemory {
+    void* allocate(size_t size_bytes) override {
+      if (size_bytes > 1 << 20) return nullptr;
+      used_bytes += size_bytes;
+      return std::aligned_alloc(64, size_bytes);
+    }
+    void release(void* block, size_t size_bytes) override {
+      used_bytes -= size_bytes;
+      std::free(block);
+    }
+    size_t used_bytes = 0;
+  };
+  const auto memory = std::make_shared<Counted>();
+  {
+    HostAllocator allocator(0, memory);
+    { EXPECT_TRUE(allocator.allocate(1000).is_ok()); }
+    EXPECT_GE(memory->used_bytes, 1000u) << "cached";
+    EXPECT_FALSE(allocator.allocate(1 << 20).is_ok());
+    EXPECT_EQ(memory->used_bytes, 0u) << "where there is no more, what is cached goes back first";
+    EXPECT_TRUE(allocator.allocate(70'000).is_ok());
+    EXPECT_TRUE(allocator.allocate_strings(7).is_ok());
+  }
+  EXPECT_EQ(memory->used_bytes, 0u);
 }
 
 }  // namespace
