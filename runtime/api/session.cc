@@ -262,6 +262,10 @@ std::string Session::describe_runs() const {
   return core_->runs->describe();
 }
 
+RunCounts Session::run_counts() const {
+  return core_->is_in_child() ? RunCounts() : core_->runs->counts();
+}
+
 std::vector<LoopReport> Session::loop_reports() const {
   return core_->is_in_child() ? core_->loop_reports.planned() : core_->loop_reports.last();
 }

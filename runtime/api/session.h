@@ -111,6 +111,8 @@ class Session {
   std::string placement_text() const;
   // Where each run in flight stands: node, iteration path, what it waits for; one line each.
   std::string describe_runs() const;
+  // Right now; none in a forked child.
+  RunCounts run_counts() const;
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;

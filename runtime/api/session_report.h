@@ -1,6 +1,8 @@
-// ValueDescription and LoopReport: what a session says of its inputs and outputs, and of its loops.
+// ValueDescription, RunCounts and LoopReport: what a session says of its inputs and outputs, of its
+// runs, and of its loops.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -12,6 +14,11 @@ struct ValueDescription {
   std::string name;
   ValueType type;
   std::string text;  // "float[batch,576]": with the names of symbolic dimensions
+};
+
+struct RunCounts {
+  size_t in_flight = 0;
+  size_t waiting = 0;  // for their turn, or behind their stream
 };
 
 struct LoopReport {

@@ -388,6 +388,11 @@ void SessionRuns::orphan(std::function<void()> end) {
   settle(lock);
 }
 
+RunCounts SessionRuns::counts() {
+  std::lock_guard lock(mutex_);
+  return {turns_.in_flight.size() + ready_.size(), turns_.queue.size() + behind_.size()};
+}
+
 std::string SessionRuns::describe() {
   std::lock_guard lock(mutex_);
   std::string text = std::to_string(turns_.in_flight.size() + ready_.size()) +

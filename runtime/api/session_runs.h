@@ -40,6 +40,7 @@
 #include "runtime/api/end_signal.h"
 #include "runtime/api/fork_guard.h"
 #include "runtime/api/run_options.h"
+#include "runtime/api/session_report.h"
 #include "runtime/execute/run_pool.h"
 
 namespace eddy {
@@ -212,6 +213,7 @@ class SessionRuns {
   bool is_idle();
   // Calls `end`, once, as soon as nothing uses the session any more.
   void orphan(std::function<void()> end);
+  RunCounts counts();
   std::string describe();
 
  private:
