@@ -17,10 +17,11 @@
   X(error_code)                                                                                    \
   X(error_message)                                                                                 \
   X(error_reason)                                                                                  \
-  X(error_num_parts) X(error_part) X(error_location) X(code_name) X(context_create) X(             \
-      context_set_log) X(executor_create) X(executor_fd) X(executor_run) X(library_create)         \
-      X(library_add_operator) X(library_add_host_function) X(graph_create) X(graph_symbol) X(      \
-          graph_input) X(graph_output) X(graph_constant) X(graph_borrow_constant) X(graph_node)    \
+  X(error_num_parts)                                                                               \
+  X(error_part) X(error_location) X(code_name) X(context_create) X(context_set_log) X(             \
+      executor_create) X(executor_fd) X(executor_run) X(library_create) X(library_add_operator)    \
+      X(library_add_host_function) X(graph_create) X(graph_symbol) X(graph_input) X(               \
+          graph_output) X(graph_constant) X(graph_borrow_constant) X(graph_node)                   \
           X(graph_begin_while) X(graph_begin_after) X(graph_end_while) X(graph_begin_case) X(      \
               graph_begin_branch) X(graph_end_branch) X(graph_end_case) X(graph_type)              \
               X(graph_finish) X(graph_import_file) X(graph_import_bytes) X(graph_export_file) X(   \
@@ -45,7 +46,9 @@
                                                       X(run_submit_on) X(run_start_trace)          \
                                                           X(run_stop_trace) X(rows_create_with)    \
                                                               X(graph_save_plan) X(is_plan)        \
-                                                                  X(session_load_bytes)
+                                                                  X(session_load_bytes)            \
+                                                                      X(context_set_allocator)     \
+                                                                          X(run_place_output)
 
 namespace eddy::c {
 

@@ -11,6 +11,7 @@
 #include "runtime/api/c/handles.h"
 #include "runtime/api/library.h"
 #include "runtime/api/shared_threads.h"
+#include "runtime/cpu/host_allocator.h"
 
 namespace eddy::c {
 
@@ -19,6 +20,16 @@ class ContextObject : public Object {
   static constexpr Kind kKind = Kind::kContext;
 
   explicit ContextObject(int num_threads) : threads(std::make_shared<SharedThreads>(num_threads)) {}
+
+  // Of sessions that are made from now on; null: the system.
+  void set_memory(std::shared_ptr<HostMemory> memory_or_null) {
+    const std::lock_guard lock(mutex_);
+    memory_or_null_.swap(memory_or_null);
+  }
+  std::shared_ptr<HostMemory> memory_or_null() const {
+    const std::lock_guard lock(mutex_);
+    return memory_or_null_;
+  }
 
   void set_log(eddy_log log, void* user) {
     const std::lock_guard lock(mutex_);
@@ -39,6 +50,7 @@ class ContextObject : public Object {
   mutable std::mutex mutex_;
   eddy_log log_ = nullptr;  // under the mutex, as is what it is called with
   void* user_ = nullptr;
+  std::shared_ptr<HostMemory> memory_or_null_;  // under the mutex
 };
 
 struct LibraryObject : Object {

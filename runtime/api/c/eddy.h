@@ -311,11 +311,32 @@ typedef struct eddy_metrics {
   uint64_t runs_late;
   uint64_t memory_bytes; /* of tensors, now */
   uint64_t memory_peak_bytes;
-  int64_t plan_ns; /* what planning took */
+  int64_t plan_ns;         /* what planning took */
+  uint64_t runs_in_flight; /* now */
+  uint64_t runs_waiting;   /* now: for their turn, or behind their stream */
 } eddy_metrics;
 
 struct DLManagedTensor;          /* eddy_dlpack.h */
 struct DLManagedTensorVersioned; /* eddy_dlpack.h */
+
+/* ---- Memory of the caller's ---- */
+/* Any thread, several calls at once; they call nothing of Eddy's. */
+typedef struct eddy_allocator {
+  size_t struct_size;
+  void* user;
+  /* Aligned to `alignment`, a power of two. Null: there is no more; so is a block that is not
+   * aligned, which is released at once. */
+  void* (*allocate)(void* user, size_t size_bytes, size_t alignment);
+  void (*release)(void* user, void* memory, size_t size_bytes);
+  void (*destroy)(void* user); /* once, when nothing can call the others any more; may be null */
+} eddy_allocator;
+
+/* Where output `index` of a run that has succeeded goes: at least size_bytes (0: null will do),
+ * aligned to its elements, the caller's. `shape` has no data, and is valid during the call. Null:
+ * the run fails. Called once a run, by the thread that sees its end, before its callback; calls
+ * nothing of the run. */
+typedef void* (*eddy_output_place)(void* user, size_t index, const eddy_tensor* shape,
+                                   size_t size_bytes);
 
 typedef struct eddy_api {
   size_t struct_size;
@@ -579,6 +600,18 @@ typedef struct eddy_api {
   eddy_code (*session_load_bytes)(eddy_library library, const void* bytes, size_t num_bytes,
                                   const eddy_option* options, size_t num_options,
                                   eddy_session* session, eddy_error* error);
+
+  /* -- memory of the caller's -- */
+  /* Tensors of sessions that are made with the context from now on stand there, constants and
+   * packed weights excepted; null: in the system's memory again. Copies the struct; after a
+   * failure `destroy` is not called. Blocks are kept for reuse until session_trim() or the end. */
+  eddy_code (*context_set_allocator)(eddy_context context, const eddy_allocator* allocator,
+                                     eddy_error* error);
+  /* Output `index`, whose shape may be found in the run, is copied to where `place` says when the
+   * run has succeeded; run_output_memory() then names that memory. Null: no more. Refused for one
+   * that has memory bound, and for strings, sequences and optionals. */
+  eddy_code (*run_place_output)(eddy_run run, size_t index, eddy_output_place place, void* user,
+                                eddy_error* error);
 } eddy_api;
 
 /* Null where this library does not have that version. Never changes, never freed. */

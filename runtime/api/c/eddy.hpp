@@ -191,6 +191,11 @@ class Context : public Handle<eddy_context> {
     const auto given = as_c(options);
     check([&](auto e) { return api().context_create(given.data(), given.size(), out(), e); });
   }
+  // Of tensors of sessions that are made with it from now on.
+  void set_allocator(eddy_allocator allocator) {
+    allocator.struct_size = sizeof(allocator);
+    check([&](auto e) { return api().context_set_allocator(get(), &allocator, e); });
+  }
 };
 
 class Library : public Handle<eddy_library> {
@@ -619,6 +624,10 @@ class Run : public Handle<eddy_run> {
   }
   void bind_output(size_t index, const eddy_tensor& tensor) {
     check([&](auto e) { return api().run_bind_output_memory(get(), index, &tensor, e); });
+  }
+  // Copied, once its shape is known, to where `place` says.
+  void place_output(size_t index, eddy_output_place place, void* user) {
+    check([&](auto e) { return api().run_place_output(get(), index, place, user, e); });
   }
   void stream_output(size_t index, const Rows& rows) {
     check([&](auto e) { return api().run_stream_output(get(), index, rows.get(), e); });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
@@ -18,6 +20,11 @@ Refusal RunObject::bind_input(size_t index, Tensor value) {
 }
 
 Refusal RunObject::bind_output(size_t index, const TensorView& view) {
+  const auto is_placed = [&](const Placing& each) { return each.index == index; };
+  if (std::ranges::any_of(placings_, is_placed)) {
+    return {EDDY_INVALID_STATE, "output " + std::to_string(index) +
+                                    " is placed by its caller; end that by run_place_output"};
+  }
   EDDY_C_TRY(call().bind_output(index, view));
   outputs_[index] = BoundOutput{view, Dims(view.shape())};
   return {};
@@ -64,32 +71,95 @@ Refusal RunObject::stop_trace(std::string& json) {
   return {};
 }
 
-Refusal RunObject::begin_checks() {
-  if (!session_->checks_memory || !call().is_done()) return {};
+Refusal RunObject::begin_run() {
+  if (!call().is_done()) return {};
+  if (!session_->checks_memory && !has_placings_.load(std::memory_order_relaxed)) return {};
   std::vector<MemoryCheck> checks;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  for (size_t i = 0; session_->checks_memory && i < inputs_.size(); ++i) {
     if (!inputs_[i] || inputs_[i]->kind() != ValueKind::kTensor) continue;
     const std::string name = "input '" + session().inputs()[i].name + "'";
     EDDY_C_TRY(MemoryCheck::begin(name, inputs_[i]->view(), checks.emplace_back()));
   }
   const std::lock_guard lock(mutex_);
   checks_ = std::move(checks);
+  is_placed_ = false;
   found_ = {};
   return {};
 }
 
-Refusal RunObject::end_checks() {
-  if (!session_->checks_memory) return {};
+Refusal RunObject::end_run(const Status& status) {
+  if (!session_->checks_memory && !has_placings_.load(std::memory_order_relaxed)) return {};
   const std::lock_guard lock(mutex_);
-  return verify_memory();
+  return finish(status);
 }
 
-Refusal RunObject::verify_memory() {
+Refusal RunObject::finish(const Status& status) {
   for (const MemoryCheck& each : std::exchange(checks_, {})) {
     if (found_.is_ok()) found_ = each.verify();
   }
+  const bool is_first = !std::exchange(is_placed_, true);
+  if (is_first && found_.is_ok() && status.is_ok()) found_ = copy_outputs();
   if (found_.is_ok()) return {};
   return {found_.code(), found_.reason()};
+}
+
+Refusal RunObject::copy_outputs() {
+  for (Placing& each : placings_) {
+    const TensorView from = call().output(each.index);
+    const std::string name = "output '" + session().outputs()[each.index].name + "'";
+    if (from.is_omitted()) return {EDDY_UNSUPPORTED, name + " is no tensor, and has no place"};
+    const size_t size_bytes = from.size_bytes();
+    eddy_tensor shape = as_c(from);
+    shape.data = nullptr;
+    void* const to = each.place(each.user, each.index, &shape, size_bytes);
+    if (to == nullptr && size_bytes > 0) {
+      return {EDDY_RESOURCE_EXHAUSTED,
+              name + ": its caller has no place for " + std::to_string(size_bytes) + " bytes"};
+    }
+    if (reinterpret_cast<uintptr_t>(to) % element_size_bytes(from.element) != 0) {
+      return {EDDY_INVALID_ARGUMENT, name + ": the place that its caller gives is not aligned to " +
+                                         std::to_string(element_size_bytes(from.element)) +
+                                         " bytes"};
+    }
+    if (size_bytes > 0) std::memcpy(to, from.data, size_bytes);
+    each.made = {from, Dims(from.shape())};
+    each.made.view.data = to;
+  }
+  return {};
+}
+
+Refusal RunObject::place_output(size_t index, eddy_output_place place, void* user) {
+  const std::vector<ValueDescription>& all = session().outputs();
+  if (index >= all.size()) {
+    return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
+                                       "; the graph has " + std::to_string(all.size())};
+  }
+  const ValueType& type = all[index].type;
+  if (!type.is_tensor() || type.tensor.element == ElementType::kString) {
+    return {EDDY_UNSUPPORTED, "output '" + all[index].name + "' is " + all[index].text +
+                                  ", no tensor of fixed-size elements; take it by run_output"};
+  }
+  if (outputs_[index]) {
+    return {EDDY_INVALID_STATE,
+            "output '" + all[index].name + "' has memory bound; make another run for it"};
+  }
+  settle();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(placings_, [&](const Placing& each) { return each.index == index; });
+  if (place != nullptr) placings_.push_back({.index = index, .place = place, .user = user});
+  has_placings_.store(!placings_.empty(), std::memory_order_relaxed);
+  if (placings_.empty() && !session_->checks_memory) found_ = {};  // the last run's
+  return {};
+}
+
+TensorView RunObject::output(size_t index) {
+  const std::lock_guard lock(mutex_);
+  for (Placing& each : placings_) {
+    if (each.index != index || each.made.view.is_omitted()) continue;
+    each.made.view.dims = each.made.dims.data();
+    return each.made.view;
+  }
+  return call().output(index);
 }
 
 Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& options,
@@ -97,9 +167,10 @@ Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& opti
   const Status begun = stream_or_null == nullptr ? call().submit(options, std::move(callback))
                                                  : call().submit_on(*stream_or_null->stream,
                                                                     options, std::move(callback));
-  if (begun.is_ok() || !session_->checks_memory) return begun;
+  if (begun.is_ok()) return begun;
   const std::lock_guard lock(mutex_);  // there is no run to be checked
   checks_.clear();
+  is_placed_ = true;
   return begun;
 }
 
@@ -126,9 +197,9 @@ Refusal RunObject::execute(const eddy_run_options* given) {
   RunOptions options;
   EDDY_C_TRY(read_options(given, options));
   settle();
-  EDDY_C_TRY(begin_checks());
+  EDDY_C_TRY(begin_run());
   const Status status = call().run(options);
-  Refusal found = end_checks();
+  Refusal found = end_run(status);
   session_->count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
   if (!found.is_ok()) return found;
   return status;
@@ -148,7 +219,7 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
   }
   StreamObject* const stream = ending.stream_or_null.get();
   if (!run->call().is_done()) return run->call().submit(options);  // which refuses it
-  EDDY_C_TRY(run->begin_checks());
+  EDDY_C_TRY(run->begin_run());
   run->stream_or_null_ = ending.stream_or_null;
   if (!calls_back) {
     // A callback of the run before, which comes late, then counts and tells nothing of this one.
@@ -184,7 +255,7 @@ void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status
     // A thread that waited may have submitted the next run already.
     const std::lock_guard lock(mutex_);
     if (submission == submission_) {
-      const Refusal found = verify_memory();
+      const Refusal found = finish(status);
       if (!found.is_ok()) code = found.code();
       count(code);
       if (file_.is_open()) file_.set();
@@ -200,7 +271,7 @@ void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status
 Refusal RunObject::result() {
   const Status status = call().wait();
   if (!call().is_done()) return status;
-  Refusal found = end_checks();
+  Refusal found = end_run(status);
   count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
   if (!found.is_ok()) return found;
   return status;
@@ -272,6 +343,14 @@ eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* 
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the output", view));
     return r->bind_output(index, view);
+  });
+}
+
+eddy_code run_place_output(eddy_run run, size_t index, eddy_output_place place, void* user,
+                           eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    EDDY_C_TRY(check_ended(*r));
+    return r->place_output(index, place, user);
   });
 }
 
@@ -407,7 +486,7 @@ eddy_code run_output_memory(eddy_run run, size_t index, eddy_tensor* tensor, edd
   return with_run(run, error, [&](const auto& r) -> Refusal {
     EDDY_C_TRY(need(tensor, "place for the tensor"));
     EDDY_C_TRY(check_output(*r, index));
-    const TensorView view = r->call().output(index);
+    const TensorView view = r->output(index);
     if (view.is_omitted() || view.element == ElementType::kString) {
       return {EDDY_UNSUPPORTED, "output " + std::to_string(index) +
                                     " is no tensor of fixed-size elements; take it by run_output"};

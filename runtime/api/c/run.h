@@ -43,6 +43,10 @@ class RunObject : public Object {
   bool is_of(const SessionObject& session) const { return session_.get() == &session; }
   Refusal bind_input(size_t index, Tensor value);
   Refusal bind_output(size_t index, const TensorView& view);
+  // Null `place`: no more.
+  Refusal place_output(size_t index, eddy_output_place place, void* user);
+  // Of the last run, which has succeeded.
+  TensorView output(size_t index);
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
   Refusal execute(const eddy_run_options* options);
   // Between two runs.
@@ -83,10 +87,12 @@ class RunObject : public Object {
   Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
                    Call::Callback callback);
   Refusal bind_to(Call& call);
-  // Of the checking mode: before a run, and by the first that sees that it has ended.
-  Refusal begin_checks();
-  Refusal end_checks();
-  Refusal verify_memory();  // under the mutex
+  // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has
+  // ended.
+  Refusal begin_run();
+  Refusal end_run(const Status& status);
+  Refusal finish(const Status& status);  // under the mutex
+  Refusal copy_outputs();                // likewise
 
   std::vector<std::optional<Tensor>> inputs_;
   std::vector<std::optional<BoundOutput>> outputs_;
@@ -100,7 +106,17 @@ class RunObject : public Object {
   std::atomic<Call*> call_;  // one of them: released by start_trace and stop_trace
   std::atomic<bool> is_counted_{true};
   std::mutex mutex_;
-  std::vector<MemoryCheck> checks_;  // under the mutex, as is what they have found
+  // An output that the caller finds a place for once its shape is known.
+  struct Placing {
+    size_t index = 0;
+    eddy_output_place place = nullptr;
+    void* user = nullptr;
+    BoundOutput made = {};  // of the last run
+  };
+  std::vector<Placing> placings_;  // under the mutex
+  std::atomic<bool> has_placings_{false};
+  bool is_placed_ = true;            // under the mutex
+  std::vector<MemoryCheck> checks_;  // under the mutex, as is what has failed at the run's end
   Refusal found_;
   EventFile file_;           // under the mutex
   uint64_t submission_ = 0;  // under the mutex: the last one's number

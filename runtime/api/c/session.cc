@@ -30,6 +30,9 @@ eddy_metrics SessionObject::metrics() const {
   made.memory_bytes = memory.used_bytes;
   made.memory_peak_bytes = memory.peak_bytes;
   made.plan_ns = session->plan_ns();
+  const RunCounts counts = session->run_counts();
+  made.runs_in_flight = counts.in_flight;
+  made.runs_waiting = counts.waiting;
   return made;
 }
 
@@ -54,6 +57,7 @@ Refusal read_run_options(const eddy_run_options* given, RunOptions& options) {
 Refusal read_options(const LibraryObject& library, const eddy_option* given, size_t count,
                      SessionOptions& options, bool& checks_memory) {
   options.threads = library.context->threads;
+  options.memory = library.context->memory_or_null();
   const std::shared_ptr<ContextObject> context = library.context;
   options.log = [context](std::string_view line) { context->log(line); };
   return read_session_options(given, count, options, checks_memory);
@@ -291,6 +295,10 @@ std::string metrics_text(const eddy_metrics& m, const std::string& name) {
   row("eddy_runs_total", ",end=\"failed\"", m.runs_failed);
   row("eddy_runs_total", ",end=\"cancelled\"", m.runs_cancelled);
   row("eddy_runs_total", ",end=\"late\"", m.runs_late);
+  head("eddy_runs_in_flight", "gauge", "Runs under way.");
+  row("eddy_runs_in_flight", "", m.runs_in_flight);
+  head("eddy_runs_waiting", "gauge", "Runs that wait for their turn, or behind their stream.");
+  row("eddy_runs_waiting", "", m.runs_waiting);
   head("eddy_memory_bytes", "gauge", "Bytes of tensors in use.");
   row("eddy_memory_bytes", "", m.memory_bytes);
   head("eddy_memory_peak_bytes", "gauge", "The most bytes of tensors that were in use.");

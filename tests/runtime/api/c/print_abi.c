@@ -132,6 +132,14 @@ int main(void) {
   PLACE(eddy_metrics, memory_bytes)
   PLACE(eddy_metrics, memory_peak_bytes)
   PLACE(eddy_metrics, plan_ns)
+  PLACE(eddy_metrics, runs_in_flight)
+  PLACE(eddy_metrics, runs_waiting)
+  SIZE(eddy_allocator)
+  PLACE(eddy_allocator, struct_size)
+  PLACE(eddy_allocator, user)
+  PLACE(eddy_allocator, allocate)
+  PLACE(eddy_allocator, release)
+  PLACE(eddy_allocator, destroy)
   SIZE(eddy_api)
   PLACE(eddy_api, struct_size)
   PLACE(eddy_api, version)
@@ -234,5 +242,7 @@ int main(void) {
   PLACE(eddy_api, graph_save_plan)
   PLACE(eddy_api, is_plan)
   PLACE(eddy_api, session_load_bytes)
+  PLACE(eddy_api, context_set_allocator)
+  PLACE(eddy_api, run_place_output)
   return 0;
 }
