@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -191,6 +192,9 @@ class Context : public Handle<eddy_context> {
     const auto given = as_c(options);
     check([&](auto e) { return api().context_create(given.data(), given.size(), out(), e); });
   }
+  // Context context({{"threads", "1"}}), which could be the options of a context to be copied, too.
+  explicit Context(std::initializer_list<Options::value_type> options)
+      : Context(Options(options)) {}
   // Of tensors of sessions that are made with it from now on.
   void set_allocator(eddy_allocator allocator) {
     allocator.struct_size = sizeof(allocator);

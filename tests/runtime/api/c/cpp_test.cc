@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <memory>
 
 namespace {
@@ -154,6 +156,40 @@ TEST_F(Cpp, RunsOfAStreamAndTraces) {
   }
   EXPECT_THAT(run.stop_trace(), HasSubstr("count[3]"));
   EXPECT_THROW(eddy::Stream(session, &code), eddy::Error);
+}
+
+TEST_F(Cpp, AContextTakesOptionsAndAnAllocatorAndAnOutputAPlace) {
+  eddy::Context own({{"threads", "1"}});
+  eddy_allocator allocator = {};
+  std::atomic<int> num_blocks{0};
+  allocator.user = &num_blocks;
+  allocator.allocate = [](void* user, size_t size_bytes, size_t alignment) {
+    ++*static_cast<std::atomic<int>*>(user);
+    return std::aligned_alloc(alignment, size_bytes);
+  };
+  allocator.release = [](void* user, void* memory, size_t) {
+    --*static_cast<std::atomic<int>*>(user);
+    std::free(memory);
+  };
+  own.set_allocator(allocator);
+  {
+    const eddy::Library other(own);
+    eddy::Graph g(other);
+    const eddy::ValueId x = g.input("x", eddy::type(EDDY_FLOAT, {}));
+    g.output("y", g.op("Mul", {g.op("Mul", {x, x}), x}));
+    const eddy::Session session(g);
+    eddy::Run run(session);
+    const float two = 2;
+    float y = 0;
+    static const std::vector<int64_t> scalar;
+    run.bind_input(0, eddy::tensor(&two, scalar));
+    run.place_output(
+        0, [](void* user, size_t, const eddy_tensor*, size_t) { return user; }, &y);
+    run.execute();
+    EXPECT_EQ(y, 8.0f);
+    EXPECT_GT(num_blocks, 0);
+  }
+  EXPECT_EQ(num_blocks, 0);
 }
 
 }  // namespace
