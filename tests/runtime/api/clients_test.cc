@@ -38,9 +38,9 @@ class ClientsTest : public WaysTest {
     const auto counted = b.while_loop(
         {.name = "count", .initial = {x}},
         [&](Value, ValueSpan c) {
-          const Value go = asks_host ? b.op("HostPredicate", {c[0], limit},
-                                            {{"name", std::string("more?")}}, {.domain = "eddy"})
-                                     : b.op("Less", {c[0], limit});
+          if (!asks_host) return WhileTest{b.op("Less", {c[0], limit}), {c[0]}};
+          const Value go = b.op("HostPredicate", {c[0], limit}, {{"name", std::string("more?")}},
+                                {.domain = "eddy"});
           return WhileTest{go, {c[0]}};
         },
         [&](Value, ValueSpan f) {
