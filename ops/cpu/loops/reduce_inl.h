@@ -76,8 +76,8 @@ float fold_loop(const float* in, int64_t count) {
   }
   EDDY_UNROLL_4
   for (int j = 0; j < 4; ++j, i += kWidth) {
-    if (i >= count) break;
     const int64_t rest = count - i;
+    if (rest <= 0) continue;
     const V x = rest >= kWidth ? load(in + i) : load_first(in + i, rest, Fold::kNeutral);
     totals[j] = Fold::join(totals[j], Fold::first(x));
   }
