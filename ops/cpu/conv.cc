@@ -8,6 +8,7 @@
 #include <string>
 
 #include "graph/base/check.h"
+#include "ops/cpu/blocked/activation.h"
 #include "ops/cpu/blocked/two_step_conv.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
@@ -158,10 +159,10 @@ void end_in_relu(const KernelArgs& args, int64_t at, int64_t count) {
   static const cpu::BinaryLoops& add =
       cpu::loop_set().binary[static_cast<size_t>(cpu::BinaryOp::kAdd)]
                             [static_cast<size_t>(cpu::LoopType::kFloat)];
-  static const cpu::UnaryLoop relu = cpu::float_loop_or_null("Relu");
+  static const cpu::Activation relu = {.loop = cpu::float_loop_or_null("Relu")};
   float* const y = args.outputs[0].mutable_as<float>() + at;
   if (args.has_input(3)) add.both(y, args.inputs[3].as<float>() + at, y, count);
-  relu(y, y, count, nullptr);
+  relu.apply(y, count);
 }
 
 void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first, int64_t end) {

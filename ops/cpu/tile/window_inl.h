@@ -126,7 +126,8 @@ template <typename S, typename Fold, int N>
   V values[N];
   EDDY_UNROLL for (int i = 0; i < N; ++i) values[i] = Fold::start(t);
   for (int64_t row = 0; row < t.num_rows; ++row, x += t.row_step) {
-    const float* const weights = t.weights_or_null + row * t.num_columns * S::kWidth;
+    const float* const weights =
+        Fold::kWeighs ? t.weights_or_null + row * t.num_columns * S::kWidth : nullptr;
     for (int64_t c = begin; c < end; ++c) {
       const V w = Fold::kWeighs ? S::load(weights + c * S::kWidth) : S::zero();
       const float* const from = x + c * t.dilation * S::kWidth;
