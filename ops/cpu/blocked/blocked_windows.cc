@@ -75,7 +75,7 @@ class PlaneRows {
       const int64_t first = row * axis.stride - axis.pad_begin + live.begin * axis.dilation;
       args_.num_rows = live.size();
       args_.x = live.size() > 0 ? x + first * grid_.input[1] * tiles_.width : x;
-      if (weights) args_.weights_or_null = weights + live.begin * axis_taps() * tiles_.width;
+      if (weights) args_.weights_or_null = weights + live.begin * args_.num_columns * tiles_.width;
       if (fold_ == Fold::kAverage) set_divisors(row, live.size());
       const int64_t at = plane * grid_.output_size * tiles_.width + row * row_size;
       args_.y = call_.y + at;
@@ -86,8 +86,6 @@ class PlaneRows {
   }
 
  private:
-  int64_t axis_taps() const { return grid_.axes[1].kernel; }
-
   void fold_row() const {
     switch (fold_) {
       case Fold::kMax:

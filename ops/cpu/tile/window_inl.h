@@ -1,8 +1,8 @@
 // Rows of windows of one vector a position (WindowArgs), over S and under the rules of tile_inl.h.
 //
 // Common widths and strides are unrolled: each input that some neighbouring windows share is loaded
-// once, and the weights of a row of taps stay in registers. Beside the image such a window takes
-// the fold's neutral value; any other window leaves those taps out.
+// once, and the weights of a row of taps stay in registers. Taps beside the image are left out: a
+// weight there may be anything.
 #pragma once
 
 #include "ops/cpu/tile/product_inl.h"
@@ -22,8 +22,7 @@ template <typename S>
 struct MaxFold {
   using V = typename S::V;
   static constexpr bool kWeighs = false;
-  static V start(const WindowArgs&) { return neutral(); }
-  static V neutral() { return S::set1(-__builtin_inff()); }
+  static V start(const WindowArgs&) { return S::set1(-__builtin_inff()); }
   // A NaN stays, wherever it comes from.
   static V add(V best, V x, V) { return S::select_nan(best, best, S::max(best, x)); }
   static V end(const WindowArgs&, V best, int64_t) { return best; }
@@ -33,8 +32,7 @@ template <typename S>
 struct SumFold {
   using V = typename S::V;
   static constexpr bool kWeighs = false;
-  static V start(const WindowArgs&) { return neutral(); }
-  static V neutral() { return S::zero(); }
+  static V start(const WindowArgs&) { return S::zero(); }
   static V add(V sum, V x, V) { return S::add(sum, x); }
   static V end(const WindowArgs& t, V sum, int64_t position) {
     return S::div(sum, S::set1(t.divisors[position]));
@@ -48,7 +46,6 @@ struct ProductFold {
   static V start(const WindowArgs& t) {
     return t.start_or_null ? S::load(t.start_or_null) : S::zero();
   }
-  static V neutral() { return S::zero(); }
   static V add(V sum, V x, V weight) { return S::fma(x, weight, sum); }
   static V end(const WindowArgs& t, V sum, int64_t position) {
     if (t.add_or_null) sum = S::add(sum, S::load(t.add_or_null + position * S::kWidth));
@@ -64,7 +61,8 @@ template <typename S, typename Fold, int N>
   }
 }
 
-// N windows of C neighbouring columns, kStride apart. kEdge: some columns may lie beside the image.
+// N windows of C neighbouring columns, kStride apart. kEdge: some columns may lie beside the image,
+// but all of no window.
 template <typename S, typename Fold, int N, int C, int kStride, bool kEdge>
 [[gnu::always_inline]] inline void fold_columns(const WindowArgs& t, int64_t first) {
   using V = typename S::V;
@@ -81,8 +79,9 @@ template <typename S, typename Fold, int N, int C, int kStride, bool kEdge>
     }
     if constexpr (Fold::kWeighs) weights += C * S::kWidth;
     EDDY_UNROLL_WHOLE for (int j = 0; j < kInputs; ++j) {
-      const bool is_inside = !kEdge || (column + j >= 0 && column + j < t.width);
-      const V v = is_inside ? S::load(x + j * S::kWidth) : Fold::neutral();
+      const bool may_be_beside = kEdge && (j < C - 1 || j > kInputs - C);
+      if (may_be_beside && (column + j < 0 || column + j >= t.width)) continue;
+      const V v = S::load(x + j * S::kWidth);
       EDDY_UNROLL for (int c = 0; c < C; ++c) {
         const int i = (j - c) / kStride;
         if (j < c || (j - c) % kStride != 0 || i >= N) continue;
@@ -91,29 +90,6 @@ template <typename S, typename Fold, int N, int C, int kStride, bool kEdge>
     }
   }
   end_windows<S, Fold>(t, first, values);
-}
-
-template <typename S, typename Fold, int N, int C, int kStride>
-[[gnu::always_inline]] inline void fold_some(const WindowArgs& t, int64_t first) {
-  const int64_t column = t.first_column + first * kStride;
-  if (column >= 0 && column + (N - 1) * kStride + C <= t.width)
-    fold_columns<S, Fold, N, C, kStride, false>(t, first);
-  else
-    fold_columns<S, Fold, N, C, kStride, true>(t, first);
-}
-
-template <typename S, typename Fold, int C, int kStride>
-void fold_row_of(const WindowArgs& t) {
-  int64_t at = 0;
-  // Rows of 7, 14 and 28, as networks for images have: parts of one size, none of them small.
-  if (t.count % 7 == 0 && t.count % 8 != 0) {
-    for (; at < t.count; at += 7) fold_some<S, Fold, 7, C, kStride>(t, at);
-    return;
-  }
-  for (; at + 8 <= t.count; at += 8) fold_some<S, Fold, 8, C, kStride>(t, at);
-  if (at + 4 <= t.count) fold_some<S, Fold, 4, C, kStride>(t, at), at += 4;
-  if (at + 2 <= t.count) fold_some<S, Fold, 2, C, kStride>(t, at), at += 2;
-  if (at < t.count) fold_some<S, Fold, 1, C, kStride>(t, at);
 }
 
 // N windows, of each the columns [begin, end).
@@ -148,6 +124,33 @@ void fold_live_taps(const WindowArgs& t, int64_t at) {
   if (end > t.num_columns) end = t.num_columns;
   if (begin > end) begin = end;
   fold_taps<S, Fold, 1>(t, at, begin, end);
+}
+
+template <typename S, typename Fold, int N, int C, int kStride>
+[[gnu::always_inline]] inline void fold_some(const WindowArgs& t, int64_t first) {
+  const int64_t column = t.first_column + first * kStride;
+  const int64_t end = column + (N - 1) * kStride + C;
+  if (column >= 0 && end <= t.width) {
+    fold_columns<S, Fold, N, C, kStride, false>(t, first);
+  } else if (column > -C && end < t.width + C) {
+    fold_columns<S, Fold, N, C, kStride, true>(t, first);
+  } else {
+    for (int64_t i = 0; i < N; ++i) fold_live_taps<S, Fold>(t, first + i);
+  }
+}
+
+template <typename S, typename Fold, int C, int kStride>
+void fold_row_of(const WindowArgs& t) {
+  int64_t at = 0;
+  // Rows of 7, 14 and 28, as networks for images have: parts of one size, none of them small.
+  if (t.count % 7 == 0 && t.count % 8 != 0) {
+    for (; at < t.count; at += 7) fold_some<S, Fold, 7, C, kStride>(t, at);
+    return;
+  }
+  for (; at + 8 <= t.count; at += 8) fold_some<S, Fold, 8, C, kStride>(t, at);
+  if (at + 4 <= t.count) fold_some<S, Fold, 4, C, kStride>(t, at), at += 4;
+  if (at + 2 <= t.count) fold_some<S, Fold, 2, C, kStride>(t, at), at += 2;
+  if (at < t.count) fold_some<S, Fold, 1, C, kStride>(t, at);
 }
 
 template <typename S, typename Fold>

@@ -141,6 +141,35 @@ TEST(BlockedTest, ConvolutionsAgreeOnSeededRandomGeometries) {
   }
 }
 
+// Beside the image there is nothing, not even a zero: an infinite weight makes no NaN of it.
+TEST(BlockedTest, WeightsBesideTheImageMayBeAnything) {
+  const int64_t block = channels_in_block();
+  for (const int64_t kernel : {3, 5, 7}) {
+    for (const int64_t stride : {1, 2, 3}) {
+      for (const int64_t columns : {1, 7, 12, 40}) {
+        SCOPED_TRACE(std::to_string(kernel) + " wide, stride " + std::to_string(stride) + ", " +
+                     std::to_string(columns) + " columns");
+        Random random(5);
+        OpCall call;
+        call.op = "BlockedConv";
+        call.domain = "eddy";
+        const Ints pads(4, kernel / 2);
+        call.attributes = {
+            {"block", block}, {"group", block}, {"pads", pads}, {"strides", Ints{stride, stride}}};
+        TestTensor weights =
+            TestTensor::random(ElementType::kFloat, {block, 1, kernel, kernel}, random, -1, 1);
+        auto* const w = weights.view().mutable_as<float>();
+        for (int64_t c = 0; c < block; ++c) {
+          w[c * kernel * kernel] = std::numeric_limits<float>::infinity();
+        }
+        call.inputs = {blocked_image(1, block, 9, columns, block, random), weights};
+        call.constant_inputs = 2;
+        compare_with_reference(call, 1e-5, 1e-5);
+      }
+    }
+  }
+}
+
 std::vector<const TileKernels*> all_sets() {
   std::vector<const TileKernels*> sets;
   for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512}) {
