@@ -122,6 +122,32 @@ TEST(ConvTest, AReluAtLastAgreesOnSeededRandomGeometries) {
   }
 }
 
+// What fold_into_products promises.
+TEST(ConvTest, AReluAtLastHasTheBitsOfThreeNodes) {
+  Random random(3);
+  const auto values = [&](const Dims& dims) {
+    return TestTensor::random(ElementType::kFloat, dims, random, -1, 1);
+  };
+  OpCall conv;
+  conv.op = "Conv";
+  conv.attributes = {{"group", int64_t{4}}};
+  conv.inputs = {values({2, 64, 20, 20}), values({96, 16, 1, 1}), values({96})};
+  conv.constant_inputs = 6;
+  const TestTensor addend = values({2, 96, 20, 20});
+  const auto after = [](const char* op, std::vector<TestValue> inputs) {
+    OpCall call;
+    call.op = op;
+    call.inputs = std::move(inputs);
+    return run_one(call, KernelSet::kCpu);
+  };
+  const TestTensor sum = after("Add", {run_one(conv, KernelSet::kCpu), addend});
+  OpCall at_once = conv;
+  at_once.op = "ConvRelu";
+  at_once.domain = "eddy";
+  at_once.inputs.push_back(addend);
+  EXPECT_TRUE(is_same_bits(run_one(at_once, KernelSet::kCpu), after("Relu", {sum})));
+}
+
 struct ImageRanges {
   int64_t most_channels, least_kernel, most_kernel, most_beyond, most_pad;
 };

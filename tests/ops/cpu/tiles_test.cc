@@ -71,7 +71,7 @@ class TilesOfKernelsTest : public ::testing::Test {
       kernel.state = std::move(state);
       return kernel;
     };
-    backwards.add({.op = call.op, .bind = bind});
+    backwards.add({.op = call.op, .bind = bind, .domain = call.domain});
     most_tiles = 0;
     compare_with_reference(call, backwards, relative, absolute);
     EXPECT_GT(most_tiles, 1u);
@@ -313,6 +313,17 @@ TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProducts) {
   check(call("Conv", {floats({2, 64, 20, 20}), floats({96, 16, 1, 1}), floats({96})},
              {{"group", int64_t{4}}}));
   check(call("Conv", {floats({2, 70, 50, 60}), floats({50, 70, 1, 1})}));
+}
+
+// Each tile adds and clamps what it has multiplied.
+TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProductsWithAReluAtLast) {
+  for (const bool has_addend : {false, true}) {
+    std::vector<TestValue> inputs = {floats({2, 64, 20, 20}), floats({96, 16, 1, 1}), floats({96})};
+    if (has_addend) inputs.push_back(floats({2, 96, 20, 20}));
+    OpCall conv = call("ConvRelu", std::move(inputs), {{"group", int64_t{4}}});
+    conv.domain = "eddy";
+    check(conv);
+  }
 }
 
 // Two images of panels that are shared out, a batch, one channel, filters and channels that fill no
