@@ -3,7 +3,8 @@
 //
 // Any python3 that imports torch does: the path's first, then the system's (Debian: python3-torch,
 // and libopenblas0-pthread beside it; with the reference BLAS products are 20 times slower).
-// Threads: one at a time; the environment is changed while a process starts.
+// OPENBLAS_CORETYPE is set by what the processor has, unless it is set: OpenBLAS guesses low.
+// Threads: one at a time; the environment is changed.
 #pragma once
 
 #include <optional>
