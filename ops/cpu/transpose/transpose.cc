@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/cpu/isa/isa.h"
+#include "ops/cpu/transpose/transpose_avx512.h"
+
 namespace eddy::cpu {
 namespace {
 
@@ -101,10 +104,8 @@ void transpose_competing_output(const uint32_t* in, int64_t in_stride, uint32_t*
   transpose_rest(in, in_stride, out, out_stride, rows, columns);
 }
 
-}  // namespace
-
-void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
-                     int64_t rows, int64_t columns) {
+void transpose_by_fours(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
+                        int64_t rows, int64_t columns) {
   const bool is_output_far = out_stride > in_stride;
   const int64_t height = is_output_far ? kNear : kLine;
   const int64_t width = is_output_far ? kLine : kNear;
@@ -119,6 +120,15 @@ void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64
                 std::min(height, rows - a), std::min(width, columns - b));
     }
   }
+}
+
+}  // namespace
+
+void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
+                     int64_t rows, int64_t columns) {
+  static const auto transpose =
+      instructions().has_avx512 ? transpose_words_avx512 : transpose_by_fours;
+  transpose(in, in_stride, out, out_stride, rows, columns);
 }
 
 void transpose_bytes(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride,
