@@ -116,13 +116,14 @@ void gemm_by_tiles(const GemmArgs& g, float* turned_or_null) {
     t.bias_or_null = g.bias_or_null ? g.bias_or_null + j : nullptr;
     const float* b = g.transpose_b ? turned_or_null : g.b + j;
     t.b = &b;
-    for (int64_t i = 0; i < g.m; i += tiles.max_rows) {
-      const int rows = static_cast<int>(std::min<int64_t>(tiles.max_rows, g.m - i));
+    int rows = 0;
+    for (int64_t i = 0; i < g.m; i += rows) {
+      rows = tiles.next_rows(g.m - i, vectors);
       const float* a = g.a + i * a_row;
       t.a = &a;
       t.c = g.c + i * g.c_row + j;
       t.add_or_null = g.accumulate ? t.c : nullptr;
-      (is_edge ? tiles.tile_edge : tiles.tile)[rows - 1][vectors - 1](t);
+      tiles.run(t, rows, vectors, is_edge);
     }
   }
 }
@@ -201,15 +202,16 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   const bool is_stream = lines_ahead(product.m, t.columns) * kLineFloats >= t.columns;
   const float* ahead = b + (is_stream ? std::min(kDistance, depth * width) : depth * width);
   const float* const ahead_end = std::min(ahead + depth * width, data_end);
-  for (int64_t i = 0; i < product.m; i += tiles_.max_rows) {
-    const int rows = static_cast<int>(std::min<int64_t>(tiles_.max_rows, product.m - i));
+  int rows = 0;
+  for (int64_t i = 0; i < product.m; i += rows) {
+    rows = tiles_.next_rows(product.m - i, vectors);
     const float* a = product.a + i * product.a_row + first * product.a_step;
     t.a = &a;
     t.c = product.c + i * product.c_row + index * width;
     t.add_or_null = accumulate ? t.c : nullptr;
     t.ahead_or_null = ahead < ahead_end && !product.reading.is_cached ? ahead : nullptr;
     ahead += depth * lines_ahead(rows, t.columns) * kLineFloats;
-    tiles_.tile[rows - 1][vectors - 1](t);
+    tiles_.run(t, rows, vectors);
   }
 }
 

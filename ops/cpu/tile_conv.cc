@@ -160,10 +160,6 @@ class GroupRun {
     tile_.c_column = p.output_size;
     tile_.a = a_.data();
     tile_.b = b_.data();
-    // Rows of equal height, so that no tile is left with one row.
-    const int64_t width = p.output[last];
-    const int64_t tiles = (width + weights.tiles().max_rows - 1) / weights.tiles().max_rows;
-    height_ = tiles > 0 ? (width + tiles - 1) / tiles : 1;
   }
 
   void run() {
@@ -195,14 +191,15 @@ class GroupRun {
 
   void run_row(const float* a, float* y) {
     const int64_t width = p_.output[p_.last()];
-    for (int64_t i = 0; i < width; i += height_) {
-      const int64_t rows = std::min(height_, width - i);
+    int rows = 0;
+    for (int64_t i = 0; i < width; i += rows) {
+      rows = weights_.tiles().next_rows(width - i, vectors_);
       for (int64_t s = 0; s < segments_.count; ++s) {
         const auto at = static_cast<size_t>(s);
         a_[at] = a + i * tile_.a_row + segments_.a[at];
       }
       tile_.c = y + i;
-      weights_.tiles().tile[rows - 1][vectors_ - 1](tile_);
+      weights_.tiles().run(tile_, rows, vectors_);
     }
   }
 
@@ -213,7 +210,6 @@ class GroupRun {
   const float* copy_;
   float* y_;
   TileArgs tile_;
-  int64_t height_ = 1;
   int vectors_ = 1;
   std::array<const float*, kMaxSegments> a_, b_;
 };

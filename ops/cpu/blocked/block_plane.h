@@ -31,6 +31,12 @@ inline int64_t count_parts(int64_t work, int64_t part_work, int64_t most) {
   return parts == 1 ? 1 : std::min(div_up(parts, 4) * 4, most);
 }
 
+// Into how many of at most `most` bands of positions `wanted` parts are cut: an even number.
+inline int64_t count_bands(int64_t most, int64_t wanted) {
+  const int64_t bands = std::clamp<int64_t>(most, 1, wanted);
+  return bands > 2 ? bands - bands % 2 : bands;
+}
+
 // Positions of an image that are worth a part: fewer are left together, and channels are parted.
 // All that works on blocked images parts them alike, so that a thread finds in its own cache what
 // it has written.

@@ -58,7 +58,7 @@ struct Partition {
     const auto most_bands = [&](int64_t positions) {
       return std::max<int64_t>(std::min(s.grid.output_size / positions, units), 1);
     };
-    bands = std::min(wanted, most_bands(kMinPositions));
+    bands = count_bands(most_bands(kMinPositions), wanted);
     panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
     // Few panels divide badly among threads.
     constexpr int64_t kFewPanels = 8;
@@ -208,20 +208,20 @@ class BlockedConvPart {
     tile_.a_row = (row_step * plane_.in_columns + column_step) * conv_.layout_.block;
     tile_.c_row = y_step * tiles_.width;
     const int64_t y_at = (row * plane_.out_columns + column) * tiles_.width;
-    const int64_t tiles = div_up(count, tiles_.max_rows);
-    for (int64_t i = 0; i < tiles; ++i) {
-      const Span some = part_of(count, tiles, i);
+    int rows = 0;
+    for (int64_t i = 0; i < count; i += rows) {
+      rows = tiles_.next_rows(count - i, num_vectors_);
       for (int64_t s = 0; s < num_runs_; ++s) {
         const auto at = static_cast<size_t>(s);
-        a_[at] = x + some.begin * tile_.a_row + offsets_[at];
+        a_[at] = x + i * tile_.a_row + offsets_[at];
       }
-      const int64_t y = y_at + some.begin * tile_.c_row;
+      const int64_t y = y_at + i * tile_.c_row;
       tile_.c = panel_y_ + y;
       tile_.add_or_null = blocks_.begin > 0 ? tile_.c : (panel_add_ ? panel_add_ + y : nullptr);
-      fetch_ahead(some.size());
-      tiles_.tile[some.size() - 1][num_vectors_ - 1](tile_);
+      fetch_ahead(rows);
+      tiles_.run(tile_, rows, num_vectors_);
       if (call_.activation_or_null != nullptr && blocks_.end == conv_.layout_.num_blocks()) {
-        activate(tile_.c, some.size());
+        activate(tile_.c, rows);
       }
     }
   }

@@ -27,7 +27,7 @@ struct Partition {
     const int64_t most_bands = std::clamp<int64_t>(grid.output_size / kMinPositions, 1,
                                                    std::max<int64_t>(grid.output[0], 1));
     image_sets = std::clamp<int64_t>(num_images, 1, wanted);
-    bands = std::min(div_up(wanted, image_sets), most_bands);
+    bands = count_bands(most_bands, div_up(wanted, image_sets));
     block_sets = std::clamp<int64_t>(div_up(wanted, image_sets * bands), 1,
                                      std::max<int64_t>(num_blocks, 1));
   }

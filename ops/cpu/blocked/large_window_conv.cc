@@ -135,18 +135,18 @@ void LargeWindowConv::run_segments(const Call& call, const Work& work, int64_t p
         images + line / out_rows * image_floats() + line % out_rows * down.stride * columns_.size;
     float* const sums =
         work.sums + (line - work.lines.begin) * out_columns * width + panel * panel_width_;
-    const int64_t parts = div_up(out_columns, tiles.max_rows);
-    for (int64_t i = 0; i < parts; ++i) {
-      const Span some = part_of(out_columns, parts, i);
-      const float* const at = first + some.begin * along.stride;
+    int rows = 0;
+    for (int64_t i = 0; i < out_columns; i += rows) {
+      rows = tiles.next_rows(out_columns - i, vectors);
+      const float* const at = first + i * along.stride;
       int64_t channel = segments.begin / down.kernel, row = segments.begin % down.kernel;
       for (int64_t s = 0; s < tile.num_segments; ++s) {
         work.a[s] = at + channel * plane_floats() + row * down.dilation * columns_.size;
         if (++row == down.kernel) row = 0, ++channel;
       }
-      tile.c = sums + some.begin * width;
+      tile.c = sums + i * width;
       tile.add_or_null = segments.begin > 0 ? tile.c : nullptr;
-      tiles.tile[some.size() - 1][vectors - 1](tile);
+      tiles.run(tile, rows, vectors);
     }
   }
 }

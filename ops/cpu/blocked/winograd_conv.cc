@@ -28,19 +28,36 @@ struct TileGrid {
   int64_t count() const { return rows * columns; }
 };
 
-// Images, then bands of tiles, then sets of panels.
+// Images, then bands of tiles, then sets of filters. Each set transforms its inputs anew.
 struct Partition {
-  int64_t bands, panel_sets;
+  int64_t bands, sets;
 
-  Partition(const ConvShape& s, const TileGrid& grid, int64_t num_panels) {
-    constexpr int64_t kMinTiles = 24;
+  Partition(const ConvShape& s, const TileGrid& grid, const TileKernels& tiles)
+      : num_vectors_(div_up(s.filters, tiles.width)), unit_(tiles.max_vectors) {
+    constexpr int64_t kMinTiles = 24, kEnoughParts = 16, kSetVectors = 3;
     const int64_t work = grid.count() * kProducts * s.channels * s.filters;
     const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(s.batch, 1), 1);
-    const int64_t wanted = std::clamp<int64_t>(work / kPartWork, 1, most);
-    bands = std::clamp<int64_t>(grid.count() / kMinTiles, 1, wanted);
-    panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
+    const int64_t wanted = count_parts(work, kPartWork, most);
+    bands = count_bands(grid.count() / kMinTiles, wanted);
+    sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_units());
+    if (bands * num_units() >= std::min(wanted, kEnoughParts)) return;
+    // Few panels divide badly among threads: an even number of sets of their vectors.
+    unit_ = 1;
+    const int64_t most_sets = std::max<int64_t>(num_vectors_ / kSetVectors / 2 * 2, 1);
+    sets = std::clamp<int64_t>(div_up(wanted, bands), 1, most_sets);
   }
-  int64_t count() const { return bands * panel_sets; }
+  int64_t count() const { return bands * sets; }
+  // Vectors of filters.
+  Span set(int64_t index) const {
+    const Span units = part_of(num_units(), sets, index);
+    return {units.begin * unit_, std::min(units.end * unit_, num_vectors_)};
+  }
+
+ private:
+  int64_t num_units() const { return div_up(num_vectors_, unit_); }
+
+  int64_t num_vectors_;
+  int64_t unit_;  // vectors: a panel, or one
 };
 
 // The 6 x 6 transformed weights of a 3 x 3 window.
@@ -68,7 +85,7 @@ std::array<double, kProducts> transform_weights(const float* w) {
 
 }  // namespace
 
-// Some tiles of one image by some panels of filters.
+// Some tiles of one image by some vectors of filters.
 class WinogradPart {
  public:
   WinogradPart(const WinogradConv& conv, const BlockedConv::Call& call, int64_t image,
@@ -84,13 +101,16 @@ class WinogradPart {
     products_ = scratch + kProducts * at_once_ * conv.depth();
   }
 
-  void run(Span tiles, Span panels) {
+  void run(Span tiles, Span vectors) {
     for (int64_t first = tiles.begin; first < tiles.end; first += at_once_) {
       const Span some{first, std::min(first + at_once_, tiles.end)};
       for (int64_t t = some.begin; t < some.end; ++t) transform_inputs(t, t - first);
-      for (int64_t p = panels.begin; p < panels.end; ++p) {
-        multiply(p, some.size());
-        for (int64_t t = some.begin; t < some.end; ++t) transform_outputs(p, t, t - first);
+      for (int64_t at = vectors.begin; at < vectors.end;) {
+        const int64_t panel_end = (at / tiles_.max_vectors + 1) * tiles_.max_vectors;
+        const Span of_panel = {at, std::min(panel_end, vectors.end)};
+        multiply(of_panel, some.size());
+        for (int64_t t = some.begin; t < some.end; ++t) transform_outputs(of_panel, t, t - first);
+        at = of_panel.end;
       }
     }
   }
@@ -123,34 +143,40 @@ class WinogradPart {
     }
   }
 
-  // The 36 products of `count` rows.
-  void multiply(int64_t panel, int64_t count) const {
-    const int64_t width = tiles_.panel_width();
-    const int64_t vectors = num_vectors(panel);
+  // The 36 products of `count` rows, by some vectors of a panel.
+  void multiply(Span filters, int64_t count) const {
+    const int64_t width = tiles_.panel_width(), vectors = filters.size();
+    const int64_t panel = filters.begin / tiles_.max_vectors;
+    const int64_t first = filters.begin % tiles_.max_vectors;
     TileArgs args;
     args.depth = args.a_row = conv_.depth();
     args.b_row = args.c_row = width;
+    // The next product's weights lie behind this one's. Each strip fetches a part of all of them,
+    // or of each row a line.
+    const bool is_whole = vectors == tiles_.max_vectors;
+    if (!is_whole) args.ahead_step = width;
     args.columns = static_cast<int>(vectors) * tiles_.width;
-    const int64_t strips = div_up(count, tiles_.max_rows);
     for (int64_t product = 0; product < kProducts; ++product) {
-      const float* const b = conv_.weights(panel, product);
+      const float* const b = conv_.weights(panel, product) + first * tiles_.width;
       args.b = &b;
-      // The next product's weights lie behind this one's: each strip fetches a part.
       const float* ahead = b + conv_.depth() * width;
-      const float* const ahead_end = std::min(ahead + conv_.depth() * width, conv_.weights_end());
-      for (int64_t i = 0; i < strips; ++i) {
-        const Span rows = part_of(count, strips, i);
-        const float* const a = inputs_ + (product * at_once_ + rows.begin) * conv_.depth();
+      int64_t lines = product + 1 < kProducts ? vectors : 0;
+      int rows = 0;
+      for (int64_t i = 0; i < count; i += rows) {
+        rows = tiles_.next_rows(count - i, vectors);
+        const float* const a = inputs_ + (product * at_once_ + i) * conv_.depth();
         args.a = &a;
-        args.c = products_ + (product * at_once_ + rows.begin) * width;
-        args.ahead_or_null = ahead < ahead_end ? ahead : nullptr;
-        ahead += conv_.depth() * lines_ahead(rows.size(), args.columns) * kLineFloats;
-        tiles_.tile[rows.size() - 1][vectors - 1](args);
+        args.c = products_ + (product * at_once_ + i) * width;
+        const int64_t fetched = lines_ahead(rows, args.columns);
+        args.ahead_or_null = lines > 0 ? ahead : nullptr;
+        lines -= fetched;
+        ahead += fetched * kLineFloats * (is_whole ? conv_.depth() : 1);
+        tiles_.run(args, rows, vectors);
       }
     }
   }
 
-  void transform_outputs(int64_t panel, int64_t tile, int64_t at) const {
+  void transform_outputs(Span filters, int64_t tile, int64_t at) const {
     const Grid& grid = call_.shape->grid;
     const Place place = place_of(tile);
     WinogradArgs args;
@@ -159,15 +185,13 @@ class WinogradPart {
     args.from_row = at_once_ * tiles_.panel_width();
     args.to_row = grid.output[1] * tiles_.width;
     args.clamp_or_null = call_.clamp_or_null;
-    const int64_t first = panel * tiles_.max_vectors;
-    for (int64_t v = 0; v < num_vectors(panel); ++v) {
-      const int64_t y_at = y_at_ + (first + v) * y_block_ +
-                           (place.row * grid.output[1] + place.column) * tiles_.width;
-      args.from = products_ + at * tiles_.panel_width() + v * tiles_.width;
+    for (int64_t v = filters.begin; v < filters.end; ++v) {
+      const int64_t y_at =
+          y_at_ + v * y_block_ + (place.row * grid.output[1] + place.column) * tiles_.width;
+      args.from = products_ + at * tiles_.panel_width() + (v - filters.begin) * tiles_.width;
       args.to = call_.y + y_at;
       args.add_or_null = call_.add_or_null ? call_.add_or_null + y_at : nullptr;
-      args.bias_or_null =
-          conv_.bias_.empty() ? nullptr : conv_.bias_.data() + (first + v) * tiles_.width;
+      args.bias_or_null = conv_.bias_.empty() ? nullptr : conv_.bias_.data() + v * tiles_.width;
       tiles_.winograd_output(args);
       if (call_.activation_or_null == nullptr) continue;
       for (int row = 0; row < args.end_row; ++row) {
@@ -175,11 +199,6 @@ class WinogradPart {
                                         args.end_column * tiles_.width);
       }
     }
-  }
-
-  int64_t num_vectors(int64_t panel) const {
-    const int64_t all = div_up(conv_.filters_, tiles_.width);
-    return std::min<int64_t>(tiles_.max_vectors, all - panel * tiles_.max_vectors);
   }
 
   const WinogradConv& conv_;
@@ -245,8 +264,7 @@ bool WinogradConv::suits(const ConvShape& shape, const TileKernels& tiles) {
 }
 
 uint32_t WinogradConv::count_tiles(const ConvShape& shape) const {
-  return static_cast<uint32_t>(shape.batch *
-                               Partition(shape, TileGrid(shape), num_panels()).count());
+  return static_cast<uint32_t>(shape.batch * Partition(shape, TileGrid(shape), tiles_).count());
 }
 
 size_t WinogradConv::scratch_bytes() const {
@@ -260,12 +278,12 @@ void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* 
       << "packed for another shape";
   EDDY_DCHECK(scratch != nullptr) << "no scratch memory";
   const TileGrid grid(s);
-  const Partition parts(s, grid, num_panels());
+  const Partition parts(s, grid, tiles_);
   const int64_t image = tile / parts.count(), rest = tile % parts.count();
   EDDY_DCHECK(image < s.batch) << "tile " << tile << " of " << count_tiles(s);
-  const Span band = part_of(grid.count(), parts.bands, rest / parts.panel_sets);
-  const Span panels = part_of(num_panels(), parts.panel_sets, rest % parts.panel_sets);
-  WinogradPart(*this, call, image, static_cast<float*>(scratch)).run(band, panels);
+  const Span band = part_of(grid.count(), parts.bands, rest / parts.sets);
+  const Span vectors = parts.set(rest % parts.sets);
+  WinogradPart(*this, call, image, static_cast<float*>(scratch)).run(band, vectors);
 }
 
 }  // namespace eddy::cpu

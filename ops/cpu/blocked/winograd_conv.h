@@ -50,7 +50,6 @@ class WinogradConv {
            (panel * 36 + product) * depth() * tiles_.panel_width();
   }
 
-  const float* weights_end() const { return weights(num_panels(), 0); }
   void fill(const TensorView& weights, float* to) const;
 
   const TileKernels& tiles_;

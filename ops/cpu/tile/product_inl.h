@@ -8,7 +8,7 @@
 #if defined(__clang__)
 #define EDDY_UNROLL _Pragma("unroll")
 #else
-#define EDDY_UNROLL _Pragma("GCC unroll 8")
+#define EDDY_UNROLL _Pragma("GCC unroll 12")
 #endif
 
 namespace eddy::cpu {
@@ -153,7 +153,8 @@ void run_tile(const TileArgs& t) {
   TileLoop<S, M, N, Edge> loop;
   loop.clear();
   loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
-  loop.ahead_step = t.ahead_or_null ? loop.kLinesAhead * kLineFloats : 0;
+  const int64_t step = t.ahead_step ? t.ahead_step : loop.kLinesAhead * kLineFloats;
+  loop.ahead_step = t.ahead_or_null ? step : 0;
   for (int64_t s = 0; s < t.num_segments; ++s) loop.run_segment(t, t.a[s], t.b[s], last);
   TileResult<S, M, N> result{t, last, {}};
   EDDY_UNROLL for (int i = 0; i < M; ++i) EDDY_UNROLL for (int j = 0; j < N; ++j)

@@ -42,6 +42,7 @@ struct TileArgs {
   // What will be read later and is perhaps not in the second-level cache yet: for each k of each
   // segment, lines_ahead() cache lines are fetched from here on.
   const float* ahead_or_null = nullptr;
+  int64_t ahead_step = 0;  // elements from one k's lines to the next; 0: they follow each other
 };
 
 inline constexpr int64_t kLineFloats = 64 / sizeof(float);
@@ -121,6 +122,12 @@ struct TileKernels {
   int width;        // floats in a vector
   int max_rows;     // of a tile
   int max_vectors;  // of a tile
+  // Tiles of few vectors have registers for more rows; 0 rows: none. [vectors - 1]
+  struct Tall {
+    int rows;
+    Tile tile, tile_edge;
+  };
+  Tall tall[kMaxTileVectors];
   // [rows - 1][vectors - 1]. `tile` reads whole vectors of B (packed panels); `tile_edge` masks
   // the last vector, for B whose rows end at `columns`.
   Tile tile[kMaxTileRows][kMaxTileVectors];
@@ -146,6 +153,20 @@ struct TileKernels {
   void (*winograd_output)(const WinogradArgs& args);
 
   int panel_width() const { return width * max_vectors; }
+
+  // The rows of the next tile, where `left` are left: of a tall one, else an even part of the rest.
+  int next_rows(int64_t left, int64_t vectors) const {
+    const int rows = tall[vectors - 1].rows;
+    if (rows > 0 && left >= rows) return rows;
+    const int64_t parts = (left + max_rows - 1) / max_rows;
+    return static_cast<int>((left + parts - 1) / parts);
+  }
+  void run(const TileArgs& args, int rows, int64_t vectors, bool is_edge = false) const {
+    const Tall& t = tall[vectors - 1];
+    const auto& set = is_edge ? tile_edge : tile;
+    const Tile run = rows <= max_rows ? set[rows - 1][vectors - 1] : is_edge ? t.tile_edge : t.tile;
+    run(args);
+  }
 };
 
 // The set for one instruction set, or null where this processor lacks it.

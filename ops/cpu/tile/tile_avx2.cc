@@ -12,6 +12,7 @@ struct Avx2 {
   static constexpr int kWidth = 8;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 2;
+  static constexpr int tall_rows(int) { return 0; }
 
   static __m256i first(int n) {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

@@ -17,6 +17,8 @@ struct Avx512 {
   static constexpr int kWidth = 16;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
+  // As many sums as 6 rows of 4 vectors have.
+  static constexpr int tall_rows(int vectors) { return vectors <= 2 ? 12 : vectors == 3 ? 8 : 0; }
 
   static __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
   static V zero() { return _mm512_setzero_ps(); }

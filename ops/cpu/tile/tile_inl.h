@@ -3,11 +3,11 @@
 // and calls no inline function of the standard library: a function shared with other files could
 // be kept by the linker in a form that older processors cannot run.
 //
-// S offers: V, kWidth, kMaxRows, kMaxVectors, zero(), set1(x), load(p), store(p, v),
-// load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a * b + c, add, sub,
-// mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127), round(v),
-// min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude, sign),
-// select_less(a, b, x, y) = a < b ? x : y, select_nan(a, x, y) = a != a ? x : y.
+// S offers: V, kWidth, kMaxRows, kMaxVectors, tall_rows(vectors) (0: none), zero(), set1(x),
+// load(p), store(p, v), load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a *
+// b + c, add, sub, mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127),
+// round(v), min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude,
+// sign), select_less(a, b, x, y) = a < b ? x : y, select_nan(a, x, y) = a != a ? x : y.
 //
 // Sources: Winograd's transforms as in Lavin and Gray, "Fast Algorithms for Convolutional Neural
 // Networks" (CVPR 2016), section 4.3; exp, tanh by Cephes' single-precision polynomials (Moshier),
@@ -277,6 +277,14 @@ constexpr void fill_row(TileKernels& set) {
   set.tile_edge[M - 1][3] = tile_or_null<S, M, 4, true>();
 }
 
+template <typename S, int N>
+constexpr void fill_tall(TileKernels& set) {
+  if constexpr (S::tall_rows(N) > 0) {
+    constexpr int kRows = S::tall_rows(N);
+    set.tall[N - 1] = {kRows, &run_tile<S, kRows, N, false>, &run_tile<S, kRows, N, true>};
+  }
+}
+
 template <typename S>
 constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   TileKernels set{};
@@ -291,6 +299,10 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   fill_row<S, 4>(set);
   fill_row<S, 5>(set);
   fill_row<S, 6>(set);
+  fill_tall<S, 1>(set);
+  fill_tall<S, 2>(set);
+  fill_tall<S, 3>(set);
+  fill_tall<S, 4>(set);
   set.dot_rows = &dot_rows<S>;
   set.sigmoid = &map_in_place<S, &sigmoid_of<S>>;
   set.lstm_cell = &lstm_cell<S>;

@@ -36,7 +36,7 @@ TEST(TileTest, PackedProductsAgreeOnEverySet) {
       SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
       Random random(seed);
       const auto size = [&](uint64_t bound) { return static_cast<int64_t>(random.below(bound)); };
-      const int64_t m = size(15), n = size(140), k = size(40);
+      const int64_t m = size(40), n = size(140), k = size(40);
       const std::vector<float> a = random_floats(m * k, random), b = random_floats(k * n, random);
       const std::vector<float> bias = random_floats(n, random);
       std::vector<float> c = random_floats(m * n, random), expected = c;
@@ -61,6 +61,37 @@ TEST(TileTest, PackedProductsAgreeOnEverySet) {
                        .bias_or_null = bias.data(),
                        .accumulate = accumulate});
       for (size_t i = 0; i < c.size(); ++i) ASSERT_NEAR(c[i], expected[i], 1e-5) << i;
+    }
+  }
+}
+
+// Of the set that this processor has: rows of B end where its columns do.
+TEST(TileTest, ProductsOfMatricesThatAreNotPackedAgree) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    const auto size = [&](uint64_t bound) { return static_cast<int64_t>(random.below(bound)) + 1; };
+    const int64_t m = size(40), n = size(70), k = size(40);
+    const std::vector<float> a = random_floats(m * k, random), b = random_floats(k * n, random);
+    std::vector<float> c(static_cast<size_t>(m * n));
+    gemm({.m = m,
+          .n = n,
+          .k = k,
+          .a = a.data(),
+          .a_row = k,
+          .b = b.data(),
+          .b_row = n,
+          .c = c.data(),
+          .c_row = n});
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          sum += static_cast<double>(a[static_cast<size_t>(i * k + p)]) *
+                 b[static_cast<size_t>(p * n + j)];
+        }
+        ASSERT_NEAR(c[static_cast<size_t>(i * n + j)], sum, 1e-5) << i << ", " << j;
+      }
     }
   }
 }
