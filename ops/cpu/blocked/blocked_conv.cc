@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxRuns = 64;
 // Rows of a panel that stay in the first-level cache while positions pass.
-constexpr int64_t kDepthBlock = 320;
+constexpr int64_t kDepthBlock = 128;
 // Output positions whose input stays in the second-level cache while panels pass.
 constexpr int64_t kPositionBlock = 384;
 // Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
