@@ -19,8 +19,8 @@ struct Row {
   int64_t trips = 0;
   Samples eddy = {};
   std::optional<Samples> rival = {};
-  std::string rival_missing = {};                      // why there is none
-  uint64_t eddy_peak_bytes = 0, rival_peak_bytes = 0;  // 0: not measured
+  std::string rival_missing = {};  // why there is none
+  Peaks peaks = {};
 
   // The ratio of the best times: other load on the machine disturbs them least.
   double ratio() const { return eddy.best() / rival->best(); }
@@ -31,20 +31,11 @@ Json row_json(const Row& row) {
                {"threads", row.threads}, {"trips", row.trips}, {"eddy", samples_json(row.eddy)}};
   json["onnxruntime"] = row.rival ? samples_json(*row.rival) : Json{{"missing", row.rival_missing}};
   if (row.rival) json["ratio"] = row.ratio();
-  if (row.eddy_peak_bytes > 0) json["eddy"]["peak_bytes"] = row.eddy_peak_bytes;
-  if (row.rival_peak_bytes > 0) json["onnxruntime"]["peak_bytes"] = row.rival_peak_bytes;
+  add_peaks(row.peaks, json);
   return json;
 }
 
 constexpr const char* kLine = "{:<14}{:>5} {:>7} {:>6}  {:<38}{:<38}{:>6}  {:>13}  {}";
-
-// "12.3 / 45.6": megabytes of Eddy's process and of the rival process.
-std::string peaks_text(const Row& row) {
-  const auto megabytes = [](uint64_t bytes) {
-    return bytes == 0 ? std::string("-") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);
-  };
-  return megabytes(row.eddy_peak_bytes) + " / " + megabytes(row.rival_peak_bytes);
-}
 
 std::string header_text() {
   return fmt::format(kLine, "model", "batch", "threads", "trips", "Eddy: best (median, 10 to 90 %)",
@@ -55,11 +46,11 @@ std::string row_text(const Row& row) {
   const std::string eddy = samples_text(row.eddy);
   if (!row.rival) {
     return fmt::format(kLine, row.name, row.batch, row.threads, row.trips, eddy, "-", "",
-                       peaks_text(row), row.size + "; " + row.rival_missing);
+                       peaks_text(row.peaks), row.size + "; " + row.rival_missing);
   }
   return fmt::format(kLine, row.name, row.batch, row.threads, row.trips, eddy,
-                     samples_text(*row.rival), fmt::format("{:.2f}", row.ratio()), peaks_text(row),
-                     row.size);
+                     samples_text(*row.rival), fmt::format("{:.2f}", row.ratio()),
+                     peaks_text(row.peaks), row.size);
 }
 
 class DynamicBench {
@@ -100,7 +91,9 @@ class DynamicBench {
     std::unique_ptr<OrtModel> rival = suite_.rival_or_null(path, *run, threads, row.rival_missing);
     EDDY_RETURN_IF_ERROR(measure(row, *run, rival.get()));
     // Their processes run on one thread.
-    if (threads == 1) EDDY_RETURN_IF_ERROR(measure_peaks(row, path, *run));
+    if (threads == 1) {
+      EDDY_ASSIGN_OR_RETURN(row.peaks, measure_peaks(path, *run, row.rival.has_value(), ort_));
+    }
     EDDY_ASSIGN_OR_RETURN(row.trips, count_trips(model, *run));
     EDDY_RETURN_IF_ERROR(check(model, row, *run, rival.get()));
     const std::string text = row_text(row);
@@ -148,29 +141,6 @@ class DynamicBench {
     if (row.trips != plain.trips) {
       suite_.differs(fmt::format("{}: {} trips, {} in plain loops", name, row.trips, plain.trips));
     }
-    return Status::ok();
-  }
-
-  // In processes of their own, from the file that the rival reads.
-  Status measure_peaks(Row& row, const std::string& path, EddyRun& run) {
-    PeakArguments arguments{.model = path};
-    std::vector<std::pair<std::string, const HostValue*>> values;
-    for (size_t i = 0; i < run.feed().size(); ++i) {
-      values.emplace_back(run.session().inputs()[i].name, &run.feed()[i]);
-    }
-    for (const ValueDescription& output : run.session().outputs()) {
-      arguments.outputs.push_back(output.name);
-    }
-    Status status = write_peak_inputs(values, path, arguments);
-    if (status.is_ok()) status = measure_peaks(row, arguments);
-    remove_peak_inputs(arguments);
-    return status;
-  }
-  Status measure_peaks(Row& row, PeakArguments& arguments) {
-    EDDY_ASSIGN_OR_RETURN(row.eddy_peak_bytes, measure_peak(arguments, ort_));
-    if (!row.rival) return Status::ok();
-    arguments.contender = "onnxruntime";
-    EDDY_ASSIGN_OR_RETURN(row.rival_peak_bytes, measure_peak(arguments, ort_));
     return Status::ok();
   }
 

@@ -13,6 +13,7 @@
 #include "graph/io/import.h"
 #include "ops/reference/parts/number.h"
 #include "runtime/cpu/worker_pool.h"
+#include "tools/bench/peak_memory.h"
 #include "tools/bench/scratch_folder.h"
 #include "tools/bench/seeded_weights.h"
 #include "tools/command/inputs.h"
@@ -64,6 +65,7 @@ struct Row {
   std::optional<Samples> eddy = {};
   std::optional<Samples> rival = {};
   std::string eddy_missing = {}, rival_missing = {};  // why there are none
+  Peaks peaks = {};
 
   // Of two sets of samples.
   double ratio() const { return eddy->best() / rival->best(); }
@@ -80,6 +82,7 @@ Json row_json(const Row& row) {
                {"seed", row.seed},
                {"eddy", samples_or_reason(row.eddy, row.eddy_missing)},
                {"onnxruntime", samples_or_reason(row.rival, row.rival_missing)}};
+  add_peaks(row.peaks, json);
   if (row.eddy && row.rival) {
     json["ratio"] = row.ratio();
     json["median_ratio"] = row.median_ratio();
@@ -87,7 +90,7 @@ Json row_json(const Row& row) {
   return json;
 }
 
-constexpr const char* kLine = "{:<22}{:>7}  {:<38}{:<38}{:>6}{:>8}";
+constexpr const char* kLine = "{:<22}{:>7}  {:<38}{:<38}{:>6}{:>8}{:>16}";
 
 std::string header_text(uint64_t seed) {
   return fmt::format(
@@ -95,15 +98,18 @@ std::string header_text(uint64_t seed) {
              "Runtime's\n",
              seed) +
          fmt::format(kLine, "model", "threads", "Eddy: best (median, 10 to 90 %)", "ONNX Runtime",
-                     "best", "median");
+                     "best", "median", "peak MB");
 }
 
 std::string row_text(const Row& row) {
   if (!row.eddy) return fmt::format("{:<22}{:>7}  {}", row.model, row.threads, row.eddy_missing);
   const std::string eddy = samples_text(*row.eddy);
-  if (!row.rival) return fmt::format(kLine, row.model, row.threads, eddy, "-", "-", "-");
+  // Those are of one thread.
+  const std::string peaks = row.threads == 1 ? peaks_text(row.peaks) : "";
+  if (!row.rival) return fmt::format(kLine, row.model, row.threads, eddy, "-", "-", "-", peaks);
   return fmt::format(kLine, row.model, row.threads, eddy, samples_text(*row.rival),
-                     fmt::format("{:.2f}", row.ratio()), fmt::format("{:.2f}", row.median_ratio()));
+                     fmt::format("{:.2f}", row.ratio()), fmt::format("{:.2f}", row.median_ratio()),
+                     peaks);
 }
 
 class NetsBench {
@@ -219,6 +225,10 @@ class NetsBench {
     EDDY_CHECK(samples.size() == contenders.size()) << samples.size() << " sets of samples";
     row.eddy = std::move(samples[0]);
     if (rival != nullptr) row.rival = std::move(samples[1]);
+    if (row.threads == 1) {
+      EDDY_ASSIGN_OR_RETURN(row.peaks,
+                            measure_peaks(path, run, rival != nullptr, arguments_.common.ort));
+    }
     return Status::ok();
   }
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "graph/io/tensor_file.h"
 #include "runtime/api/session.h"
 #include "tools/bench/ort_rival.h"
+#include "tools/bench/scratch_folder.h"
 
 extern char** environ;
 
@@ -142,6 +142,9 @@ Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Conso
   return Outcome::success();
 }
 
+namespace {
+
+// Starts the process of one contender and waits for it; bytes.
 Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string& ort) {
   EDDY_ASSIGN_OR_RETURN(const std::string text, run_this_program(command_line(arguments, ort)));
   uint64_t peak = 0;
@@ -151,21 +154,38 @@ Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string&
       fmt::format("the process that measures {}'s peak memory said none", arguments.contender));
 }
 
-Status write_peak_inputs(const std::vector<std::pair<std::string, const HostValue*>>& values,
-                         const std::string& stem, PeakArguments& arguments) {
-  for (const auto& [name, value] : values) {
-    const std::string path = fmt::format("{}_{}.npy", stem, arguments.inputs.size());
-    arguments.inputs.push_back(name + "=" + path);
-    EDDY_RETURN_IF_ERROR(write_value(path, *value));
+}  // namespace
+
+Result<Peaks> measure_peaks(const std::string& model, EddyRun& run, bool has_rival,
+                            const std::string& ort) {
+  EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
+  PeakArguments arguments{.model = model};
+  for (size_t i = 0; i < run.feed().size(); ++i) {
+    const std::string path = folder->file(fmt::format("{}.npy", i));
+    EDDY_RETURN_IF_ERROR(write_value(path, run.feed()[i]));
+    arguments.inputs.push_back(run.session().inputs()[i].name + "=" + path);
   }
-  return Status::ok();
+  for (const ValueDescription& output : run.session().outputs()) {
+    arguments.outputs.push_back(output.name);
+  }
+  Peaks peaks;
+  EDDY_ASSIGN_OR_RETURN(peaks.eddy_bytes, measure_peak(arguments, ort));
+  if (!has_rival) return peaks;
+  arguments.contender = "onnxruntime";
+  EDDY_ASSIGN_OR_RETURN(peaks.rival_bytes, measure_peak(arguments, ort));
+  return peaks;
 }
 
-void remove_peak_inputs(const PeakArguments& arguments) {
-  for (const std::string& input : arguments.inputs) {
-    std::error_code error;
-    std::filesystem::remove(input.substr(input.rfind('=') + 1), error);
-  }
+std::string peaks_text(const Peaks& peaks) {
+  const auto megabytes = [](uint64_t bytes) {
+    return bytes == 0 ? std::string("-") : fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);
+  };
+  return megabytes(peaks.eddy_bytes) + " / " + megabytes(peaks.rival_bytes);
+}
+
+void add_peaks(const Peaks& peaks, Json& row) {
+  if (peaks.eddy_bytes > 0) row["eddy"]["peak_bytes"] = peaks.eddy_bytes;
+  if (peaks.rival_bytes > 0) row["onnxruntime"]["peak_bytes"] = peaks.rival_bytes;
 }
 
 }  // namespace eddy

@@ -8,10 +8,9 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "graph/io/host_value.h"
+#include "tools/bench/loop_cases.h"
 #include "tools/command/console.h"
 #include "tools/command/outcome.h"
 
@@ -36,13 +35,19 @@ Result<std::string> run_this_program(const std::vector<std::string>& words);
 // In the process that is measured.
 Outcome bench_peak(const PeakArguments& arguments, const std::string& ort, Console& console);
 
-// Starts that process and waits for it; bytes.
-Result<uint64_t> measure_peak(const PeakArguments& arguments, const std::string& ort);
+// Of the two contenders' processes; 0: not measured.
+struct Peaks {
+  uint64_t eddy_bytes = 0, rival_bytes = 0;
+};
 
-// Writes the values to files with paths that begin with `stem` and names them in
-// `arguments.inputs`; remove_peak_inputs() removes them.
-Status write_peak_inputs(const std::vector<std::pair<std::string, const HostValue*>>& values,
-                         const std::string& stem, PeakArguments& arguments);
-void remove_peak_inputs(const PeakArguments& arguments);
+// Starts a process for each contender, with the run's feed; the rival where there is one.
+Result<Peaks> measure_peaks(const std::string& model, EddyRun& run, bool has_rival,
+                            const std::string& ort);
+
+// "12.3 / 45.6": megabytes.
+std::string peaks_text(const Peaks& peaks);
+
+// As "peak_bytes" of the row's "eddy" and "onnxruntime".
+void add_peaks(const Peaks& peaks, Json& row);
 
 }  // namespace eddy
