@@ -19,6 +19,7 @@ std::vector<Value> all_of(ValueSpan values) { return {values.begin(), values.end
 void Reverse::stand_for_state(const LoopView& loop, const std::vector<Value>& states,
                               Value number) {
   const std::vector<Kept>& items = kept_.state(source_.region(loop.before_id()).owner);
+  EDDY_DCHECK(states.size() == items.size()) << states.size() << " of " << items.size() << " kept";
   for (size_t i = 0; i < items.size(); ++i) {
     forward_.stand_for(ValueId(items[i].index), states[i]);
   }
@@ -40,6 +41,7 @@ void Reverse::make_last_again(const LoopView& loop, const std::vector<Value>& st
 
 // What `before` forwards is what `after` receives.
 void Reverse::hand_over(const LoopView& loop) {
+  EDDY_DCHECK(loop.received().size() >= loop.num_forwarded()) << "a value that nothing receives";
   for (size_t k = 0; k < loop.num_forwarded(); ++k) {
     forward_.stand_for(loop.received()[k], forward_.of(loop.forwarded()[k]));
   }
@@ -188,6 +190,7 @@ std::vector<Value> Reverse::make_segment_again(NodeId id, const std::vector<Valu
   const LoopView loop(source_, id);
   const std::set<ElementType> types = kept_.inner_tapes(loop);
   const bool uses_rows = kept_.uses_rows(id);
+  EDDY_DCHECK(states.size() == kept_.state(id).size()) << states.size() << " values of a state";
   const auto num_states = static_cast<std::ptrdiff_t>(states.size());
   WhileOptions options{
       .name = loop.node().name + "/again", .initial = states, .trip_limit = length};
@@ -237,6 +240,7 @@ std::vector<Value> Reverse::reverse_segment(NodeId id, const LoopParts& parts, V
   const LoopView loop(source_, id);
   const std::set<ElementType> types = kept_.inner_tapes(loop);
   const bool uses_rows = kept_.uses_rows(id);
+  EDDY_DCHECK(kept.size() >= types.size()) << kept.size() << " values for the tapes";
   const ValueSpan stacked = ValueSpan(kept).subspan(types.size());
   Waiting waiting = begin_waiting(loop.after_id(), parts);
   WhileOptions options{.name = loop.node().name + "/grad",

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/proof/rank_lanes.h"
 #include "graph/proof/rank_text.h"
 
@@ -23,6 +24,7 @@ using JointRegion = std::vector<Member>;  // by rank, ascending
 
 std::vector<uint32_t> ranks_of(const Lane& lane) {
   if (lane.from == kNone) return lane.channel.group;
+  EDDY_DCHECK(lane.from != lane.to) << "rank " << lane.from << " sends to itself";
   return {std::min(lane.from, lane.to), std::max(lane.from, lane.to)};
 }
 
@@ -60,9 +62,13 @@ class RegionProver {
   };
 
   const std::vector<RankSkeleton::Vertex>& vertices_of(const Member& member) const {
+    EDDY_DCHECK(member.rank < skeletons_.size()) << "rank " << member.rank;
+    EDDY_DCHECK(member.region < skeletons_[member.rank].regions.size())
+        << "region " << member.region << " of rank " << member.rank;
     return skeletons_[member.rank].regions[member.region].vertices;
   }
   uint32_t member_of(uint32_t vertex) const {
+    EDDY_DCHECK(vertex < size_) << "vertex " << vertex << " of " << size_;
     const auto it = std::upper_bound(offsets_.begin(), offsets_.end(), vertex);
     return static_cast<uint32_t>(it - offsets_.begin()) - 1;
   }
@@ -82,6 +88,7 @@ class RegionProver {
   }
 
   uint32_t find(uint32_t id) {
+    EDDY_DCHECK(id < class_of_.size()) << "vertex " << id << " of " << class_of_.size();
     while (class_of_[id] != id) id = class_of_[id] = class_of_[class_of_[id]];
     return id;
   }
@@ -106,6 +113,7 @@ class RegionProver {
 
   // Tokens of one lane, by member.
   void match_lane(std::span<const Token> tokens) {
+    EDDY_DCHECK(!tokens.empty() && tokens[0].lane < lanes_.lanes.size()) << "no such lane";
     const Lane& lane = lanes_.lanes[tokens[0].lane];
     std::span<const Token> first;
     size_t begin = 0;
@@ -189,6 +197,7 @@ class RegionProver {
   }
 
   const RankSkeleton::Control& control(uint32_t id) const {
+    EDDY_DCHECK(vertex(id).op == Op::kEnter) << "vertex " << id << " enters nothing";
     return skeleton(member_of(id)).controls[vertex(id).operand];
   }
 
@@ -205,6 +214,7 @@ class RegionProver {
 
   // Of an agreement: the channel; its lane is inside, so all ranks of it are in `joint`.
   void check_decision(const std::vector<uint32_t>& joint) {
+    EDDY_DCHECK(!joint.empty()) << "a decision of no rank";
     if (joint.size() == 1) return;
     const RankSkeleton::Control& first = control(joint[0]);
     for (uint32_t id : joint) {
@@ -289,6 +299,7 @@ class RegionProver {
   static std::vector<uint32_t> find_cycle(uint32_t node, const std::vector<uint32_t>& degrees,
                                           const std::vector<uint32_t>& begins,
                                           const std::vector<uint32_t>& before) {
+    EDDY_DCHECK(degrees[node] > 0) << "node " << node << " waits for nothing";
     std::vector<uint32_t> path;
     std::vector<uint32_t> place(degrees.size(), kNone);
     while (place[node] == kNone) {
@@ -304,6 +315,7 @@ class RegionProver {
 
   // Where the cycle crosses a class from a completion to another rank's post, a rank waits for it.
   std::string describe_cycle(const std::vector<uint32_t>& cycle) const {
+    EDDY_DCHECK(!cycle.empty()) << "a cycle of no node";
     struct Wait {
       uint32_t member, post, target;
     };

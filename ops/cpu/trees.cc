@@ -39,6 +39,8 @@ struct FlatNode {
   uint32_t feature;  // with the mask above it
   uint32_t next[2];  // if false, if true
 };
+static_assert(sizeof(FlatNode<float>) == 16 && sizeof(FlatNode<double>) == 24);
+static_assert(kLanes <= kBlockRows);
 
 uint32_t mask_of(const Forest::Node& node) {
   constexpr uint32_t kWays[] = {
@@ -49,6 +51,8 @@ uint32_t mask_of(const Forest::Node& node) {
       1u << kIsEqual,                     // kEqual
       1u << kIsLess | 1u << kIsGreater,   // kNotEqual
   };
+  EDDY_DCHECK(static_cast<size_t>(node.branch) < std::size(kWays)) << "a set of members";
+  EDDY_DCHECK(node.feature >= 0 && node.feature < kMaxFeatures) << "feature " << node.feature;
   const uint32_t ways = kWays[static_cast<size_t>(node.branch)];
   return (ways | (node.is_nan_true ? 1u << kIsNan : 0)) << kMaskShift;
 }
@@ -65,6 +69,7 @@ struct FlatState : ForestState {
 enum class Steps : uint8_t { kLessEqual, kLessEqualOrNan, kLess, kLessOrNan, kAny };
 
 Steps steps_of(const Forest& forest) {
+  EDDY_DCHECK(!forest.nodes.empty()) << "a forest of leaves";
   const Branch branch = forest.nodes[0].branch;
   bool has_nan_true = false;
   for (const Forest::Node& node : forest.nodes) {
@@ -99,6 +104,7 @@ struct Walk {
   }
 
   static void add_votes(const Forest& forest, uint32_t leaf, double* sums) {
+    EDDY_DCHECK(leaf + 1 < forest.first_votes.size()) << "leaf " << leaf;
     const int32_t end = forest.first_votes[leaf + 1];
     for (int32_t i = forest.first_votes[leaf]; i < end; ++i) {
       const Forest::Vote& vote = forest.votes[static_cast<size_t>(i)];
@@ -141,6 +147,8 @@ struct Walk {
     if (Status status = state.check_features(x); !status.is_ok()) {
       return args.fail(std::move(status));
     }
+    EDDY_DCHECK(begin <= end && end <= RowsOf(x).rows) << "rows " << begin << " to " << end;
+    EDDY_DCHECK(state.forest.num_targets > 0) << "a forest of no target";
     const int64_t features = RowsOf(x).features, targets = state.forest.num_targets;
     const int64_t block =
         std::min(std::clamp<int64_t>(kBlockSums / targets, kLanes, kBlockRows), end - begin);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 
+#include "graph/base/check.h"
 #include "runtime/device/staging.h"
 #include "runtime/execute/run_base.h"
 #include "runtime/execute/values/stream_scratch.h"
@@ -30,6 +31,7 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
   const int rank = input.view.rank;
   int64_t axis = node.node->attributes.get_int("axis", 0);
   if (axis < 0) axis += rank;
+  EDDY_DCHECK(axis >= 0 && axis < rank) << "axis " << axis << " of " << rank;
   for (int64_t i = 0; i < axis; ++i) {
     if (input.view.dims[i] != 1) return false;
   }
@@ -56,6 +58,7 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
 // Output 0's slot gets the memory of the input that ends here, which gets what the slot had.
 [[gnu::noinline]] bool take_place(ExecNode& node, Slot& output, size_t size_bytes) {
   Slot& input = *node.in_place_or_null;
+  EDDY_DCHECK(&input != &output) << "an input stands in the output's slot";
   if (!input.buffer.is_writable(size_bytes) || input.view.data != input.buffer.data() ||
       !std::ranges::equal(input.view.shape(), output.view.shape()) ||
       element_size_bytes(input.view.element) != element_size_bytes(output.view.element)) {
@@ -67,6 +70,8 @@ bool append_in_place(ExecNode& node, Slot& output, size_t size_bytes) {
 
 bool same_shapes(const ExecNode& node) {
   if (!node.changing->are_types_known || node.has_host_values) return false;
+  EDDY_DCHECK(node.inputs.size() == node.changing->input_types.size())
+      << node.inputs.size() << " inputs, " << node.changing->input_types.size() << " types";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const TensorView& view = node.inputs[i];
     if (view.is_omitted()) continue;
@@ -227,6 +232,7 @@ inline bool run_kernel(ExecNode& node) {
 bool ExecNode::prepare() { return prepare_fixed(*this); }
 
 void ExecNode::use(const BoundKernel& kernel) {
+  EDDY_DCHECK(kernel.run != nullptr) << "a kernel does nothing";
   this->kernel = &kernel;
   run = kernel.run;
   args.state = kernel.state.get();
@@ -242,6 +248,7 @@ void ExecNode::bind() {
 bool ExecNode::is_recordable() const {
   if (!may_be_recorded) return false;
   if (reads_staging_of_or_null == nullptr) return true;
+  EDDY_DCHECK(!inputs.empty()) << "a node without inputs reads staging memory";
   return reads_staging_of_or_null->is_staging(inputs[0].data, inputs[0].size_bytes());
 }
 
@@ -269,6 +276,7 @@ bool run_fixed(void* exec_node) {
 namespace {
 
 bool prepare_dynamic(ExecNode& node) {
+  EDDY_DCHECK(node.changing != nullptr) << "a node of fixed shapes";
   node.reach();
   if (!read_inputs(node) || !refresh_shapes(node)) return false;
   for (size_t i = 0; i < node.out.size(); ++i) {
@@ -317,6 +325,7 @@ bool run_dynamic(void* exec_node) {
 
 bool run_view(void* exec_node) {
   ExecNode& node = *static_cast<ExecNode*>(exec_node);
+  EDDY_DCHECK(node.changing != nullptr && node.out.size() == 1) << node.out.size() << " outputs";
   node.current_node->store(node.id.index(), std::memory_order_relaxed);
   Slot& input = *node.input_slots[0];
   Slot& output = *node.out[0].slot;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/reference/movement/movement_parts.h"
 #include "ops/reference/parts/axes.h"
 #include "ops/reference/parts/locate.h"
@@ -12,7 +13,10 @@ namespace {
 Dims dims_of(const TensorView& view) { return Dims(view.shape()); }
 
 // axis counted from the front; the schema has checked its range.
-int front_axis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+int front_axis(int64_t axis, int rank) {
+  EDDY_DCHECK(axis >= -rank && axis < rank) << "axis " << axis << " of " << rank;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
 
 bool locate_slice(const KernelArgs& args, int64_t* sources) {
   const LocateState& state = locate_state(args);
@@ -78,6 +82,7 @@ bool locate_transpose(const KernelArgs& args, int64_t* sources) {
 
 // Which element of an axis of `size` > 0 the position shows, or kFill; outside it repeats by mode.
 int64_t pad_position(int64_t position, int64_t size, PadMode mode) {
+  EDDY_DCHECK(size > 0 || mode == PadMode::kConstant) << "an axis of " << size;
   if (position >= 0 && position < size) return position;
   switch (mode) {
     case PadMode::kConstant:
@@ -127,6 +132,7 @@ bool locate_pad(const KernelArgs& args, int64_t* sources) {
 bool locate_repeated(const KernelArgs& args, int64_t* sources) {
   const TensorView& in = args.inputs[0];
   const int shift = args.outputs[0].rank - in.rank;
+  EDDY_DCHECK(shift >= 0) << args.outputs[0].rank << " axes of " << in.rank;
   const auto strides = strides_of(in);
   const int64_t count = args.outputs[0].count();
   Coordinates at(args.outputs[0]);
@@ -143,6 +149,7 @@ bool locate_depth_to_space(const KernelArgs& args, int64_t* sources) {
   const LocateState& state = locate_state(args);
   const int64_t block = state.other;
   const TensorView& in = args.inputs[0];
+  EDDY_DCHECK(block > 0 && in.rank == 4) << "blocks of " << block << " of " << in.rank << " axes";
   const auto strides = strides_of(in);
   const int64_t depth = args.outputs[0].dims[1];
   const int64_t count = args.outputs[0].count();
@@ -159,6 +166,7 @@ bool locate_depth_to_space(const KernelArgs& args, int64_t* sources) {
 bool locate_space_to_depth(const KernelArgs& args, int64_t* sources) {
   const int64_t block = locate_state(args).other;
   const TensorView& in = args.inputs[0];
+  EDDY_DCHECK(block > 0 && in.rank == 4) << "blocks of " << block << " of " << in.rank << " axes";
   const auto strides = strides_of(in);
   const int64_t count = args.outputs[0].count();
   Coordinates at(args.outputs[0]);
@@ -174,6 +182,7 @@ bool locate_space_to_depth(const KernelArgs& args, int64_t* sources) {
 bool locate_trilu(const KernelArgs& args, int64_t* sources) {
   const bool upper = locate_state(args).flag;
   const TensorView& out = args.outputs[0];
+  EDDY_DCHECK(out.rank >= 2) << out.rank << " axes";
   int64_t k = 0;
   if (args.has_input(1)) {
     Status status = read_int(args.inputs[1], "k", k);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/schema/movement/movement_rules.h"
 #include "ops/schema/rules/index_rules.h"
 #include "ops/schema/rules/rules.h"
@@ -27,6 +28,7 @@ Status concat_error(const InferContext& context, size_t i, int axis) {
 // Merges `dims` into `result`, adding along `axis`.
 Status concat_dims(const InferContext& context, size_t i, int axis, const Dims& dims,
                    Dims& result) {
+  EDDY_DCHECK(axis >= 0 && axis < result.rank()) << "axis " << axis << " of " << result.rank();
   if (dims.rank() != result.rank()) return concat_error(context, i, axis);
   for (int d = 0; d < dims.rank(); ++d) {
     const auto dim = d == axis ? add_dims(result[d], dims[d]) : merge_dim(result[d], dims[d]);
@@ -91,6 +93,7 @@ Status split_by_sizes(InferContext& context, const TensorType& type, int axis, c
 
 Status split_equally(InferContext& context, const TensorType& type, int axis, bool uneven) {
   const int64_t count = static_cast<int64_t>(context.num_outputs());
+  EDDY_DCHECK(count > 0) << "a Split without outputs";
   const int64_t total = type.dims[axis];
   int64_t part = kUnknownDim;
   if (total >= 0) EDDY_RETURN_IF_ERROR(equal_part(total, count, uneven, part));
@@ -167,6 +170,10 @@ Status infer_slice(InferContext& context) {
     if (axes.state == ListState::kKnown) {
       EDDY_ASSIGN_OR_RETURN(mask, axes_mask(axes.values.span(), dims.rank()));
     } else if (axes.state == ListState::kAbsent && starts.length >= 0) {
+      if (starts.length > dims.rank()) {
+        return invalid_argument(text(starts.length) + " starts are given for a tensor of rank " +
+                                std::to_string(dims.rank()));
+      }
       mask = (1u << starts.length) - 1;
     }
     for (int d = 0; d < dims.rank(); ++d) {
@@ -361,6 +368,7 @@ Status block_input(const InferContext& context, const TensorType*& data, int64_t
 }
 
 Status scale_dim(int64_t& dim, int64_t factor) {
+  EDDY_DCHECK(factor > 0) << "factor " << factor;
   if (dim < 0) {
     dim = kUnknownDim;
   } else if (__builtin_mul_overflow(dim, factor, &dim)) {
@@ -370,6 +378,7 @@ Status scale_dim(int64_t& dim, int64_t factor) {
 }
 
 Status divide_dim(int64_t& dim, int64_t factor, std::string_view axis) {
+  EDDY_DCHECK(factor > 0) << "factor " << factor;
   if (dim < 0) {
     dim = kUnknownDim;
     return Status::ok();

@@ -17,6 +17,7 @@ HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Sched
       is_for_host_(find_events_for_host()),
       may_refuse_(options_.devices.size() > 1 && workers_.has_workers()),
       times_(options_.now) {
+  EDDY_DCHECK(!options_.devices.empty()) << "strands of no device";
   for (const Binding& binding : bindings.calls) issued_.push_back({this, &binding});
   times_.resize(bindings.calls.size());
   for (size_t i = 0; i < code.strands.size(); ++i) tasks_.emplace_back();
@@ -111,6 +112,8 @@ void HostStrands::start(RunControl& control) {
 }
 
 Status HostStrands::spawn(uint32_t strand) {
+  EDDY_DCHECK(strand < tasks_.size()) << "strand " << strand << " of " << tasks_.size();
+  EDDY_DCHECK(!tasks_[strand].is_there) << "strand " << strand << " has a task";
   tasks_[strand].is_there = true;  // said before: it may run at once, on the scheduler's thread
   Status status =
       scheduler_.spawn([this, strand] { execute(strand); }, strand == 0 ? "run" : "strand");
@@ -171,6 +174,8 @@ bool HostStrands::may_decide(uint32_t strand) {
 }
 
 int32_t HostStrands::decide(uint32_t strand, uint32_t at) {
+  EDDY_DCHECK(at < bindings_.calls.size() && bindings_.calls[at].decide != nullptr)
+      << "command " << at << " decides nothing";
   struct Call {
     const Binding& binding;
     int32_t decision;
@@ -203,6 +208,7 @@ void HostStrands::record_on_device(uint32_t strand, uint32_t index) {
 
 bool HostStrands::wait(uint32_t strand, uint32_t at) {
   const Command& command = code_.commands[at];
+  EDDY_DCHECK(command.op == Op::kWait) << "command " << at << " waits for nothing";
   const uint32_t count = wanted(command);
   tasks_[strand].woken.reset();
   while (!wait_or_park(strand, at)) {
@@ -317,6 +323,7 @@ struct HostStrands::Agent {
 };
 
 void HostStrands::execute(uint32_t index) {
+  EDDY_DCHECK(index < tasks_.size() && tasks_[index].is_there) << "strand " << index;
   set_state(index, StrandState::kRunning);
   Place place{index, strand(index).at, kInlineDecisions};
   place.since_ns = times_.now();

@@ -104,6 +104,8 @@ TEST(MovementSchemaTest, AShapeThatIsNotKnownYetStillHasALength) {
   EXPECT_EQ(infer({"Slice", 13, {}, {f({kS0, 3}), i64({1}), i64({1})}}), "float[?,3]");
   EXPECT_EQ(infer({"Slice", 13, {}, {f({kS0, 3}), i64({1}), i64({1}), i64({1})}, {{3, {1}}}}),
             "float[s0,?]");
+  EXPECT_THAT(infer({"Slice", 13, {}, {f({kS0, 3}), i64({5}), i64({5})}}),
+              HasSubstr("5 starts are given for a tensor of rank 2"));
   EXPECT_EQ(infer({"Pad", 18, {}, {f({kS0, 3}), i64({4})}}), "float[?,?]");
   EXPECT_EQ(infer({"Split", 13, {}, {f({6, kS0}), i64({2})}, {}, 2}), "float[?,s0] float[?,s0]");
   EXPECT_THAT(infer({"Reshape", 14, {}, {f({2}), i64({9})}}), HasSubstr("9 dimensions"));
