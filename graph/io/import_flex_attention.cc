@@ -1,6 +1,7 @@
 // FlexAttention of ai.onnx.preview: attention whose scores and probabilities go through graphs that
 // stand among the node's attributes. It becomes the products and the nodes of these graphs; without
 // graphs it is Attention.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -31,6 +32,16 @@ int64_t dim_of(const ValueType& type, int axis) {
 }  // namespace
 
 bool Importer::plan_flex_attention(const NodeContext& at, FlexAttention& flex) {
+  static constexpr std::string_view kKnown[] = {"prob_mod", "scale", "score_mod",
+                                                "softmax_precision"};
+  for (const auto& [name, attribute] : at.attributes) {
+    if (std::ranges::find(kKnown, name) == std::end(kKnown)) {
+      return fail_at(at, "has no attribute " + quoted(name));
+    }
+    if (name == "scale" && attribute->type != OnnxAttributeType::kFloat) {
+      return fail_at(at, "its scale must be a float");
+    }
+  }
   std::vector<Value> inputs;
   if (!inputs_of(at, &inputs)) return false;
   const bool has_all =

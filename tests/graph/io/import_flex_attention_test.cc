@@ -90,6 +90,8 @@ TEST(ImportFlexAttention, WhatDoesNotFitIsRefusedByName) {
     refused({.attributes = {attribute("softmax_precision", bad)}},
             "softmax_precision must be a type of floats, not " + std::to_string(bad));
   }
+  refused({.attributes = {attribute("is_causal", int64_t{1})}}, "has no attribute 'is_causal'");
+  refused({.attributes = {attribute("scale", int64_t{1})}}, "its scale must be a float");
   refused({.attributes = {attribute("score_mod", int64_t{1})}},
           "needs a graph as attribute 'score_mod'");
   refused({.attributes = {graph_attribute("prob_mod", graph({.outputs = {untyped("q")}}))}},
