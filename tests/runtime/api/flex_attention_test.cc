@@ -3,6 +3,7 @@
 // double; a graph sees scores in the precision that the node names.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
