@@ -3,8 +3,9 @@
 // Reads opsets 1 to 28 of domain "" (also called "ai.onnx"), 1 to 5 of "ai.onnx.ml", domain eddy
 // (EDDY_DOMAIN.md) and whatever else the OpTable holds; which definition of an operator holds is
 // decided by (domain, operator, opset). If, Loop, Scan (8 and 9+) and SequenceMap become case-of
-// and while nodes; model-local functions are inlined; Constant nodes and initializers become
-// constants, whose bytes stay in the (mapped) file where alignment allows.
+// and while nodes, FlexAttention products around its graphs; model-local functions are inlined;
+// Constant nodes and initializers become constants, whose bytes stay in the (mapped) file where
+// alignment allows.
 //
 //   - A graph input that has an initializer (a default, ONNX IR < 4) is a constant, not an input
 //     of the graph; import_onnx_into() can override it.

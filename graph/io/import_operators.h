@@ -1,4 +1,4 @@
-// import_operators: what the importer itself turns into control flow or constants.
+// import_operators: what the importer itself turns into other nodes or constants.
 #pragma once
 
 #include <span>
@@ -6,7 +6,10 @@
 
 namespace eddy {
 
-// The operators of a domain that become control flow while a model is read; no OpTable has them.
+// The operators of a domain that become other nodes while a model is read, as graphs stand among
+// their attributes; no OpTable has them.
 std::span<const std::string_view> import_operators(std::string_view domain);
+// The domains that have such operators.
+std::span<const std::string_view> import_domains();
 
 }  // namespace eddy

@@ -10,10 +10,6 @@
 namespace eddy {
 namespace {
 
-// Where the importer adds nodes of its own: at least this opset, whose operators take axes and
-// limits as inputs.
-constexpr int kHelperOpset = 13;
-
 std::vector<int64_t> list_or_zeros(const OnnxAttribute* attribute, size_t size) {
   return attribute != nullptr ? attribute->ints : std::vector<int64_t>(size, 0);
 }
@@ -31,10 +27,10 @@ struct Importer::ScanPlan {
 };
 
 Value Importer::helper(const NodeContext& at, std::string_view op,
-                       std::initializer_list<Value> inputs, Attributes attributes) {
+                       std::initializer_list<Value> inputs, Attributes attributes, int oldest) {
   OpOptions options;
   const int64_t version = at.scope.env->opsets.version_or_zero("");
-  options.opset_version = static_cast<int>(std::clamp<int64_t>(version, kHelperOpset, INT_MAX));
+  options.opset_version = static_cast<int>(std::clamp<int64_t>(version, oldest, INT_MAX));
   return builder_.op(op, inputs, std::move(attributes), std::move(options));
 }
 

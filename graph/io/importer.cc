@@ -209,6 +209,9 @@ bool Importer::dispatch(NodeContext& at) {
     if (op == "CaseOf") return import_case_of(at);
     if (op == "While") return import_while(at);
   }
+  if (at.key.domain == "ai.onnx.preview" && op == "FlexAttention") {
+    return import_flex_attention(at);
+  }
   if (!at.key.domain.empty()) return import_exec(at);
   if (op == "Constant") return import_constant(at);
   if (op == "If") return import_if(at);

@@ -2,8 +2,8 @@
 //
 // Split by subject: importer.cc (graphs, nodes, names), import_values.cc (constants, attributes,
 // types), import_control_flow.cc (If, Loop, CaseOf, While, SequenceMap), import_scan.cc,
-// import_function.cc. Errors go into the builder, where the first one sticks; functions return
-// whether all is still well.
+// import_flex_attention.cc, import_function.cc. Errors go into the builder, where the first one
+// sticks; functions return whether all is still well.
 #pragma once
 
 #include <forward_list>
@@ -70,6 +70,7 @@ class Importer {
     const OnnxAttribute* find_or_null(std::string_view name) const;
   };
   struct ScanPlan;
+  struct FlexAttention;
 
   bool is_ok() const { return builder_.status().is_ok(); }
   bool fail(Status status);
@@ -159,8 +160,16 @@ class Importer {
                     std::span<const int64_t> axes);
   Value axis_length(const NodeContext& at, Value value, int64_t axis);
   Value turn_output(const NodeContext& at, Value stacked, bool is_reversed, int64_t axis);
+  // A node of the importer's own, in the file's opset, or in `oldest` where that is newer: from 13
+  // on operators take axes and limits as inputs.
   Value helper(const NodeContext& at, std::string_view op, std::initializer_list<Value> inputs,
-               Attributes attributes = {});
+               Attributes attributes = {}, int oldest = 13);
+
+  // import_flex_attention.cc
+  bool import_flex_attention(const NodeContext& at);
+  bool plan_flex_attention(const NodeContext& at, FlexAttention& flex);
+  Value flex_attention(const NodeContext& at, const FlexAttention& flex);
+  Value modified(const NodeContext& at, const OnnxGraph* graph, Value value);
 
   // import_function.cc
   bool import_call(const NodeContext& at, const OnnxFunction& function);

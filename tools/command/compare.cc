@@ -69,6 +69,12 @@ double distance(const TensorView& found, const TensorView& expected, int64_t i,
     return 0;
   }
   if (std::memcmp(at(found), at(expected), size) == 0) return 0;
+  if (kFloat8Types.contains(type)) {
+    const double a = load_number(found, i).to_double();
+    const double b = load_number(expected, i).to_double();
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : std::nan("");
+    return a == b ? std::nan("") : a - b;  // zeros of two signs
+  }
   if (!kIntTypes.contains(type)) return std::nan("");
   const double off = load_number(found, i).to_double() - load_number(expected, i).to_double();
   return off == 0 ? std::nan("") : off;  // beyond 2^53 their doubles may be equal

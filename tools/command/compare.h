@@ -1,8 +1,9 @@
 // Compares what a run gave with what was expected.
 //
 // Numbers agree when |found - expected| <= atol + rtol * |expected|; NaN agrees with NaN, an
-// infinity with itself. Neighbouring bfloat16 numbers agree unless rtol is 0. Integers, bools and
-// strings must be equal; element types and shapes too.
+// infinity with itself. Neighbouring bfloat16 numbers agree unless rtol is 0. Integers, bools,
+// strings and floats of 8 bits and less must be equal, but NaN may have other bits; element types
+// and shapes must be equal too.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,8 @@
 // eddy conformance: ONNX's backend tests. One line each, then the counts.
 //
-// A folder passes when all its data sets do. What Eddy does not support is found out before
-// anything runs, and is no failure. Nor are other random numbers than the test drew.
+// A folder passes when all its data sets do. What Eddy does not support is no failure: an operator
+// is found out before anything runs, the format of a picture in the run. Nor are other random
+// numbers than the test drew.
 //
 // With --split each test is run by all ranks, each on a share of its samples, and rank 0 compares
 // what they have made together. What can't be run so is unsupported. Ranks are at the same step of
@@ -65,6 +66,11 @@ TestResult refused(const Status& status) {
       status.code() == StatusCode::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
   const std::string place = status.path().empty() ? "" : "at " + status.path() + ": ";
   return {verdict, place + status.message(), false};
+}
+
+// After a run that gave nothing: values may be what Eddy does not support, a picture's format.
+TestResult ended(const Status& status) {
+  return status.code() == StatusCode::kUnsupported ? refused(status) : failed(status.to_string());
 }
 
 std::vector<std::string> data_sets_of(const fs::path& folder) {
@@ -146,10 +152,20 @@ std::optional<std::string> drawing_operator(const std::string& model, const OpTa
 
 // Why a test of ONNX's own that differs is wrong itself, if it is.
 std::optional<std::string> known_mistake(const std::string& folder) {
-  if (fs::path(folder).filename() != "test_adam_multiple") return std::nullopt;
-  return "the test contradicts itself: its data were made with an epsilon of 1e-2, its model "
-         "leaves "
-         "epsilon at 1e-6";
+  const std::string name = fs::path(folder).filename().string();
+  if (name == "test_adam_multiple") {
+    return "the test contradicts itself: its data were made with an epsilon of 1e-2, its model "
+           "leaves epsilon at 1e-6";
+  }
+  if (name.starts_with("test_qlinearmatmul_") && name.find("_int8_") != std::string::npos) {
+    return "the test contradicts the standard: a result of -236 is expected as 20, wrapped, where "
+           "QLinearMatMul saturates to -128";
+  }
+  if (name == "test_nonmaxsuppression_iou_threshold_boundary") {
+    return "the test contradicts the standard: boxes that overlap by 1/7 are both expected, though "
+           "that is above the threshold of 0.142857";
+  }
+  return std::nullopt;
 }
 
 class Conformance {
@@ -212,7 +228,7 @@ class Conformance {
       return {Verdict::kUnsupported, *reason, false};
     const Interrupts::Attachment attachment(interrupts_, session);
     auto outputs = session.run(name_inputs(session, *values), run_options());
-    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    if (!outputs.is_ok()) return ended(outputs.status());
     return compare(*data_set, *outputs);
   }
 
@@ -255,7 +271,7 @@ class Conformance {
     std::optional<Interrupts::Attachment> attachment;
     if (model.session != nullptr) attachment.emplace(interrupts_, *model.session);
     auto outputs = model.run(*world_or_null_, run_options());
-    if (!outputs.is_ok()) return failed(outputs.status().to_string());
+    if (!outputs.is_ok()) return ended(outputs.status());
     auto compared = guarded([&]() -> Result<TestResult> {
       return world_or_null_->rank() == 0 ? compare(test->data_set, *outputs) : TestResult();
     });

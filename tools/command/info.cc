@@ -135,6 +135,7 @@ Json operators_json(const Library& library) {
     int with_kernel = 0;
   };
   std::map<std::string, Count> domains;
+  for (const std::string_view domain : import_domains()) domains[std::string(domain)];
   for (const auto& def : library.ops().all()) {
     Count& count = domains[def->domain];
     count.names.insert(def->name);

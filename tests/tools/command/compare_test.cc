@@ -30,6 +30,25 @@ TEST(FindDifference, NanAgreesWithNanAndInfinityWithItselfOnly) {
   EXPECT_TRUE(find_difference(values<double>({1e308}), values<double>({inf}), kTolerance));
 }
 
+// A type of 8 bits may have several codes for NaN; which one a program writes is its own affair.
+TEST(FindDifference, NanOfSmallFloatsAgreesWithNanWhateverItsBits) {
+  const auto of = [](ElementType type, std::vector<uint8_t> codes) {
+    const auto count = static_cast<int64_t>(codes.size());
+    return HostValue::copy_of({codes.data(), &count, 1, type});
+  };
+  constexpr ElementType kType = ElementType::kFloat8E5M2;
+  const HostValue expected = of(kType, {0x7e, 0x7c, 0x01});
+  EXPECT_FALSE(find_difference(of(kType, {0x7f, 0x7c, 0x01}), expected, kTolerance));
+  EXPECT_FALSE(find_difference(of(kType, {0xfd, 0x7c, 0x01}), expected, kTolerance));
+  EXPECT_EQ(find_difference(of(kType, {0x7b, 0x7c, 0x01}), expected, kTolerance),
+            "at [0] of [3]: expected \"nan\", found 57344.0");
+  EXPECT_TRUE(find_difference(of(kType, {0x7e, 0x7f, 0x01}), expected, kTolerance));
+  EXPECT_TRUE(find_difference(of(kType, {0x7e, 0x7c, 0x02}), expected, kTolerance));
+  constexpr ElementType kScale = ElementType::kFloat8E8M0;
+  EXPECT_FALSE(find_difference(of(kScale, {0xff}), of(kScale, {0xff}), kTolerance));
+  EXPECT_TRUE(find_difference(of(kScale, {0xfe}), of(kScale, {0xff}), kTolerance));
+}
+
 TEST(FindDifference, IntegersAndTypesAndShapesMustBeEqual) {
   EXPECT_TRUE(find_difference(values<int64_t>({100}), values<int64_t>({101}), kTolerance));
   EXPECT_EQ(find_difference(values<int32_t>({1}), values<int64_t>({1}), kTolerance),

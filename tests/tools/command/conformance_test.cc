@@ -114,6 +114,52 @@ TEST(Conformance, ATestOfOnnxThatIsWrongItselfIsSetAsideWhereItDiffers) {
   EXPECT_NE(document["tests"][0]["reason"].get<std::string>().find("epsilon"), std::string::npos);
 }
 
+TEST(Conformance, EachKnownMistakeOfOnnxHasItsReason) {
+  const std::string root = fresh_folder("tests");
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"test_nonmaxsuppression_iou_threshold_boundary", "above the threshold of 0.142857"},
+      {"test_qlinearmatmul_2D_int8_float16", "QLinearMatMul saturates to -128"},
+      {"test_qlinearmatmul_3D_int8_float32", "QLinearMatMul saturates to -128"},
+  };
+  for (const auto& [name, reason] : mistakes) {
+    add_test(std::string("tests/") + name, adding_model(), {{4, 9}});
+  }
+  add_test("tests/test_qlinearmatmul_2D_uint8_float32", adding_model(), {{4, 9}});
+  const Finished run = run_eddy({"conformance", root, "--json"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  const json document = run.json();
+  EXPECT_EQ(document["summary"], json({{"passed", 0}, {"failed", 1}, {"unsupported", 3}}));
+  const json& tests = document["tests"];
+  const size_t places[] = {0, 1, 3};  // sorted by name
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string reason = tests[places[i]]["reason"];
+    EXPECT_NE(reason.find(mistakes[i].second), std::string::npos) << reason;
+  }
+  EXPECT_EQ(tests[2]["status"], "failed");
+}
+
+TEST(Conformance, APictureOfAnotherFormatIsUnsupportedThoughItsRunHasBegun) {
+  const std::string root = fresh_folder("tests"), name = "tests/test_tiff";
+  const ValueType bytes = tensor_type(ElementType::kUint8, {8});
+  const ValueType picture = tensor_type(ElementType::kUint8, {-2, -3, 3});
+  write_test_file(name + "/model.onnx", model(graph({.nodes = {node("ImageDecoder", {"d"}, {"y"})},
+                                                     .inputs = {info("d", bytes)},
+                                                     .outputs = {info("y", picture)}}),
+                                              20));
+  const int64_t count = 8, dims[] = {1, 1, 3};
+  uint8_t tiff[] = {'I', 'I', 42, 0, 8, 0, 0, 0}, pixel[] = {1, 2, 3};
+  write_test_file(name + "/test_data_set_0/input_0.pb",
+                  format_pb(HostValue::copy_of({tiff, &count, 1, ElementType::kUint8}), "d"));
+  write_test_file(name + "/test_data_set_0/output_0.pb",
+                  format_pb(HostValue::copy_of({pixel, dims, 3, ElementType::kUint8}), "y"));
+  const Finished run = run_eddy({"conformance", root, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json document = run.json();
+  EXPECT_EQ(document["summary"], json({{"passed", 0}, {"failed", 0}, {"unsupported", 1}}));
+  const std::string reason = document["tests"][0]["reason"];
+  EXPECT_NE(reason.find("a TIFF picture is not supported"), std::string::npos) << reason;
+}
+
 TEST(Conformance, AFolderWithoutTestsIsBadInput) {
   EXPECT_EQ(run_eddy({"conformance", fresh_folder("empty")}).exit_code, 3);
   EXPECT_EQ(run_eddy({"conformance", "/nonexistent"}).exit_code, 3);

@@ -246,6 +246,11 @@ TEST(Info, ListsDevicesLibrariesLimitsAndOperators) {
   EXPECT_EQ(document["operators"][0]["domain"], "ai.onnx");
   EXPECT_GT(document["operators"][0]["operators"].get<int>(), 50);
   EXPECT_EQ(document["operators"][0]["import_operators"][1], "Loop");
+  const auto preview = std::ranges::find_if(document["operators"], [](const json& domain) {
+    return domain["domain"] == "ai.onnx.preview";
+  });
+  ASSERT_NE(preview, document["operators"].end());
+  EXPECT_EQ((*preview)["import_operators"], json({"FlexAttention"}));
   const Finished text = run_eddy({"info"});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_NE(text.out.find("device virtual: here everywhere"), std::string::npos) << text.out;
