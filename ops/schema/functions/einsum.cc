@@ -71,10 +71,11 @@ bool has(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-// A value and what its axes are called.
+// A value, what its axes are called, and what is known of their sizes.
 struct Operand {
   Value value;
   Labels labels;
+  std::map<int, int64_t> sizes = {};  // by label; negative: unknown
 };
 
 int64_t axis_of(const Operand& operand, int label) {
@@ -85,7 +86,7 @@ Operand transposed(Expansion& e, const Operand& from, const Labels& to) {
   if (from.labels == to) return from;
   std::vector<int64_t> perm;
   for (const int label : to) perm.push_back(axis_of(from, label));
-  return {e.op("Transpose", {from.value}, {{"perm", perm}}), to};
+  return {e.op("Transpose", {from.value}, {{"perm", perm}}), to, from.sizes};
 }
 
 Operand summed(Expansion& e, const Operand& from, const std::set<int>& wanted) {
@@ -99,7 +100,8 @@ Operand summed(Expansion& e, const Operand& from, const std::set<int>& wanted) {
     }
   }
   if (axes.empty()) return from;
-  return {e.op("ReduceSum", {from.value, e.int64s(axes)}, {{"keepdims", int64_t{0}}}), kept};
+  return {e.op("ReduceSum", {from.value, e.int64s(axes)}, {{"keepdims", int64_t{0}}}), kept,
+          from.sizes};
 }
 
 // The product of some sizes of a value, as a list of one.
@@ -141,7 +143,7 @@ Operand diagonal(Expansion& e, Operand from) {
     const Value places = e.op("Range", {e.number(ElementType::kInt64, 0), count, one});
     const Value steps = e.op("Mul", {places, e.op("Add", {count, one})});
     rest.push_back(label);
-    from = {e.op("Gather", {flat, steps}, {{"axis", int64_t(rank) - 2}}), rest};
+    from = {e.op("Gather", {flat, steps}, {{"axis", int64_t(rank) - 2}}), rest, from.sizes};
     i = static_cast<size_t>(-1);  // from the start: labels have moved
   }
   return from;
@@ -162,7 +164,23 @@ Labels concatenated(std::initializer_list<const Labels*> parts) {
   return all;
 }
 
+// A label whose size is 1 in one of the two and that is summed stands for that many equal elements:
+// without it there, the sum is that of the other.
+void leave_out_stretched(Expansion& e, Operand& one, const Operand& other,
+                         const std::set<int>& wanted) {
+  const Labels labels = one.labels;
+  for (const int label : labels) {
+    if (!has(other.labels, label) || wanted.contains(label)) continue;
+    if (one.sizes.at(label) != 1 || other.sizes.at(label) == 1) continue;
+    const int64_t axis = axis_of(one, label);
+    one.value = e.op("Squeeze", {one.value, e.int64s({axis})});
+    one.labels.erase(one.labels.begin() + axis);
+  }
+}
+
 Operand multiplied(Expansion& e, Operand a, Operand b, const std::set<int>& wanted) {
+  leave_out_stretched(e, a, b, wanted);
+  leave_out_stretched(e, b, a, wanted);
   std::set<int> a_needs = wanted, b_needs = wanted;
   a_needs.insert(b.labels.begin(), b.labels.end());
   b_needs.insert(a.labels.begin(), a.labels.end());
@@ -181,7 +199,11 @@ Operand multiplied(Expansion& e, Operand a, Operand b, const std::set<int>& want
   const Value product =
       e.op("MatMul", {as_matrices(e, a.value, batch.size(), rows.size(), inner.size()),
                       as_matrices(e, b.value, batch.size(), inner.size(), columns.size())});
-  Operand result{product, concatenated({&batch, &rows, &columns})};
+  Operand result{product, concatenated({&batch, &rows, &columns}), a.sizes};
+  for (const int label : b.labels) {
+    const auto [known, is_new] = result.sizes.try_emplace(label, b.sizes.at(label));
+    if (!is_new && known->second == 1) known->second = b.sizes.at(label);
+  }
   if (rows.size() == 1 && columns.size() == 1) return result;
   const auto size = [](const Labels& labels) { return static_cast<int64_t>(labels.size()); };
   const Value shape = joined(
@@ -205,7 +227,12 @@ void expand_einsum(Expansion& e) {
   std::vector<Operand> operands;
   for (size_t i = 0; i < e.num_inputs(); ++i) {
     const Value value = is_small ? e.cast(e.input(i), ElementType::kInt32) : e.input(i);
-    operands.push_back(diagonal(e, {value, equation->operands[i]}));
+    Operand operand{value, equation->operands[i]};
+    const Dims dims = e.type(e.input(i)).dims;
+    for (int axis = 0; axis < dims.rank(); ++axis) {
+      operand.sizes[operand.labels[static_cast<size_t>(axis)]] = dims[axis];
+    }
+    operands.push_back(diagonal(e, std::move(operand)));
   }
   Operand sum = operands[0];
   for (size_t i = 1; i < operands.size(); ++i) {

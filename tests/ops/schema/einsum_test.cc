@@ -141,6 +141,37 @@ TEST(EinsumTest, BatchesOfOneAndNoneAndSmallIntegers) {
             std::vector<int8_t>{25});
 }
 
+TEST(EinsumTest, AnAxisOfOneStretchesOverASumToo) {
+  struct Stretched {
+    Case wanted;
+    std::vector<Dims> dims;
+    std::map<char, int64_t> sizes;
+  };
+  const Stretched cases[] = {
+      {{"ab,bc->ac", {"ab", "bc"}, "ac"}, {{2, 1}, {4, 3}}, {{'a', 2}, {'b', 4}, {'c', 3}}},
+      {{"ab,bc->ac", {"ab", "bc"}, "ac"}, {{2, 4}, {1, 3}}, {{'a', 2}, {'b', 4}, {'c', 3}}},
+      {{"a,da->d", {"a", "da"}, "d"}, {{1}, {2, 3}}, {{'a', 3}, {'d', 2}}},
+      {{"ab,ab->a", {"ab", "ab"}, "a"}, {{2, 1}, {2, 3}}, {{'a', 2}, {'b', 3}}},
+      {{"a,a->", {"a", "a"}, ""}, {{1}, {3}}, {{'a', 3}}},
+      {{"ij,ij->j", {"ij", "ij"}, "j"}, {{1, 3}, {4, 1}}, {{'i', 4}, {'j', 3}}},
+      {{"a,a,a->", {"a", "a", "a"}, ""}, {{1}, {1}, {3}}, {{'a', 3}}},
+  };
+  for (const Stretched& each : cases) {
+    SCOPED_TRACE(each.wanted.equation);
+    std::vector<TestTensor> inputs;
+    for (const Dims& dims : each.dims) {
+      TestTensor& input = inputs.emplace_back(kF64, dims);
+      for (int64_t i = 0; i < input.count(); ++i) {
+        input.view().mutable_as<double>()[i] = static_cast<double>(i * i % 7 + 1);
+      }
+    }
+    const TestTensor expected = naive(each.wanted.terms, each.wanted.result, inputs, each.sizes);
+    const std::vector<TestValue> given(inputs.begin(), inputs.end());
+    EXPECT_EQ(run_one(einsum(each.wanted.equation, given), KernelSet::kCpu).values<double>(),
+              expected.values<double>());
+  }
+}
+
 TEST(EinsumTest, EquationsThatNameNothingAreQuoted) {
   const TestTensor x = TestTensor::of<double>({1, 1}, {1});
   const auto said = [&](const char* equation, std::vector<TestValue> inputs) {
