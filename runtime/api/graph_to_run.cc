@@ -9,6 +9,7 @@
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
 #include "graph/compile/simplify.h"
+#include "graph/compile/turn_before_loops.h"
 #include "ops/contract/evaluate.h"
 #include "ops/cpu/cpu_kernels.h"
 
@@ -68,10 +69,12 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
 
 // Operators of the CPU in the place of several, or of those whose operands may change.
 Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& log) {
-  std::vector<uint32_t> on_host(graph.num_values(), 0);
-  EDDY_ASSIGN_OR_RETURN(
-      FoldedProducts folded,
-      fold_into_products(std::move(graph), library.ops(), std::move(on_host), {.device = ""}));
+  EDDY_ASSIGN_OR_RETURN(TurnedGraph turned, turn_before_loops(std::move(graph), library.ops()));
+  log.done("turned matrices of " + count_text(turned.num_products, "product") + " before loops");
+  std::vector<uint32_t> on_host(turned.graph.num_values(), 0);
+  EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
+                        fold_into_products(std::move(turned.graph), library.ops(),
+                                           std::move(on_host), {.device = ""}));
   log.done("folded " + count_text(folded.num_folded, "node") + " into products");
   return std::move(folded.graph);
 }
