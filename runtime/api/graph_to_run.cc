@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compile/allow_winograd.h"
 #include "graph/compile/block_channels.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
@@ -69,7 +70,11 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
 
 // Operators of the CPU in the place of several, or of those whose operands may change.
 Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& log) {
-  EDDY_ASSIGN_OR_RETURN(TurnedGraph turned, turn_before_loops(std::move(graph), library.ops()));
+  EDDY_ASSIGN_OR_RETURN(WinogradGraph allowed, allow_winograd(std::move(graph), library.ops()));
+  log.done("allowed Winograd's transforms for " +
+           count_text(allowed.num_convolutions, "convolution"));
+  EDDY_ASSIGN_OR_RETURN(TurnedGraph turned,
+                        turn_before_loops(std::move(allowed.graph), library.ops()));
   log.done("turned matrices of " + count_text(turned.num_products, "product") + " before loops");
   std::vector<uint32_t> on_host(turned.graph.num_values(), 0);
   EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
