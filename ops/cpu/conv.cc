@@ -1,7 +1,7 @@
-// Conv, ConvTranspose and eddy.ConvRelu for float: register tiles for small convolutions with
-// constant weights, a product of matrices for windows of one element on large images, blocks of
-// channels image by image where weights may change, oneDNN's convolutions for other large ones, the
-// plain loop for what none of them does.
+// Conv, ConvTranspose, eddy.ConvRelu and eddy.WinogradConv for float: register tiles for small
+// convolutions with constant weights, a product of matrices for windows of one element on large
+// images, blocks of channels image by image where weights may change, oneDNN's convolutions for
+// other large ones, the plain loop for what none of them does.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -36,6 +36,7 @@ struct ConvState : KernelState {
   Attributes attributes;
   bool is_transposed = false;
   bool ends_in_relu = false;
+  bool may_round = false;  // as Winograd's transforms do
   const float* constant_weights_or_null = nullptr;
   std::shared_ptr<const TileConv> tiles_or_null;
   BoundKernel plain;
@@ -218,7 +219,7 @@ bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
 std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const ConvState& state,
                                                          const ConvShape& shape) {
   if (state.is_transposed || state.constant_weights_or_null != nullptr) return nullptr;
-  return TwoStepConv::create_or_null(shape);
+  return TwoStepConv::create_or_null(shape, state.may_round);
 }
 std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const KernelArgs& args) {
   const auto& state = static_cast<const ConvState&>(*args.state);
@@ -374,15 +375,21 @@ void set_two_steps(const ConvState& state, BoundKernel& kernel) {
   kernel.run_tile = run_two_step_tile;
 }
 
-Result<BoundKernel> bind(const KernelInit& init, bool is_transposed, bool ends_in_relu) {
+// Which of the operators it is.
+struct Form {
+  bool is_transposed = false, ends_in_relu = false, may_round = false;
+};
+
+Result<BoundKernel> bind(const KernelInit& init, const Form& form) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
     return unsupported("the fast " + init.op.name + " handles float only");
   }
   auto state = std::make_unique<ConvState>();
   state->attributes = init.attributes;
-  state->is_transposed = is_transposed;
-  state->ends_in_relu = ends_in_relu;
-  const auto bind_plain = is_transposed ? bind_conv_transpose_reference : bind_conv_reference;
+  state->is_transposed = form.is_transposed;
+  state->ends_in_relu = form.ends_in_relu;
+  state->may_round = form.may_round;
+  const auto bind_plain = form.is_transposed ? bind_conv_transpose_reference : bind_conv_reference;
   EDDY_ASSIGN_OR_RETURN(state->plain, bind_plain(init));
   learn_shape(init, *state);
   const TensorView& w = init.constants[1];
@@ -404,15 +411,23 @@ Result<BoundKernel> bind(const KernelInit& init, bool is_transposed, bool ends_i
                                 state->known_shape->group_channels() == 0 ||
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
-  if (is_small_product && !is_transposed && !ends_in_relu && w.is_omitted())
+  if (is_small_product && !form.is_transposed && !form.ends_in_relu && w.is_omitted()) {
     set_two_steps(*state, kernel);
+  }
   kernel.state = std::move(state);
   return kernel;
 }
 
-Result<BoundKernel> bind_conv(const KernelInit& init) { return bind(init, false, false); }
-Result<BoundKernel> bind_conv_relu(const KernelInit& init) { return bind(init, false, true); }
-Result<BoundKernel> bind_conv_transpose(const KernelInit& init) { return bind(init, true, false); }
+Result<BoundKernel> bind_conv(const KernelInit& init) { return bind(init, {}); }
+Result<BoundKernel> bind_conv_relu(const KernelInit& init) {
+  return bind(init, {.ends_in_relu = true});
+}
+Result<BoundKernel> bind_winograd_conv(const KernelInit& init) {
+  return bind(init, {.may_round = true});
+}
+Result<BoundKernel> bind_conv_transpose(const KernelInit& init) {
+  return bind(init, {.is_transposed = true});
+}
 
 }  // namespace
 
@@ -420,6 +435,11 @@ void add_conv_cpu(KernelRegistry& registry) {
   registry.add({.op = "Conv", .bind = bind_conv, .provider = "tile, onednn", .has_tiles = true});
   registry.add({.op = "ConvRelu",
                 .bind = bind_conv_relu,
+                .provider = "tile, onednn",
+                .domain = "eddy",
+                .has_tiles = true});
+  registry.add({.op = "WinogradConv",
+                .bind = bind_winograd_conv,
                 .provider = "tile, onednn",
                 .domain = "eddy",
                 .has_tiles = true});

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "graph/base/check.h"
 #include "ops/cpu/families.h"
@@ -225,6 +226,19 @@ struct GatherNd {
   }
 };
 
+// to[i] = to[i] combined with from[i]; gradients of rows are added by vectors.
+template <typename T>
+void combine_run(Reduction reduction, const T* from, T* to, int64_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    static const cpu::BinaryLoop add = cpu::loop_set()
+                                           .binary[static_cast<size_t>(cpu::BinaryOp::kAdd)]
+                                                  [static_cast<size_t>(cpu::LoopType::kFloat)]
+                                           .both;
+    if (reduction == Reduction::kAdd) return add(to, from, to, count);
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = combine<T>(reduction, to[i], from[i]);
+}
+
 template <typename T>
 struct ScatterNd {
   static bool run(const KernelArgs& args) {
@@ -237,9 +251,7 @@ struct ScatterNd {
       if (reduction == Reduction::kNone) {
         copy_run(from, out + to, size);
       } else {
-        for (int64_t i = 0; i < size; ++i) {
-          out[to + i] = combine<T>(reduction, out[to + i], from[i]);
-        }
+        combine_run(reduction, from, out + to, size);
       }
     });
   }

@@ -1,28 +1,22 @@
 #include "runtime/api/make_session_core.h"
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
 #include <map>
 
-#include "graph/compile/block_channels.h"
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/device_choice.h"
-#include "graph/compile/fold_into_products.h"
-#include "graph/compile/fold_norms.h"
-#include "graph/compile/simplify.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "graph/schedule/plan_graph.h"
 #include "graph/simulate/fluid_machine.h"
-#include "ops/contract/evaluate.h"
-#include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/describe_session.h"
 #include "runtime/api/file_watch.h"
+#include "runtime/api/graph_to_run.h"
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/session_ranks.h"
+#include "runtime/api/step_log.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/execute/host/device_pollers.h"
 #include "runtime/execute/host/host_strands.h"
@@ -228,30 +222,6 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
   return Executable::create(core.graph(), core.plan(), core.devices, std::move(options));
 }
 
-Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
-  SimplifyOptions simplify_options;
-  simplify_options.dims = options.dims;
-  simplify_options.input_dims = options.input_dims;
-  simplify_options.check = options.check;
-  if (options.simplify) {
-    simplify_options.evaluate =
-        [&library](const Node& node,
-                   std::span<const TensorView> inputs) -> Result<std::vector<OwnedTensor>> {
-      try {
-        return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
-                             inputs, node.outputs.size());
-      } catch (const std::exception& error) {
-        return run_failed(std::string("the kernel threw: ") + error.what());
-      } catch (...) {
-        return run_failed("the kernel threw something");
-      }
-    };
-  } else if (options.dims.empty() && options.input_dims.empty()) {
-    return graph;
-  }
-  return simplify(std::move(graph), library.ops(), simplify_options);
-}
-
 // With several devices: one for each node of the graph, copies between them.
 Status place_graph(SessionCore& core, CompiledProgram& made, PlanOptions& plan) {
   if (core.has_one_device()) return Status::ok();
@@ -266,78 +236,6 @@ Status place_graph(SessionCore& core, CompiledProgram& made, PlanOptions& plan) 
   core.placement = std::move(placed.text);
   plan.value_devices = std::move(placed.value_devices);
   return Status::ok();
-}
-
-// Times the steps of making a session and reports each to the log hook.
-class StepLog {
- public:
-  explicit StepLog(const SessionOptions& options) : options_(options) {}
-
-  // What the step took, in nanoseconds.
-  int64_t done(const std::string& what) {
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::nanoseconds step = now - last_;
-    last_ = now;
-    if (options_.log) options_.log(what + " in " + std::to_string(step.count() / 1000) + " µs");
-    return step.count();
-  }
-  int64_t total_ns() const { return std::chrono::nanoseconds(last_ - start_).count(); }
-
- private:
-  const SessionOptions& options_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_ = start_;
-};
-
-std::string count_text(size_t count, const char* what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-// The passes that change bits within rounding; they see constants, and leave some to be evaluated.
-Result<Graph> with_other_rounding(const Library& library, Graph graph,
-                                  const SessionOptions& options, StepLog& log) {
-  size_t num_changes = 0;
-  if (options.folds_norms) {
-    EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
-    graph = std::move(folded.graph);
-    num_changes += folded.num_folded;
-    log.done("folded " + count_text(folded.num_folded, "normalization"));
-  }
-  if (options.blocks_channels && options.make_devices.empty()) {
-    // Evaluates the weights that were folded: only constant ones are blocked.
-    if (num_changes > 0) {
-      EDDY_ASSIGN_OR_RETURN(graph, simplified(library, std::move(graph), options));
-    }
-    const BlockChannelsOptions block_options{
-        .block = channels_in_block(), .blocks_norms = options.folds_norms && options.simplify};
-    EDDY_ASSIGN_OR_RETURN(BlockedGraph blocked,
-                          block_channels(std::move(graph), library.ops(), block_options));
-    graph = std::move(blocked.graph);
-    num_changes = blocked.num_convolutions;
-    log.done("blocked the channels of " + count_text(num_changes, "convolution"));
-  }
-  return num_changes > 0 ? simplified(library, std::move(graph), options)
-                         : Result<Graph>(std::move(graph));
-}
-
-Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options,
-                                StepLog& log) {
-  const size_t num_given = graph.num_nodes();
-  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
-  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
-  // Devices fold more, and once nodes are placed. Batches of requests, which block no channels
-  // either, have rules for the operators of models.
-  if (options.simplify && options.blocks_channels && options.make_devices.empty()) {
-    std::vector<uint32_t> on_host(ready.num_values(), 0);
-    EDDY_ASSIGN_OR_RETURN(
-        FoldedProducts folded,
-        fold_into_products(std::move(ready), library.ops(), std::move(on_host), {.device = ""}));
-    ready = std::move(folded.graph);
-    log.done("folded " + count_text(folded.num_folded, "node") + " into products");
-  }
-  log.done("simplified " + count_text(num_given, "node") + " to " +
-           std::to_string(ready.num_nodes()));
-  return ready;
 }
 
 }  // namespace

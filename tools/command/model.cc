@@ -163,7 +163,8 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_flag(
       "--exact", arguments.exact,
       "the same bits however loops are driven; no normalization folded into a convolution, "
-      "no convolution on channels in blocks or by Winograd's transforms");
+      "no convolution on channels in blocks or by Winograd's transforms, no matrix turned over "
+      "before a loop");
   app.add_flag(
       "--locate-faults", arguments.locate_faults,
       "--device cuda: if the GPU is lost in a run, say which nodes it was at (slower: each "

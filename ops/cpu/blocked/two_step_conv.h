@@ -28,8 +28,10 @@ class TwoStepConv {
     void* shared = nullptr;
   };
 
-  // Null where a library is faster that learns of the weights in the call.
-  static std::unique_ptr<const TwoStepConv> create_or_null(const ConvShape& shape);
+  // Null where a library is faster that learns of the weights in the call. `may_round`: sums may be
+  // rounded as Winograd's transforms round them.
+  static std::unique_ptr<const TwoStepConv> create_or_null(const ConvShape& shape,
+                                                           bool may_round = false);
 
   explicit TwoStepConv(const ConvShape& shape) : shape_(shape) {}
   virtual ~TwoStepConv() = default;

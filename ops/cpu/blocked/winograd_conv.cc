@@ -1,18 +1,19 @@
 #include "ops/cpu/blocked/winograd_conv.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "graph/base/check.h"
 #include "ops/cpu/blocked/block_plane.h"
 #include "ops/cpu/packing/pack_bytes.h"
+#include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::cpu {
 namespace {
 
 constexpr int64_t kProducts = 36;
-constexpr int64_t kInputs = 6, kOutputs = 4;  // of a tile, on each axis
+constexpr int64_t kInputs = 6;  // of a tile, on each axis
+constexpr int64_t kMaxWidth = 16, kMaxTaps = 25;
 // Transformed inputs stay in the second-level cache.
 constexpr int64_t kInputFloats = 192 << 10;
 constexpr int64_t kMaxTilesAtOnce = 48;
@@ -21,10 +22,12 @@ constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMaxParts = 64;
 
 struct TileGrid {
-  int64_t rows, columns;
+  int64_t outputs, rows, columns;  // outputs of a tile, on each axis
 
   explicit TileGrid(const ConvShape& s)
-      : rows(div_up(s.grid.output[0], kOutputs)), columns(div_up(s.grid.output[1], kOutputs)) {}
+      : outputs(kInputs + 1 - s.grid.axes[0].kernel),
+        rows(div_up(s.grid.output[0], outputs)),
+        columns(div_up(s.grid.output[1], outputs)) {}
   int64_t count() const { return rows * columns; }
 };
 
@@ -60,29 +63,6 @@ struct Partition {
   int64_t unit_;  // vectors: a panel, or one
 };
 
-// The 6 x 6 transformed weights of a 3 x 3 window.
-std::array<double, kProducts> transform_weights(const float* w) {
-  constexpr double kMatrix[6][3] = {{1.0 / 4, 0, 0},
-                                    {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                    {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                    {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                    {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                    {0, 0, 1}};
-  std::array<double, kProducts> result{};
-  for (size_t i = 0; i < 6; ++i) {
-    for (size_t j = 0; j < 6; ++j) {
-      double sum = 0;
-      for (size_t r = 0; r < 3; ++r) {
-        for (size_t c = 0; c < 3; ++c) {
-          sum += kMatrix[i][r] * static_cast<double>(w[r * 3 + c]) * kMatrix[j][c];
-        }
-      }
-      result[i * 6 + j] = sum;
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 // Some tiles of one image by some vectors of filters.
@@ -102,14 +82,18 @@ class WinogradPart {
   }
 
   void run(Span tiles, Span vectors) {
-    for (int64_t first = tiles.begin; first < tiles.end; first += at_once_) {
-      const Span some{first, std::min(first + at_once_, tiles.end)};
-      for (int64_t t = some.begin; t < some.end; ++t) transform_inputs(t, t - first);
+    const int64_t rounds = div_up(tiles.size(), at_once_);
+    for (int64_t round = 0; round < rounds; ++round) {
+      const Span part = part_of(tiles.size(), rounds, round);
+      const Span some{tiles.begin + part.begin, tiles.begin + part.end};
+      for (int64_t t = some.begin; t < some.end; ++t) transform_inputs(t, t - some.begin);
       for (int64_t at = vectors.begin; at < vectors.end;) {
         const int64_t panel_end = (at / tiles_.max_vectors + 1) * tiles_.max_vectors;
         const Span of_panel = {at, std::min(panel_end, vectors.end)};
         multiply(of_panel, some.size());
-        for (int64_t t = some.begin; t < some.end; ++t) transform_outputs(of_panel, t, t - first);
+        for (int64_t t = some.begin; t < some.end; ++t) {
+          transform_outputs(of_panel, t, t - some.begin);
+        }
         at = of_panel.end;
       }
     }
@@ -120,7 +104,7 @@ class WinogradPart {
     int64_t row, column;  // of the first output
   };
   Place place_of(int64_t tile) const {
-    return {tile / grid_.columns * kOutputs, tile % grid_.columns * kOutputs};
+    return {tile / grid_.columns * grid_.outputs, tile % grid_.columns * grid_.outputs};
   }
 
   void transform_inputs(int64_t tile, int64_t at) const {
@@ -180,8 +164,8 @@ class WinogradPart {
     const Grid& grid = call_.shape->grid;
     const Place place = place_of(tile);
     WinogradArgs args;
-    args.end_row = static_cast<int>(std::min(kOutputs, grid.output[0] - place.row));
-    args.end_column = static_cast<int>(std::min(kOutputs, grid.output[1] - place.column));
+    args.end_row = static_cast<int>(std::min(grid_.outputs, grid.output[0] - place.row));
+    args.end_column = static_cast<int>(std::min(grid_.outputs, grid.output[1] - place.column));
     args.from_row = at_once_ * tiles_.panel_width();
     args.to_row = grid.output[1] * tiles_.width;
     args.clamp_or_null = call_.clamp_or_null;
@@ -192,7 +176,7 @@ class WinogradPart {
       args.to = call_.y + y_at;
       args.add_or_null = call_.add_or_null ? call_.add_or_null + y_at : nullptr;
       args.bias_or_null = conv_.bias_.empty() ? nullptr : conv_.bias_.data() + v * tiles_.width;
-      tiles_.winograd_output(args);
+      tiles_.winograd_output[grid_.outputs - 2](args);
       if (call_.activation_or_null == nullptr) continue;
       for (int row = 0; row < args.end_row; ++row) {
         call_.activation_or_null->apply(args.to + row * args.to_row,
@@ -210,38 +194,62 @@ class WinogradPart {
   float *inputs_, *products_;  // [36][at_once][depth], [36][at_once][panel]
 };
 
-WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null,
-                           const TileKernels& tiles, const KernelInit* init_or_null)
-    : tiles_(tiles), channels_(weights.dims[1]), filters_(weights.dims[0]) {
-  EDDY_CHECK(weights.rank == 4 && weights.dims[2] == 3 && weights.dims[3] == 3)
-      << "windows other than 3 x 3";
-  const int64_t count = num_panels() * kProducts * depth() * tiles.panel_width();
-  const std::string layout = "winograd conv " + to_string(Dims(weights.shape()));
-  weights_ =
-      pack_bytes(init_or_null, weights.data, layout, static_cast<size_t>(count) * sizeof(float),
-                 [&](std::byte* to) { fill(weights, reinterpret_cast<float*>(to)); });
-  EDDY_CHECK(weights_ != nullptr) << "out of memory packing " << count << " weights";
-  if (bias_or_null == nullptr) return;
-  bias_.assign(static_cast<size_t>(div_up(filters_, tiles.width) * tiles.width), 0.0f);
-  std::copy_n(bias_or_null, filters_, bias_.begin());
-}
-
-void WinogradConv::fill(const TensorView& weights, float* packed) const {
-  const int64_t width = tiles_.panel_width();
-  std::fill_n(packed, num_panels() * kProducts * depth() * width, 0.0f);
-  for (int64_t f = 0; f < filters_; ++f) {
-    for (int64_t c = 0; c < channels_; ++c) {
-      const auto window = transform_weights(weights.as<float>() + (f * channels_ + c) * 9);
-      float* to = packed + (f / width * kProducts * depth() + c) * width + f % width;
-      for (size_t k = 0; k < kProducts; ++k, to += depth() * width) {
-        *to = static_cast<float>(window[k]);
-      }
+void WinogradConv::Layout::pack(const float* from, float* to, int64_t part) const {
+  EDDY_DCHECK(part >= 0 && part < num_parts()) << "part " << part << " of " << num_parts();
+  const int64_t panel = part / depth(), channel = part % depth(), taps = window * window;
+  const int64_t width = tiles.width, step = depth() * tiles.panel_width();
+  to += (panel * kProducts * depth() + channel) * tiles.panel_width();
+  EDDY_CHECK(width <= kMaxWidth && taps <= kMaxTaps) << width << " filters of " << taps << " taps";
+  alignas(64) float turned[kMaxTaps * kMaxWidth];
+  WinogradArgs args;
+  args.end_row = args.end_column = static_cast<int>(window);
+  args.from = turned;
+  args.from_row = window * width;
+  args.to_row = step;
+  for (int64_t v = 0; v < tiles.max_vectors; ++v) {
+    const int64_t first = panel * tiles.panel_width() + v * width;
+    const int64_t count = channel < channels ? std::clamp<int64_t>(filters - first, 0, width) : 0;
+    if (count < width) std::fill_n(turned, taps * width, 0.0f);
+    if (count > 0) {
+      const float* const windows = from + (first * channels + channel) * taps;
+      transpose_words(reinterpret_cast<const uint32_t*>(windows), channels * taps,
+                      reinterpret_cast<uint32_t*>(turned), width, taps, count);
     }
+    args.to = to + v * width;
+    tiles.winograd_weights[window - 2](args);
   }
 }
 
-int64_t WinogradConv::depth() const { return div_up(channels_, tiles_.width) * tiles_.width; }
-int64_t WinogradConv::num_panels() const { return div_up(filters_, tiles_.panel_width()); }
+WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null,
+                           const TileKernels& tiles, const KernelInit* init_or_null)
+    : tiles_(tiles), layout_{weights.dims[0], weights.dims[1], weights.dims[2], tiles} {
+  EDDY_CHECK(weights.rank == 4 && weights.dims[2] == weights.dims[3] &&
+             (layout_.window == 3 || layout_.window == 5))
+      << "windows other than 3 x 3 and 5 x 5";
+  const std::string layout = "winograd conv " + to_string(Dims(weights.shape()));
+  const auto fill = [&](std::byte* to) {
+    for (int64_t part = 0; part < layout_.num_parts(); ++part) {
+      layout_.pack(weights.as<float>(), reinterpret_cast<float*>(to), part);
+    }
+  };
+  weights_ = pack_bytes(init_or_null, weights.data, layout,
+                        static_cast<size_t>(layout_.count()) * sizeof(float), fill);
+  EDDY_CHECK(weights_ != nullptr) << "out of memory packing " << layout_.count() << " weights";
+  set_bias(bias_or_null);
+}
+
+WinogradConv::WinogradConv(const Layout& layout, const float* packed, const float* bias_or_null)
+    : tiles_(tile_kernels()),
+      layout_(layout),
+      weights_(PackedMemory(), reinterpret_cast<const std::byte*>(packed)) {
+  set_bias(bias_or_null);
+}
+
+void WinogradConv::set_bias(const float* bias_or_null) {
+  if (bias_or_null == nullptr) return;
+  bias_.assign(static_cast<size_t>(div_up(layout_.filters, tiles_.width) * tiles_.width), 0.0f);
+  std::copy_n(bias_or_null, layout_.filters, bias_.begin());
+}
 
 int64_t WinogradConv::tiles_at_once() const {
   const int64_t rows = tiles_.max_rows;
@@ -252,15 +260,17 @@ int64_t WinogradConv::tiles_at_once() const {
 // With few tiles the weights, four times as many, take longer to read than they save.
 bool WinogradConv::suits(const ConvShape& shape, const TileKernels& tiles) {
   constexpr int64_t kMinTiles = 12;
-  const auto is_made_for = [](const WindowAxis& axis) {
-    return axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1;
+  const int64_t window = shape.grid.axes[0].kernel;
+  const auto is_made_for = [window](const WindowAxis& axis) {
+    return axis.kernel == window && axis.stride == 1 && axis.dilation == 1;
   };
   if (shape.grid.rank != 2 || shape.group != 1 || shape.channels < tiles.width) return false;
+  if (window != 3 && window != 5) return false;
   if (!is_made_for(shape.grid.axes[0]) || !is_made_for(shape.grid.axes[1])) return false;
   const TileGrid grid(shape);
   // Transforms and multiplications against the direct convolution's.
   return shape.batch * grid.count() >= kMinTiles &&
-         grid.count() * kProducts * 3 < shape.grid.output_size * 9 * 2;
+         grid.count() * kProducts * 3 < shape.grid.output_size * window * window * 2;
 }
 
 uint32_t WinogradConv::count_tiles(const ConvShape& shape) const {
@@ -274,7 +284,8 @@ size_t WinogradConv::scratch_bytes() const {
 
 void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* scratch) const {
   const ConvShape& s = *call.shape;
-  EDDY_DCHECK(s.group == 1 && s.channels == channels_ && s.filters == filters_)
+  EDDY_DCHECK(s.group == 1 && s.channels == layout_.channels && s.filters == layout_.filters &&
+              s.grid.axes[0].kernel == layout_.window)
       << "packed for another shape";
   EDDY_DCHECK(scratch != nullptr) << "no scratch memory";
   const TileGrid grid(s);
@@ -284,6 +295,12 @@ void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* 
   const Span band = part_of(grid.count(), parts.bands, rest / parts.sets);
   const Span vectors = parts.set(rest % parts.sets);
   WinogradPart(*this, call, image, static_cast<float*>(scratch)).run(band, vectors);
+}
+
+void WinogradConv::run_vectors(const BlockedConv::Call& call, int64_t first, int64_t end,
+                               void* scratch) const {
+  const Span all{0, TileGrid(*call.shape).count()};
+  WinogradPart(*this, call, 0, static_cast<float*>(scratch)).run(all, {first, end});
 }
 
 }  // namespace eddy::cpu

@@ -93,15 +93,16 @@ struct WindowArgs {
   const float* clamp_or_null = nullptr;  // of products: the least value and the greatest
 };
 
-// The transforms of F(4 x 4, 3 x 3), one vector of channels at a time: a tile of 6 x 6 inputs, and
-// 4 x 4 outputs from 6 x 6 products.
+// Winograd's transforms for tiles of 6 x 6 inputs, one vector of channels at a time: F(m x m, r x
+// r) has m x m outputs of a tile and windows of r x r, m + r = 7.
 struct WinogradArgs {
-  // Of inputs: those in [first_row, end_row) x [first_column, end_column) of the tile are there,
-  // the others are 0. Of outputs: as many are written, from the first on.
+  // Of inputs and weights: those in [first_row, end_row) x [first_column, end_column) of the tile
+  // or window are there, the others are 0. Of outputs: as many are written, from the first on.
   int first_row = 0, end_row = 0, first_column = 0, end_column = 0;
-  const float* from = nullptr;  // the tile's first input; the first product
-  int64_t from_row = 0;  // elements from one row of inputs to the next; of products: from one
-                         // of the 36 to the next
+  // The tile's first input, the window's first weight, or the first product.
+  const float* from = nullptr;
+  int64_t from_row = 0;  // elements from one row of these to the next; of products: from one of the
+                         // 36 to the next
   float* to = nullptr;   // the first of the 36; the tile's first output
   int64_t to_row = 0;    // as from_row, the other way
   const float* bias_or_null = nullptr;   // of outputs: one vector
@@ -150,7 +151,9 @@ struct TileKernels {
   void (*window_product)(const WindowArgs& args);
 
   void (*winograd_input)(const WinogradArgs& args);
-  void (*winograd_output)(const WinogradArgs& args);
+  // [r - 2] and [m - 2], each from 2 to 5.
+  void (*winograd_weights[4])(const WinogradArgs& args);
+  void (*winograd_output[4])(const WinogradArgs& args);
 
   int panel_width() const { return width * max_vectors; }
 

@@ -198,55 +198,96 @@ template <typename S>
   y[5] = S::fma(x[1], four, S::fma(x[3], minus_five, x[5]));
 }
 
-template <typename S>
-void winograd_input(const WinogradArgs& t) {
+// Weights of one axis: their polynomial at 0, 1, -1, 2, -2, over the differences of these points,
+// and its last coefficient.
+template <typename S, int kWindow>
+[[gnu::always_inline]] inline void winograd_weights_axis(const typename S::V (&w)[kWindow],
+                                                         typename S::V (&y)[6]) {
   using V = typename S::V;
-  V columns[6][6];  // by column of the tile, then by transformed row
-  for (int c = 0; c < 6; ++c) {
-    V x[6];
+  V even = w[0], odd = w[1], even_2 = w[0], odd_2 = S::mul(w[1], S::set1(2.0f));
+  if constexpr (kWindow > 2) {
+    even = S::add(even, w[2]);
+    even_2 = S::fma(w[2], S::set1(4.0f), even_2);
+  }
+  if constexpr (kWindow > 3) {
+    odd = S::add(odd, w[3]);
+    odd_2 = S::fma(w[3], S::set1(8.0f), odd_2);
+  }
+  if constexpr (kWindow > 4) {
+    even = S::add(even, w[4]);
+    even_2 = S::fma(w[4], S::set1(16.0f), even_2);
+  }
+  const V near = S::set1(-1.0f / 6), far = S::set1(1.0f / 24);
+  y[0] = S::mul(w[0], S::set1(0.25f));
+  y[1] = S::mul(S::add(even, odd), near);
+  y[2] = S::mul(S::sub(even, odd), near);
+  y[3] = S::mul(S::add(even_2, odd_2), far);
+  y[4] = S::mul(S::sub(even_2, odd_2), far);
+  y[5] = w[kWindow - 1];
+}
+
+// A tile of kSize x kSize vectors to 6 x 6, by columns and then by rows.
+template <typename S, int kSize,
+          void (*transform)(const typename S::V (&)[kSize], typename S::V (&)[6])>
+[[gnu::always_inline]] inline void winograd_into_products(const WinogradArgs& t) {
+  using V = typename S::V;
+  V columns[kSize][6];  // by column of the tile, then by transformed row
+  for (int c = 0; c < kSize; ++c) {
+    V x[kSize];
     const bool is_in = c >= t.first_column && c < t.end_column;
-    EDDY_UNROLL for (int r = 0; r < 6; ++r) {
+    EDDY_UNROLL for (int r = 0; r < kSize; ++r) {
       x[r] = is_in && r >= t.first_row && r < t.end_row
                  ? S::load(t.from + r * t.from_row + c * S::kWidth)
                  : S::zero();
     }
-    winograd_input_axis<S>(x, columns[c]);
+    transform(x, columns[c]);
   }
   for (int r = 0; r < 6; ++r) {
-    V x[6], y[6];
-    EDDY_UNROLL for (int c = 0; c < 6; ++c) x[c] = columns[c][r];
-    winograd_input_axis<S>(x, y);
+    V x[kSize], y[6];
+    EDDY_UNROLL for (int c = 0; c < kSize; ++c) x[c] = columns[c][r];
+    transform(x, y);
     EDDY_UNROLL for (int c = 0; c < 6; ++c) S::store(t.to + (r * 6 + c) * t.to_row, y[c]);
   }
 }
 
-// Four outputs of one axis.
 template <typename S>
+void winograd_input(const WinogradArgs& t) {
+  winograd_into_products<S, 6, winograd_input_axis<S>>(t);
+}
+template <typename S, int kWindow>
+void winograd_weights(const WinogradArgs& t) {
+  winograd_into_products<S, kWindow, winograd_weights_axis<S, kWindow>>(t);
+}
+
+// Outputs of one axis: sums of what each point has, times its powers.
+template <typename S, int kOutputs>
 [[gnu::always_inline]] inline void winograd_output_axis(const typename S::V (&m)[6],
-                                                        typename S::V (&y)[4]) {
+                                                        typename S::V (&y)[kOutputs]) {
   using V = typename S::V;
   const V sum = S::add(m[1], m[2]), difference = S::sub(m[1], m[2]);
   const V sum_2 = S::add(m[3], m[4]), difference_2 = S::sub(m[3], m[4]);
   y[0] = S::add(m[0], S::add(sum, sum_2));
   y[1] = S::fma(difference_2, S::set1(2.0f), difference);
-  y[2] = S::fma(sum_2, S::set1(4.0f), sum);
-  y[3] = S::add(m[5], S::fma(difference_2, S::set1(8.0f), difference));
+  if constexpr (kOutputs > 2) y[2] = S::fma(sum_2, S::set1(4.0f), sum);
+  if constexpr (kOutputs > 3) y[3] = S::fma(difference_2, S::set1(8.0f), difference);
+  if constexpr (kOutputs > 4) y[4] = S::fma(sum_2, S::set1(16.0f), sum);
+  y[kOutputs - 1] = S::add(m[5], y[kOutputs - 1]);
 }
 
-template <typename S>
+template <typename S, int kOutputs>
 void winograd_output(const WinogradArgs& t) {
   using V = typename S::V;
-  V columns[6][4];
+  V columns[6][kOutputs];
   for (int c = 0; c < 6; ++c) {
     V m[6];
     EDDY_UNROLL for (int r = 0; r < 6; ++r) m[r] = S::load(t.from + (r * 6 + c) * t.from_row);
-    winograd_output_axis<S>(m, columns[c]);
+    winograd_output_axis<S, kOutputs>(m, columns[c]);
   }
   const V bias = t.bias_or_null ? S::load(t.bias_or_null) : S::zero();
   for (int r = 0; r < t.end_row; ++r) {
-    V m[6], y[4];
+    V m[6], y[kOutputs];
     EDDY_UNROLL for (int c = 0; c < 6; ++c) m[c] = columns[c][r];
-    winograd_output_axis<S>(m, y);
+    winograd_output_axis<S, kOutputs>(m, y);
     const int64_t row = r * t.to_row;
     for (int c = 0; c < t.end_column; ++c) {
       const int64_t at = row + c * S::kWidth;
@@ -314,7 +355,14 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.window_sum = &window_row<S, SumFold<S>>;
   set.window_product = &window_row<S, ProductFold<S>>;
   set.winograd_input = &winograd_input<S>;
-  set.winograd_output = &winograd_output<S>;
+  set.winograd_weights[0] = &winograd_weights<S, 2>;
+  set.winograd_weights[1] = &winograd_weights<S, 3>;
+  set.winograd_weights[2] = &winograd_weights<S, 4>;
+  set.winograd_weights[3] = &winograd_weights<S, 5>;
+  set.winograd_output[0] = &winograd_output<S, 2>;
+  set.winograd_output[1] = &winograd_output<S, 3>;
+  set.winograd_output[2] = &winograd_output<S, 4>;
+  set.winograd_output[3] = &winograd_output<S, 5>;
   return set;
 }
 

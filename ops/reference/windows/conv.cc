@@ -1,5 +1,5 @@
-// Conv, eddy.ConvRelu and ConvTranspose: one sum for each output element, taps and channels by
-// counting.
+// Conv, eddy.ConvRelu, eddy.WinogradConv and ConvTranspose: one sum for each output element, taps
+// and channels by counting.
 #include <algorithm>
 
 #include "ops/reference/families.h"
@@ -128,6 +128,10 @@ void add_conv_reference(KernelRegistry& registry) {
   registry.add({.op = "Conv", .bind = bind_conv_reference, .provider = "reference"});
   registry.add({.op = "ConvRelu",
                 .bind = [](const KernelInit& init) { return bind_conv<Conv>(init, true); },
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "WinogradConv",
+                .bind = bind_conv_reference,
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add(

@@ -14,6 +14,8 @@
 //                   the CPU without bias and addend.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
+//   WinogradConv    Conv whose sums may be rounded as Winograd's transforms round them. Made by
+//                   graph/compile/allow_winograd.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a

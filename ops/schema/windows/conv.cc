@@ -1,4 +1,4 @@
-// Conv, ConvTranspose, DeformConv, eddy.ConvRelu.
+// Conv, ConvTranspose, DeformConv, eddy.ConvRelu, eddy.WinogradConv.
 #include <string>
 
 #include "ops/schema/families.h"
@@ -243,6 +243,12 @@ Status add_conv_schemas(OpTable& table) {
                .inputs = conv_relu_inputs(),
                .attributes = conv_attributes(),
                .infer = infer_conv_relu,
+               .flops = conv_flops},
+              {.name = "WinogradConv",
+               .domain = "eddy",
+               .inputs = conv_inputs(),
+               .attributes = conv_attributes(),
+               .infer = infer_conv,
                .flops = conv_flops},
               {.name = "ConvTranspose",
                .inputs = conv_inputs(),

@@ -43,7 +43,7 @@ const std::vector<Refused>& refused_operators() {
       {"made by passes that run behind differentiation",
        {"eddy.Await", "eddy.BlockChannels", "eddy.BlockedConv", "eddy.BlockedPool", "eddy.ConvRelu",
         "eddy.Fused", "eddy.FusedParts", "eddy.HostPredicate", "eddy.PermutedMatMul", "eddy.Recv",
-        "eddy.Send", "eddy.ToDevice", "eddy.ToHost", "eddy.UnblockChannels"}},
+        "eddy.Send", "eddy.ToDevice", "eddy.ToHost", "eddy.UnblockChannels", "eddy.WinogradConv"}},
       {"replaced before differentiation", {"ai.onnx.preview.training.Gradient"}},
       {"ranks do not train yet",
        {"eddy.AllGather", "eddy.AllReduce", "eddy.AllToAll", "eddy.Barrier", "eddy.Broadcast",

@@ -436,7 +436,7 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "Constant", "Range", "EyeLike",
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "FusedParts",
-      "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu",
+      "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu", "WinogradConv",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank", "Agree",

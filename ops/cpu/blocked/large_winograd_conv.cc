@@ -1,0 +1,216 @@
+#include "ops/cpu/blocked/large_winograd_conv.h"
+
+#include <algorithm>
+
+#include "ops/cpu/transpose/transpose.h"
+
+namespace eddy::cpu {
+namespace {
+
+constexpr int64_t kInputs = 6;  // of a tile, on each axis
+constexpr int64_t kProducts = 36;
+constexpr int64_t kMaxWidth = 16, kMaxOutputs = 25;
+// Units add up for themselves, and meet in the end: two of them for two threads cost one thread 5 %
+// more than one.
+constexpr int64_t kMaxUnits = 2;
+// What is transformed, and the sums, stay in the second-level cache.
+constexpr int64_t kTransformedFloats = 192 << 10;
+constexpr int64_t kMaxSums = 320 << 10;
+
+void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
+          int64_t columns) {
+  transpose_words(reinterpret_cast<const uint32_t*>(from), from_step,
+                  reinterpret_cast<uint32_t*>(to), to_step, rows, columns);
+}
+
+// Plane `channel` of each of `count` images, a vector of images for each element. Lanes beyond the
+// last one are left as they are.
+void block_plane(const float* from, int64_t channels, int64_t channel, int64_t size, int64_t count,
+                 float* to, int64_t width) {
+  for (int64_t first = 0; first < count; first += width) {
+    turn(from + (first * channels + channel) * size, channels * size, to + first * size, width,
+         size, std::min(width, count - first));
+  }
+}
+
+}  // namespace
+
+struct LargeWinogradConv::Work {
+  float* sums;              // [panel][product][image][filter of the panel]
+  float *inputs, *weights;  // [product][block][image]; [panel][product][block][filter]
+  float *plane, *windows;   // of a channel: vectors of images; of filters
+};
+
+bool LargeWinogradConv::suits(const ConvShape& shape) {
+  constexpr int64_t kMinSide = 6, kMinBlocks = 256;
+  const TileKernels& tiles = tile_kernels();
+  const Grid& grid = shape.grid;
+  if (grid.rank != 2 || shape.group != 1 || grid.output[0] != grid.output[1]) return false;
+  const int64_t outputs = grid.output[0];
+  if (outputs != 3 && outputs != 5) return false;
+  int64_t blocks = shape.channels;
+  for (size_t i = 0; i < 2; ++i) {
+    const WindowAxis& axis = grid.axes[i];
+    if (axis.stride != 1 || axis.dilation != 1 || axis.kernel < kMinSide) return false;
+    if (grid.input[i] == 0) return false;
+    blocks *= div_up(axis.kernel, kInputs + 1 - outputs);
+  }
+  const int64_t images = div_up(shape.batch, tiles.width) * tiles.width;
+  const int64_t filters = div_up(shape.filters, tiles.panel_width()) * tiles.panel_width();
+  // Half-empty vectors save nothing.
+  return 2 * shape.batch > images && 2 * shape.filters > filters && blocks >= kMinBlocks &&
+         kProducts * images * filters <= kMaxSums;
+}
+
+LargeWinogradConv::LargeWinogradConv(const ConvShape& shape)
+    : TwoStepConv(shape),
+      tiles_(tile_kernels()),
+      side_(kInputs + 1 - shape.grid.output[0]),
+      block_rows_(div_up(shape.grid.axes[0].kernel, side_)),
+      block_columns_(div_up(shape.grid.axes[1].kernel, side_)) {
+  EDDY_DCHECK(suits(shape)) << "not for these tiles";
+  num_units_ = std::min(shape.channels, kMaxUnits);
+  const int64_t fitting = kTransformedFloats / (kProducts * (images() + filters()));
+  at_once_ = std::clamp<int64_t>(fitting, 8, div_up(shape.channels, num_units_) * num_blocks());
+}
+
+int64_t LargeWinogradConv::unit_floats() const {
+  return sums_floats() + kProducts * at_once_ * (images() + filters()) +
+         images() * shape_.grid.input_size + filters() * shape_.grid.kernel_size;
+}
+
+LargeWinogradConv::Work LargeWinogradConv::work_of(const Call& call, int64_t unit) const {
+  Work work;
+  work.sums = static_cast<float*>(call.shared) + unit * unit_floats();
+  work.inputs = work.sums + sums_floats();
+  work.weights = work.inputs + kProducts * at_once_ * images();
+  work.plane = work.weights + kProducts * at_once_ * filters();
+  work.windows = work.plane + images() * shape_.grid.input_size;
+  return work;
+}
+
+void LargeWinogradConv::prepare(const Call& call, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  const Work work = work_of(call, unit);
+  std::fill_n(work.plane, images() * shape_.grid.input_size, 0.0f);
+  std::fill_n(work.windows, filters() * shape_.grid.kernel_size, 0.0f);
+  const Span channels = part_of(shape_.channels, num_units_, unit);
+  const Span all{channels.begin * num_blocks(), channels.end * num_blocks()};
+  const int64_t rounds = div_up(all.size(), at_once_);
+  for (int64_t round = 0; round < rounds; ++round) {
+    const Span some = part_of(all.size(), rounds, round);
+    for (int64_t i = some.begin; i < some.end; ++i) {
+      const int64_t block = i % num_blocks();
+      const bool is_new = block == 0;
+      if (is_new) block_planes(call, work, channels.begin + i / num_blocks());
+      transform_inputs(work, block, i - some.begin);
+      transform_weights(work, block, i - some.begin);
+    }
+    multiply(work, some.size(), round == 0);
+  }
+}
+
+void LargeWinogradConv::block_planes(const Call& call, const Work& work, int64_t channel) const {
+  block_plane(call.x, shape_.channels, channel, shape_.grid.input_size, shape_.batch, work.plane,
+              tiles_.width);
+  block_plane(call.weights, shape_.channels, channel, shape_.grid.kernel_size, shape_.filters,
+              work.windows, tiles_.width);
+}
+
+void LargeWinogradConv::transform_inputs(const Work& work, int64_t block, int64_t at) const {
+  const Grid& grid = shape_.grid;
+  const int64_t row = block / block_columns_ * side_ - grid.axes[0].pad_begin;
+  const int64_t column = block % block_columns_ * side_ - grid.axes[1].pad_begin;
+  WinogradArgs args;
+  args.first_row = static_cast<int>(std::clamp<int64_t>(-row, 0, kInputs));
+  args.end_row = static_cast<int>(std::clamp<int64_t>(grid.input[0] - row, 0, kInputs));
+  args.first_column = static_cast<int>(std::clamp<int64_t>(-column, 0, kInputs));
+  args.end_column = static_cast<int>(std::clamp<int64_t>(grid.input[1] - column, 0, kInputs));
+  args.from_row = grid.input[1] * tiles_.width;
+  args.to_row = at_once_ * images();
+  for (int64_t first = 0; first < images(); first += tiles_.width) {
+    args.from =
+        work.plane + first * grid.input_size + (row * grid.input[1] + column) * tiles_.width;
+    args.to = work.inputs + at * images() + first;
+    tiles_.winograd_input(args);
+  }
+}
+
+void LargeWinogradConv::transform_weights(const Work& work, int64_t block, int64_t at) const {
+  const Grid& grid = shape_.grid;
+  const int64_t row = block / block_columns_ * side_, column = block % block_columns_ * side_;
+  const int64_t width = tiles_.panel_width(), columns = grid.axes[1].kernel;
+  WinogradArgs args;
+  args.end_row = static_cast<int>(std::min(side_, grid.axes[0].kernel - row));
+  args.end_column = static_cast<int>(std::min(side_, columns - column));
+  args.from_row = columns * tiles_.width;
+  args.to_row = at_once_ * width;
+  for (int64_t first = 0; first < filters(); first += tiles_.width) {
+    args.from = work.windows + first * grid.kernel_size + (row * columns + column) * tiles_.width;
+    args.to =
+        work.weights + first / width * kProducts * at_once_ * width + at * width + first % width;
+    tiles_.winograd_weights[side_ - 2](args);
+  }
+}
+
+void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first) const {
+  const int64_t width = tiles_.panel_width(), strips = div_up(shape_.batch, tiles_.max_rows);
+  TileArgs args;
+  args.depth = count;
+  args.a_step = images();
+  args.a_row = 1;
+  args.b_row = args.c_row = width;
+  for (int64_t panel = 0; panel < num_panels(); ++panel) {
+    const int64_t vectors =
+        std::min<int64_t>(tiles_.max_vectors, div_up(shape_.filters - panel * width, tiles_.width));
+    args.columns = static_cast<int>(vectors) * tiles_.width;
+    for (int64_t product = 0; product < kProducts; ++product) {
+      const int64_t at = panel * kProducts + product;
+      const float* const b = work.weights + at * at_once_ * width;
+      args.b = &b;
+      for (int64_t i = 0; i < strips; ++i) {
+        const Span rows = part_of(shape_.batch, strips, i);
+        const float* const a = work.inputs + product * at_once_ * images() + rows.begin;
+        args.a = &a;
+        args.c = work.sums + (at * images() + rows.begin) * width;
+        args.add_or_null = is_first ? nullptr : args.c;
+        tiles_.tile[rows.size() - 1][vectors - 1](args);
+      }
+    }
+  }
+}
+
+void LargeWinogradConv::run(const Call& call, void*, uint32_t unit) const {
+  EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
+  const int64_t lanes = tiles_.width, width = tiles_.panel_width(), size = outputs() * outputs();
+  EDDY_CHECK(lanes <= kMaxWidth && size <= kMaxOutputs) << lanes << " lanes of " << size;
+  alignas(64) float products[kProducts * kMaxWidth], made[kMaxOutputs * kMaxWidth];
+  alignas(64) float bias[kMaxWidth] = {};
+  WinogradArgs args;
+  args.end_row = args.end_column = static_cast<int>(outputs());
+  args.from = products;
+  args.from_row = lanes;
+  args.to = made;
+  args.to_row = outputs() * lanes;
+  args.bias_or_null = bias;
+  const Span images_of_unit = part_of(shape_.batch, num_units_, unit);
+  for (int64_t first = 0; first < shape_.filters; first += lanes) {
+    const int64_t count = std::min(lanes, shape_.filters - first);
+    if (call.bias_or_null) std::copy_n(call.bias_or_null + first, count, bias);
+    for (int64_t n = images_of_unit.begin; n < images_of_unit.end; ++n) {
+      for (int64_t k = 0; k < kProducts; ++k) {
+        const int64_t at = ((first / width * kProducts + k) * images() + n) * width + first % width;
+        float* const sum = products + k * lanes;
+        std::copy_n(work_of(call, 0).sums + at, lanes, sum);
+        for (int64_t other = 1; other < num_units_; ++other) {
+          const float* const more = work_of(call, other).sums + at;
+          for (int64_t l = 0; l < lanes; ++l) sum[l] += more[l];
+        }
+      }
+      tiles_.winograd_output[outputs() - 2](args);
+      turn(made, lanes, call.y + (n * shape_.filters + first) * size, size, count, size);
+    }
+  }
+}
+
+}  // namespace eddy::cpu

@@ -1,0 +1,104 @@
+#include "runtime/api/graph_to_run.h"
+
+#include <exception>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "graph/compile/allow_winograd.h"
+#include "graph/compile/block_channels.h"
+#include "graph/compile/fold_into_products.h"
+#include "graph/compile/fold_norms.h"
+#include "graph/compile/simplify.h"
+#include "graph/compile/turn_before_loops.h"
+#include "ops/contract/evaluate.h"
+#include "ops/cpu/cpu_kernels.h"
+
+namespace eddy {
+namespace {
+
+Result<Graph> simplified(const Library& library, Graph graph, const SessionOptions& options) {
+  SimplifyOptions simplify_options;
+  simplify_options.dims = options.dims;
+  simplify_options.input_dims = options.input_dims;
+  simplify_options.check = options.check;
+  if (options.simplify) {
+    simplify_options.evaluate =
+        [&library](const Node& node,
+                   std::span<const TensorView> inputs) -> Result<std::vector<OwnedTensor>> {
+      try {
+        return evaluate_node(library.cpu_kernels(), *node.op, node.attributes, node.opset_version,
+                             inputs, node.outputs.size());
+      } catch (const std::exception& error) {
+        return run_failed(std::string("the kernel threw: ") + error.what());
+      } catch (...) {
+        return run_failed("the kernel threw something");
+      }
+    };
+  } else if (options.dims.empty() && options.input_dims.empty()) {
+    return graph;
+  }
+  return simplify(std::move(graph), library.ops(), simplify_options);
+}
+
+// The passes that change bits within rounding; they see constants, and leave some to be evaluated.
+Result<Graph> with_other_rounding(const Library& library, Graph graph,
+                                  const SessionOptions& options, StepLog& log) {
+  size_t num_changes = 0;
+  if (options.folds_norms) {
+    EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
+    graph = std::move(folded.graph);
+    num_changes += folded.num_folded;
+    log.done("folded " + count_text(folded.num_folded, "normalization"));
+  }
+  if (options.blocks_channels && options.make_devices.empty()) {
+    // Evaluates the weights that were folded: only constant ones are blocked.
+    if (num_changes > 0) {
+      EDDY_ASSIGN_OR_RETURN(graph, simplified(library, std::move(graph), options));
+    }
+    const BlockChannelsOptions block_options{
+        .block = channels_in_block(), .blocks_norms = options.folds_norms && options.simplify};
+    EDDY_ASSIGN_OR_RETURN(BlockedGraph blocked,
+                          block_channels(std::move(graph), library.ops(), block_options));
+    graph = std::move(blocked.graph);
+    num_changes = blocked.num_convolutions;
+    log.done("blocked the channels of " + count_text(num_changes, "convolution"));
+  }
+  return num_changes > 0 ? simplified(library, std::move(graph), options)
+                         : Result<Graph>(std::move(graph));
+}
+
+// Operators of the CPU in the place of several, or of those whose operands may change.
+Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& log) {
+  EDDY_ASSIGN_OR_RETURN(WinogradGraph allowed, allow_winograd(std::move(graph), library.ops()));
+  log.done("allowed Winograd's transforms for " +
+           count_text(allowed.num_convolutions, "convolution"));
+  EDDY_ASSIGN_OR_RETURN(TurnedGraph turned,
+                        turn_before_loops(std::move(allowed.graph), library.ops()));
+  log.done("turned matrices of " + count_text(turned.num_products, "product") + " before loops");
+  std::vector<uint32_t> on_host(turned.graph.num_values(), 0);
+  EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
+                        fold_into_products(std::move(turned.graph), library.ops(),
+                                           std::move(on_host), {.device = ""}));
+  log.done("folded " + count_text(folded.num_folded, "node") + " into products");
+  return std::move(folded.graph);
+}
+
+}  // namespace
+
+Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options,
+                                StepLog& log) {
+  const size_t num_given = graph.num_nodes();
+  EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
+  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
+  // Devices fold more, and once nodes are placed. Batches of requests, which block no channels
+  // either, have rules for the operators of models.
+  if (options.simplify && options.blocks_channels && options.make_devices.empty()) {
+    EDDY_ASSIGN_OR_RETURN(ready, with_host_operators(library, std::move(ready), log));
+  }
+  log.done("simplified " + count_text(num_given, "node") + " to " +
+           std::to_string(ready.num_nodes()));
+  return ready;
+}
+
+}  // namespace eddy
