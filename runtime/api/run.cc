@@ -275,6 +275,7 @@ void Run::on_complete(void* run) {
 Status Run::collect() {
   // The state of a stopped run is set back; a thread that stops it may still be looking at it.
   if (outcome_ != StopReason::kRunning) runs_->await_stops(*this);
+  core_.loop_reports.count(values_.state());
   Status status = values_.finish(outcome_);
   if (!status.is_ok()) return status;
   core_.loop_reports.update(values_.state(), *core_.executable);

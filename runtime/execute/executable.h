@@ -37,6 +37,7 @@
 
 namespace eddy {
 
+class OperatorTimes;
 class StepObserver;
 class Uploader;
 
@@ -90,6 +91,8 @@ struct ExecutableOptions {
   std::shared_ptr<const BoundKernels> kernels = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
+  // Of the graph's nodes; must outlive the program. Null: no call is timed, for free.
+  OperatorTimes* operator_times_or_null = nullptr;
 };
 
 // A loop that its device runs as one kernel.
@@ -115,6 +118,7 @@ class Executable {
     return shared_kernels_;
   }
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
+  OperatorTimes* operator_times_or_null() const { return options_.operator_times_or_null; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
   // A slot that borrows the constant's bytes, in that device's memory; shared by all runs, never
