@@ -70,9 +70,10 @@ class Call {
 
   // Runs and waits for the end; the run's result.
   Status run(const RunOptions& options = {});
-  // Begins a run and returns. A failure: there is none, and the callback is not called. Else it is
-  // called once, last, on the session's callback thread, when this Call may be used again, by it
-  // too.
+  // Begins a run and returns; one that takes less than to wake a worker, a µs or two by estimate of
+  // fixed shapes, is run before that. A failure: there is none, and the callback is not called.
+  // Else it is called once, last, on the session's callback thread, when this Call may be used
+  // again, by it too.
   Status submit(const RunOptions& options = {}, Callback callback = {}, AtOnce at_once = {});
   // In the order of a stream of the session's (Session::create_stream(), adopt_stream()): what is
   // in front may write the inputs, what is behind read the outputs.

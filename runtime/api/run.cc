@@ -188,8 +188,11 @@ bool Run::launch() noexcept {
 }
 
 void Run::start_strands() noexcept {
-  if (core_.starts_on_workers()) return send_worker();
   BoundRun& state = values_.state();
+  if (core_.starts_on_workers()) {
+    if (!core_.executable->is_brief()) return send_worker();
+    return state.runner().run_here(state.control);
+  }
   state.runner().start(state.control);
 }
 
