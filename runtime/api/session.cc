@@ -275,9 +275,10 @@ uint64_t Session::num_iterations() const { return core_->loop_reports.num_iterat
 std::vector<OperatorTime> Session::operator_times() const {
   std::vector<OperatorTime> times;
   if (core_->operator_times_or_null == nullptr) return times;
-  for (const OperatorTimes::Cell& cell : core_->operator_times_or_null->cells()) {
-    times.push_back({cell.name.c_str(), cell.num_calls.load(std::memory_order_relaxed),
-                     cell.time_ns.load(std::memory_order_relaxed)});
+  const OperatorTimes& of = *core_->operator_times_or_null;
+  for (const OperatorTimes::Cell& cell : of.cells()) {
+    times.push_back(
+        {cell.name.c_str(), cell.num_calls.load(std::memory_order_relaxed), of.time_ns(cell)});
   }
   return times;
 }
