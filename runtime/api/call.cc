@@ -104,21 +104,22 @@ Status Call::run(const RunOptions& options) {
   return state_->run.run(options, state_->check_bindings());
 }
 
-Status Call::submit(const RunOptions& options, Callback callback) {
-  return submit_to(nullptr, options, std::move(callback));
+Status Call::submit(const RunOptions& options, Callback callback, AtOnce at_once) {
+  return submit_to(nullptr, options, std::move(callback), std::move(at_once));
 }
 
 Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callback) {
-  return submit_to(&stream, options, std::move(callback));
+  return submit_to(&stream, options, std::move(callback), {});
 }
 
-Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback) {
+Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
+                       AtOnce at_once) {
   EDDY_RETURN_IF_ERROR(state_->check_at_rest());
   state_->has_run = true;
-  Run::OnEnd on_end;
+  Run::Ending ending;
   if (callback) {
-    on_end = [&core = state_->core(),
-              callback = std::move(callback)](const Status& status) mutable {
+    ending.on_end = [&core = state_->core(),
+                     callback = std::move(callback)](const Status& status) mutable {
       {
         const SessionScope scope(&core, nullptr);
         core.call_user([&] { callback(status); });
@@ -126,8 +127,9 @@ Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callba
       }
       core.runs->let_go();
     };
+    ending.at_once = std::move(at_once);
   }
-  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(on_end));
+  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(ending));
 }
 
 Status Call::wait() {

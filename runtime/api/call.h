@@ -41,6 +41,10 @@ struct SessionCore;
 class Call {
  public:
   using Callback = std::function<void(const Status&)>;
+  // Asked first, by the thread that ends the run (a worker, the scheduler's, one that stops it):
+  // true: it has done all that the callback does, which is not called. Quick: it waits for nothing,
+  // calls nothing of users', and owns nothing of the session.
+  using AtOnce = std::function<bool(const Status&)>;
 
   // Cancels a run that is under way and waits for its end; in a host function, where no thread may
   // wait, it only cancels, and bound memory must stay until the run has ended.
@@ -66,10 +70,11 @@ class Call {
 
   // Runs and waits for the end; the run's result.
   Status run(const RunOptions& options = {});
-  // Begins a run and returns. A failure: there is none, and the callback is not called. Else it is
-  // called once, last, on the session's callback thread, when this Call may be used again, by it
-  // too.
-  Status submit(const RunOptions& options = {}, Callback callback = {});
+  // Begins a run and returns; one that takes less than to wake a worker, a µs or two by estimate of
+  // fixed shapes, is run before that. A failure: there is none, and the callback is not called.
+  // Else it is called once, last, on the session's callback thread, when this Call may be used
+  // again, by it too.
+  Status submit(const RunOptions& options = {}, Callback callback = {}, AtOnce at_once = {});
   // In the order of a stream of the session's (Session::create_stream(), adopt_stream()): what is
   // in front may write the inputs, what is behind read the outputs.
   Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {});
@@ -98,7 +103,8 @@ class Call {
   struct State;
   explicit Call(std::unique_ptr<State> state);
   static Result<std::unique_ptr<Call>> prepare(SessionCore& core, TraceRecorder* trace_or_null);
-  Status submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback);
+  Status submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
+                   AtOnce at_once);
 
   std::unique_ptr<State> state_;
 };

@@ -8,6 +8,12 @@ void LoopReports::add(NodeId loop, LoopReport report) {
   planned_.push_back(std::move(report));
 }
 
+void LoopReports::count_all(RunState& state) {
+  int64_t taken = 0;
+  for (const NodeId loop : loops_) taken += state.loop(loop).take_iterations();
+  num_iterations_.fetch_add(static_cast<uint64_t>(taken), std::memory_order_relaxed);
+}
+
 void LoopReports::update_all(RunState& state, const Executable& executable) {
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < loops_.size(); ++i) {

@@ -150,6 +150,38 @@ std::vector<std::string> device_names(const SessionCore& core) {
   return names;
 }
 
+// What executes a run's strands.
+void set_runner(SessionCore& core, ExecutableOptions& options) {
+  Device& host = core.host();
+  if (core.is_host_driven()) {
+    Scheduler& scheduler = core.scheduler();
+    std::vector<Device*> devices;
+    for (const ExecutionDevice& execution : core.devices) {
+      Device* const each = devices.emplace_back(execution.device.get());
+      if (!each->needs_polling()) continue;
+      core.threads->device_pollers().add(*each);
+      core.polled_devices.push_back(each);
+    }
+    // A virtual host has a time of its own.
+    const InlineTimes::Now now =
+        host.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
+    if (host.needs_polling()) scheduler.ignore_clock_in_rounds();
+    options.make_runner = [devices, &core, &scheduler, now](
+                              const StrandCode& code, const Bindings& bindings,
+                              const GraphCaptures& captures) -> std::unique_ptr<StrandRunner> {
+      return std::make_unique<HostStrands>(
+          code, bindings, scheduler,
+          HostStrands::Options{devices, core.plan().stream_devices, captures, now,
+                               [&core](const Status& why) { core.note_refusal(why); }});
+    };
+  } else {
+    options.make_runner = [&host](const StrandCode& code, const Bindings& bindings,
+                                  const GraphCaptures&) {
+      return host.create_runner_or_null(code, bindings);
+    };
+  }
+}
+
 // `made_or_null`: the core's own program, whose kernels are not bound yet.
 Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
                                                     CompiledProgram* made_or_null,
@@ -157,6 +189,10 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
   ExecutableOptions options;
   if (prepared_or_null != nullptr) options.packing_store = prepared_or_null->packings;
   options.observer_or_null = core.options.observer_or_null;
+  if (core.options.times_operators) {
+    core.operator_times_or_null = std::make_unique<OperatorTimes>(core.graph());
+    options.operator_times_or_null = core.operator_times_or_null.get();
+  }
   if (made_or_null == nullptr) {
     options.kernels = core.program->kernels;
   } else if (core.options.release_constants) {
@@ -192,33 +228,7 @@ Result<std::unique_ptr<Executable>> make_executable(SessionCore& core,
   Device& host = core.host();
   options.shares_tiles = host.num_workers() > 1 && !host.needs_polling();
   options.is_host_driven = core.is_host_driven();
-  if (core.is_host_driven()) {
-    Scheduler& scheduler = core.scheduler();
-    std::vector<Device*> devices;
-    for (const ExecutionDevice& execution : core.devices) {
-      Device* const each = devices.emplace_back(execution.device.get());
-      if (!each->needs_polling()) continue;
-      core.threads->device_pollers().add(*each);
-      core.polled_devices.push_back(each);
-    }
-    // A virtual host has a time of its own.
-    const InlineTimes::Now now =
-        host.needs_polling() ? InlineTimes::no_time : InlineTimes::steady_now;
-    if (host.needs_polling()) scheduler.ignore_clock_in_rounds();
-    options.make_runner = [devices, &core, &scheduler, now](
-                              const StrandCode& code, const Bindings& bindings,
-                              const GraphCaptures& captures) -> std::unique_ptr<StrandRunner> {
-      return std::make_unique<HostStrands>(
-          code, bindings, scheduler,
-          HostStrands::Options{devices, core.plan().stream_devices, captures, now,
-                               [&core](const Status& why) { core.note_refusal(why); }});
-    };
-  } else {
-    options.make_runner = [&host](const StrandCode& code, const Bindings& bindings,
-                                  const GraphCaptures&) {
-      return host.create_runner_or_null(code, bindings);
-    };
-  }
+  set_runner(core, options);
   return Executable::create(core.graph(), core.plan(), core.devices, std::move(options));
 }
 

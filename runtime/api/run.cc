@@ -104,13 +104,13 @@ Status Run::run(const RunOptions& options, Status ready) {
   return status_;
 }
 
-Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, OnEnd on_end) {
+Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending) {
   signal_.clear();
   is_waited_for = false;
   if (ready.is_ok() && runs_->is_in_child()) ready = ForkGuard::error();
-  if (ready.is_ok()) ready = begin(options, on_end != nullptr);
+  if (ready.is_ok()) ready = begin(options, ending.on_end != nullptr);
   if (!ready.is_ok()) return refuse(options, std::move(ready));
-  followers_->on_end = std::move(on_end);
+  followers_->ending = std::move(ending);
   if (stream_or_null != nullptr) {
     ready = enter(*stream_or_null);
     return ready.is_ok() ? ready : refuse(options, std::move(ready));
@@ -188,8 +188,11 @@ bool Run::launch() noexcept {
 }
 
 void Run::start_strands() noexcept {
-  if (core_.starts_on_workers()) return send_worker();
   BoundRun& state = values_.state();
+  if (core_.starts_on_workers()) {
+    if (!core_.executable->is_brief()) return send_worker();
+    return state.runner().run_here(state.control);
+  }
   state.runner().start(state.control);
 }
 
@@ -275,6 +278,7 @@ void Run::on_complete(void* run) {
 Status Run::collect() {
   // The state of a stopped run is set back; a thread that stops it may still be looking at it.
   if (outcome_ != StopReason::kRunning) runs_->await_stops(*this);
+  core_.loop_reports.count(values_.state());
   Status status = values_.finish(outcome_);
   if (!status.is_ok()) return status;
   core_.loop_reports.update(values_.state(), *core_.executable);
@@ -320,19 +324,32 @@ void Run::finish() {
   leave(followers.get());
 }
 
+// Afterwards the session may be gone.
+void Run::call_back(SessionCore& core, Ending ending, Status status, bool wakes) {
+  bool is_done = false;
+  if (ending.at_once) core.call_user([&] { is_done = ending.at_once(status); });
+  if (is_done) {
+    ending = {};
+    return core.runs->let_go();
+  }
+  core.callbacks.post([on_end = std::move(ending.on_end),
+                       status = std::move(status)]() mutable { on_end(std::move(status)); },
+                      wakes);
+}
+
 void Run::leave(Followers* followers_or_null) {
   SessionCore& core = core_;
-  OnEnd on_end;
+  Ending ending;
   std::shared_ptr<Gate> gate;
   Status status;
   if (followers_or_null != nullptr) {
-    on_end = std::move(followers_or_null->on_end);
+    ending = std::move(followers_or_null->ending);
     gate = std::move(followers_or_null->gate);
-    if (on_end) status = status_;
+    if (ending.on_end) status = status_;
   }
   const bool is_helped = helped_here == this;
   std::shared_ptr<void> keeper;
-  const size_t num_holds = (on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
+  const size_t num_holds = (ending.on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
   RunEntry* const next = runs_->leave(*this, num_holds, keeper);
   // From here on the session may be gone, unless it is held or the next run is in flight.
   const bool had_gate = gate != nullptr;
@@ -340,11 +357,7 @@ void Run::leave(Followers* followers_or_null) {
   gate = nullptr;  // before the end is seen: nothing of a run that has ended is left
   if (!signal_.is_set()) signal_.set();
   // And this run, too.
-  if (on_end) {
-    core.callbacks.post([on_end = std::move(on_end),
-                         status = std::move(status)]() mutable { on_end(std::move(status)); },
-                        /*wakes=*/!is_helped);
-  }
+  if (ending.on_end) call_back(core, std::move(ending), std::move(status), !is_helped);
   if (next != nullptr) static_cast<Run*>(next)->start();
   if (keeper != nullptr) {
     keeper = nullptr;

@@ -6,7 +6,8 @@
 // its last strand. Either way it ends once, in Run::end(), in this order:
 //
 //   outputs collected or copied, streams of rows ended → its state given back → its turn passed on
-//   → its caller's stream goes on → waiting threads wake → its callback, on the callback thread
+//   → its caller's stream goes on → waiting threads wake → its callback, on the callback thread,
+//   unless what is asked at once has done that already
 //
 // So a callback that blocks holds up callbacks of its session, and no run; and while a run has its
 // turn no user's code is called but its kernels, host functions and rows.
@@ -36,6 +37,11 @@ class Run : private RunEntry {
   // Called as callbacks are, once the run has ended; lets go of the session
   // (SessionRuns::let_go()).
   using OnEnd = std::function<void(Status)>;
+  // `at_once` as Call::AtOnce; may be empty, and is asked only where there is an `on_end`.
+  struct Ending {
+    OnEnd on_end;
+    std::function<bool(const Status&)> at_once;
+  };
 
   Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null);
   Run(const Run&) = delete;
@@ -49,7 +55,7 @@ class Run : private RunEntry {
   // Both need a run that has ended. A failure of `ready`, or of what the run needs, refuses it: it
   // has ended with that status, which is returned, and OnEnd is not called.
   Status run(const RunOptions& options, Status ready);
-  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, OnEnd on_end);
+  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending);
 
   bool is_under_way() const { return !signal_.is_set(); }
   // Whether this thread may wait for it.
@@ -75,7 +81,7 @@ class Run : private RunEntry {
  private:
   // What follows the end of a run that no thread waits for.
   struct Followers {
-    OnEnd on_end;
+    Ending ending;
     std::shared_ptr<Gate> gate;  // behind which its caller's stream waits
   };
 
@@ -107,6 +113,7 @@ class Run : private RunEntry {
   void finish();
   Status collect();
   void leave(Followers* followers_or_null);
+  static void call_back(SessionCore& core, Ending ending, Status status, bool wakes);
 
   SessionCore& core_;
   const std::shared_ptr<SessionRuns> runs_;

@@ -64,7 +64,7 @@ RunHandle RunHandle::submit(SessionCore& core, Stream* stream_or_null, NamedTens
   Run& run = state->run.emplace(core, Run::Kind::kOnce, options.trace_or_null);
   run.collect_if(state->callback != nullptr);
   const auto end = [state, &core](Status how) { state->end(core, std::move(how)); };
-  ready = run.submit(options, run.values().give_inputs(state->inputs), stream_or_null, end);
+  ready = run.submit(options, run.values().give_inputs(state->inputs), stream_or_null, {end, {}});
   if (!ready.is_ok()) {
     core.runs->hold();
     core.callbacks.post([end, ready] { end(ready); });

@@ -270,6 +270,19 @@ std::vector<LoopReport> Session::loop_reports() const {
   return core_->is_in_child() ? core_->loop_reports.planned() : core_->loop_reports.last();
 }
 
+uint64_t Session::num_iterations() const { return core_->loop_reports.num_iterations(); }
+
+std::vector<OperatorTime> Session::operator_times() const {
+  std::vector<OperatorTime> times;
+  if (core_->operator_times_or_null == nullptr) return times;
+  const OperatorTimes& of = *core_->operator_times_or_null;
+  for (const OperatorTimes::Cell& cell : of.cells()) {
+    times.push_back(
+        {cell.name.c_str(), cell.num_calls.load(std::memory_order_relaxed), of.time_ns(cell)});
+  }
+  return times;
+}
+
 const std::vector<LoopReport>& Session::branch_reports() const { return core_->branches; }
 
 }  // namespace eddy

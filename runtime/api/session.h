@@ -116,6 +116,11 @@ class Session {
   // Every loop and how it is driven, with the iterations of the successful run that ended last (0
   // before).
   std::vector<LoopReport> loop_reports() const;
+  // Iterations of all loops in all runs that have ended, stopped ones too; of a loop that a device
+  // drives inside another, those of its last time in each run.
+  uint64_t num_iterations() const;
+  // Of every operator of the graph as it runs, by name; without times_operators: none.
+  std::vector<OperatorTime> operator_times() const;
   // Every branch beside a device that can decide, what decides it and why; iterations 0. Where the
   // device may, the host still does when no graph could be captured.
   const std::vector<LoopReport>& branch_reports() const;

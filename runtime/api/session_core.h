@@ -20,6 +20,7 @@
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/execution_device.h"
+#include "runtime/execute/operator_times.h"
 
 namespace eddy {
 
@@ -71,6 +72,7 @@ struct SessionCore {
   // With those of the other ranks; null: the options have no world. The scheduler polls it.
   std::shared_ptr<RankSession> ranks;
   void poll_ranks();
+  std::unique_ptr<OperatorTimes> operator_times_or_null;  // of the program's graph
   std::unique_ptr<Executable> executable;
   std::unique_ptr<RunPool> run_pool;
 

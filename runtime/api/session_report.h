@@ -1,5 +1,5 @@
-// ValueDescription, RunCounts and LoopReport: what a session says of its inputs and outputs, of its
-// runs, and of its loops.
+// ValueDescription, RunCounts, LoopReport and OperatorTime: what a session says of its inputs and
+// outputs, of its runs, of its loops, and of its operators.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,13 @@ struct LoopReport {
   int64_t iterations = 0;  // of the last time it ran
   std::string driven;      // "device" or "host"
   std::string reason;      // why that way
+};
+
+// Of the nodes of one operator, in all runs (runtime/execute/operator_times.h).
+struct OperatorTime {
+  const char* name = "";  // "MatMul", "com.microsoft.MatMulNBits"; as long as the session
+  uint64_t num_calls = 0;
+  uint64_t time_ns = 0;
 };
 
 }  // namespace eddy

@@ -28,7 +28,8 @@ class Binder {
         device_controls_(device_controls),
         trace_(trace_or_null),
         captures_(state.captures()),
-        observer_(state.executable().observer_or_null()) {}
+        observer_(state.executable().observer_or_null()),
+        times_or_null_(state.executable().operator_times_or_null()) {}
 
   BoundStrands run() {
     for (const StrandCode::Command& command : program_.code.commands) {
@@ -134,17 +135,25 @@ class Binder {
     if (node.may_be_recorded) note_ = {Note::kRecordable, &node};
     if (node.work == run_view) note_.kind = Note::kBooks;
     if (node.work == run_still) note_.kind = Note::kNothing;
-    return work(node.work, &node);
+    const Binding plain = work(node.work, &node);
+    if (times_or_null_ == nullptr || node.work == run_still) return plain;
+    auto& cell = times_or_null_->cell(node.id);
+    return work(TimedCall::run, &made_.timed_calls.emplace_back(TimedCall{&cell, plain}));
   }
 
   // Of a kStart.
   Binding later(const ResolvedProgram::Call& call) {
     ExecNode& node = state_.exec_node(call.step.node);
     note_ = {};
-    if (observer_ == nullptr) return {{.start = start_node}, &node};
+    Binding started = {{.start = start_node}, &node};
+    if (times_or_null_ != nullptr) {
+      auto& cell = times_or_null_->cell(node.id);
+      started = {{.start = TimedStart::start}, &made_.timed_starts.emplace_back(cell, started)};
+    }
+    if (observer_ == nullptr) return started;
     ObservedCall& observed = made_.observed_calls.emplace_back();
-    observed.step = {observer_, &state_, call.step, &node};
-    observed.start = start_node;
+    observed.step = {observer_, &state_, call.step, started.context};
+    observed.start = started.start;
     return {{.start = ObservedCall::start_call}, &observed};
   }
 
@@ -224,6 +233,7 @@ class Binder {
   TraceRecorder* const trace_;
   const GraphCaptures captures_;
   StepObserver* const observer_;
+  OperatorTimes* const times_or_null_;
   CallNote note_;  // of the call that is bound
   std::map<std::pair<NodeId, uint32_t>, TraceMark*> spans_;
   BoundStrands made_;

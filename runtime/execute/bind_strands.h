@@ -1,6 +1,6 @@
 // bind_strands: what the calls of a resolved program (resolve_program.h) call in one run: its exec
-// nodes, loops and branches, which this tells their strands and streams; with an observer or a
-// trace, by way of those.
+// nodes, loops and branches, which this tells their strands and streams; with an observer, a trace
+// or times of operators, by way of those.
 //
 // Contract: once for a run state. Threads: those of RunState. Cost: linear in calls.
 #pragma once
@@ -10,6 +10,7 @@
 
 #include "runtime/execute/device_control.h"
 #include "runtime/execute/observed_step.h"
+#include "runtime/execute/operator_times.h"
 #include "runtime/execute/resolve_program.h"
 #include "runtime/execute/run_state.h"
 #include "runtime/execute/trace_marks.h"
@@ -35,6 +36,8 @@ struct BoundStrands {
   std::deque<TraceMark> trace_marks = {};
   std::deque<ObservedStep> observed_steps = {};
   std::deque<ObservedCall> observed_calls = {};
+  std::deque<TimedCall> timed_calls = {};
+  std::deque<TimedStart> timed_starts = {};
   std::deque<RowGate> row_gates = {};
   std::deque<ReleaseList> release_lists = {};
 };

@@ -1,6 +1,7 @@
 #include "runtime/execute/executable.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
@@ -14,6 +15,7 @@ namespace eddy {
 namespace {
 
 constexpr double kInlineBudgetNs = 10'000;
+constexpr double kBriefNs = 2'000;
 
 // The host's memory beside a device with staging memory: tensors there, strings in the host's own.
 class StagedHostMemory : public Allocator {
@@ -208,6 +210,11 @@ Status Executable::bind() {
   }
   EDDY_RETURN_IF_ERROR(options_.kernels != nullptr ? bind_with_shared() : bind_nodes());
   forget_unread_constants();
+  is_brief_ = num_devices() == 1 && graph_.num_regions() == 1 && plan_.num_streams == 1 &&
+              std::accumulate(costs_ns.begin(), costs_ns.end(), 0.0) < kBriefNs;
+  for (uint32_t n = 0; n < graph_.num_nodes() && is_brief_; ++n) {
+    is_brief_ = is_node_plain(NodeId(n));
+  }
   workspaces_ = find_workspaces(plan_, kernels_);
   if (has_device_control()) judge();
   return Status::ok();
@@ -264,6 +271,17 @@ Status Executable::bind_with_shared() {
     kernels_[n] = &own_kernels_.emplace_back(std::move(kernel));
   }
   return Status::ok();
+}
+
+// What it takes is known before: shapes are fixed, and the kernel is Eddy's and answers at once.
+bool Executable::is_node_plain(NodeId id) const {
+  const Node& node = graph_.node(id);
+  const auto is_text = [&](ValueId value) {
+    return !value.is_none() && graph_.value(value).type.tensor.element == ElementType::kString;
+  };
+  const BoundKernel& kernel = *kernels_[id.index()];
+  return is_static_node(graph_, node) && std::ranges::none_of(node.inputs, is_text) &&
+         kernel.provider != kCustomProvider && kernel.start == nullptr && !is_of_session(id);
 }
 
 void Executable::keep_kernel(NodeId id, BoundKernel kernel, BoundKernels& shared) {

@@ -37,6 +37,7 @@
 
 namespace eddy {
 
+class OperatorTimes;
 class StepObserver;
 class Uploader;
 
@@ -90,6 +91,8 @@ struct ExecutableOptions {
   std::shared_ptr<const BoundKernels> kernels = {};
   // Sees every step of every run; must outlive the program. Null: nothing is observed, for free.
   StepObserver* observer_or_null = nullptr;
+  // Of the graph's nodes; must outlive the program. Null: no call is timed, for free.
+  OperatorTimes* operator_times_or_null = nullptr;
 };
 
 // A loop that its device runs as one kernel.
@@ -115,6 +118,10 @@ class Executable {
     return shared_kernels_;
   }
   StepObserver* observer_or_null() const { return options_.observer_or_null; }
+  OperatorTimes* operator_times_or_null() const { return options_.operator_times_or_null; }
+  // A run is all but over before a worker could be woken for it: by estimate it takes a µs or two,
+  // and it waits for nothing and calls nothing of users'.
+  bool is_brief() const { return is_brief_; }
   // Below the inline budget by estimate; host functions only where declared non-blocking.
   bool is_cheap(NodeId node) const { return is_cheap_[node.index()]; }
   // A slot that borrows the constant's bytes, in that device's memory; shared by all runs, never
@@ -182,6 +189,7 @@ class Executable {
   Status bind();
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
+  bool is_node_plain(NodeId node) const;
   Status bind_nodes();
   Status bind_with_shared();
   Result<BoundKernel> bind_node(NodeId node, PackedConstants* packed_or_null);
@@ -208,6 +216,7 @@ class Executable {
   std::deque<BoundKernel> own_kernels_;
   std::vector<const BoundKernel*> kernels_;  // by NodeId; of control nodes an empty one
   std::vector<bool> is_cheap_;               // by NodeId
+  bool is_brief_ = false;
   const ReleasePlan releases_;
   OutputRoutes output_routes_;
   std::vector<bool> is_only_copied_out_;                           // by output of the graph

@@ -133,8 +133,7 @@ void LoopState::let_go_of_takings() {
 
 bool LoopState::enter(void* loop) {
   LoopState& self = *static_cast<LoopState*>(loop);
-  self.counter_.store(0, std::memory_order_relaxed);
-  self.drive_from(nullptr);
+  self.begin();
   self.limit_ = INT64_MAX;
   self.settled_trips_ = -1;
   if (self.limit_slot_ != nullptr) {

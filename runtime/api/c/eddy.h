@@ -314,7 +314,17 @@ typedef struct eddy_metrics {
   int64_t plan_ns;         /* what planning took */
   uint64_t runs_in_flight; /* now */
   uint64_t runs_waiting;   /* now: for their turn, or behind their stream */
+  uint64_t iterations;     /* of all loops, in runs that have ended */
 } eddy_metrics;
+
+/* Of all nodes of one operator in all runs, with option time_operators. Time is the wall's, from a
+ * call to its end; nodes beside each other count both. */
+typedef struct eddy_operator_metrics {
+  size_t struct_size;
+  const char* name; /* "MatMul", "com.microsoft.MatMulNBits"; valid as long as the session */
+  uint64_t calls;
+  uint64_t time_ns;
+} eddy_operator_metrics;
 
 struct DLManagedTensor;          /* eddy_dlpack.h */
 struct DLManagedTensorVersioned; /* eddy_dlpack.h */
@@ -479,8 +489,9 @@ typedef struct eddy_api {
   eddy_code (*run_stream_output)(eddy_run run, size_t index, eddy_rows rows, eddy_error* error);
   /* Here; the run's result. */
   eddy_code (*run_execute)(eddy_run run, const eddy_run_options* options, eddy_error* error);
-  /* Begins it and returns. A failure: there is no run, and no callback. `executor` null: inline.
-   * A run with a callback goes on when its last handle is released; one without is cancelled. */
+  /* Begins it and returns; one of a µs or two, less than to wake a thread takes, is run before
+   * that. A failure: there is no run, and no callback. `executor` null: inline. A run with a
+   * callback goes on when its last handle is released; one without is cancelled. */
   eddy_code (*run_submit)(eddy_run run, const eddy_run_options* options, eddy_executor executor,
                           eddy_run_callback callback, void* user, eddy_error* error);
   /* Until it has ended, at most for so long (negative: without end): EDDY_NOT_DONE, or its result.
@@ -612,6 +623,12 @@ typedef struct eddy_api {
    * that has memory bound, and for strings, sequences and optionals. */
   eddy_code (*run_place_output)(eddy_run run, size_t index, eddy_output_place place, void* user,
                                 eddy_error* error);
+
+  /* -- time by operator, which sessions with option time_operators ("true") count -- */
+  /* Of the graph as it runs, in the order of their names; 0 without the option. */
+  eddy_code (*session_num_operators)(eddy_session session, size_t* count, eddy_error* error);
+  eddy_code (*session_operator_metrics)(eddy_session session, size_t index,
+                                        eddy_operator_metrics* metrics, eddy_error* error);
 } eddy_api;
 
 /* Null where this library does not have that version. Never changes, never freed. */

@@ -545,6 +545,23 @@ class Session : public Handle<eddy_session> {
     check([&](auto e) { return api().session_metrics(get(), &made, e); });
     return made;
   }
+  // With option time_operators; their names are valid as long as the session.
+  std::vector<eddy_operator_metrics> operator_metrics() const {
+    size_t count = 0;
+    check([&](auto e) { return api().session_num_operators(get(), &count, e); });
+    std::vector<eddy_operator_metrics> made(count);
+    for (size_t i = 0; i < count; ++i) {
+      made[i].struct_size = sizeof(made[i]);
+      check([&](auto e) { return api().session_operator_metrics(get(), i, &made[i], e); });
+    }
+    return made;
+  }
+  // As Prometheus reads them, with label session="NAME".
+  std::string metrics_text(const char* name = "session") const {
+    Value made;
+    check([&](auto e) { return api().session_metrics_text(get(), name, made.out(), e); });
+    return made.text();
+  }
 
  private:
   Session() = default;

@@ -1,6 +1,7 @@
 #include "runtime/api/c/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
@@ -53,16 +54,24 @@ void ExecutorObject::released() noexcept {
 
 void ExecutorObject::post(std::function<void()> function) {
   if (kind_ == EDDY_EXECUTOR_INLINE) return function();
-  {
-    std::unique_lock lock(queue_->mutex);
-    if (queue_->is_released) {
-      lock.unlock();
-      return function();
-    }
-    queue_->waiting.push_back(std::move(function));
-    if (kind_ == EDDY_EXECUTOR_CALLER) file_.set();
+  if (kind_ == EDDY_EXECUTOR_CALLER) {
+    if (!try_post(function)) function();
+    return;
   }
-  if (kind_ == EDDY_EXECUTOR_THREAD) queue_->changed.notify_one();
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->waiting.push_back(std::move(function));
+  }
+  queue_->changed.notify_one();
+}
+
+bool ExecutorObject::try_post(std::function<void()>& function) {
+  if (kind_ != EDDY_EXECUTOR_CALLER) return false;
+  const std::lock_guard lock(queue_->mutex);
+  if (queue_->is_released) return false;
+  queue_->waiting.push_back(std::exchange(function, nullptr));
+  file_.set();
+  return true;
 }
 
 size_t ExecutorObject::run(size_t max) {

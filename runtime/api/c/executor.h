@@ -29,6 +29,8 @@ class ExecutorObject : public Object {
 
   void released() noexcept override;
   void post(std::function<void()> function);
+  // Of one that the caller drains: takes the function, unless it would be called here.
+  bool try_post(std::function<void()>& function);
   int32_t kind() const { return kind_; }
   int fd() const { return file_.fd(); }
   // Calls at most `max` of what waits; how many.

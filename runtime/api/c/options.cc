@@ -190,6 +190,7 @@ Refusal read_session_options(const eddy_option* given, size_t count, SessionOpti
           if (is) options.folds_norms = false;
         })},
        {"check_memory", boolean([&](bool is) { checks_memory = is; })},
+       {"time_operators", boolean([&](bool is) { options.times_operators = is; })},
        {"dim.", dimension(options)},
        {"shape.", shape(options)}}));
   // Threads of the session's own, instead of its context's.

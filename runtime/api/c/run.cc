@@ -162,18 +162,6 @@ TensorView RunObject::output(size_t index) {
   return call().output(index);
 }
 
-Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& options,
-                            Call::Callback callback) {
-  const Status begun = stream_or_null == nullptr ? call().submit(options, std::move(callback))
-                                                 : call().submit_on(*stream_or_null->stream,
-                                                                    options, std::move(callback));
-  if (begun.is_ok()) return begun;
-  const std::lock_guard lock(mutex_);  // there is no run to be checked
-  checks_.clear();
-  is_placed_ = true;
-  return begun;
-}
-
 Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null) {
   const size_t count = session().outputs().size();
   if (index >= count) {
@@ -203,69 +191,6 @@ Refusal RunObject::execute(const eddy_run_options* given) {
   session_->count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
   if (!found.is_ok()) return found;
   return status;
-}
-
-Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
-                          const eddy_run_options* given, Ending ending) {
-  RunOptions options;
-  EDDY_C_TRY(run->read_options(given, options));
-  run->settle();
-  bool calls_back = ending.callback_or_null != nullptr;
-  uint64_t submission = 0;
-  {
-    const std::lock_guard lock(run->mutex_);
-    calls_back |= run->file_.is_open();
-    submission = run->submission_ + 1;
-  }
-  StreamObject* const stream = ending.stream_or_null.get();
-  if (!run->call().is_done()) return run->call().submit(options);  // which refuses it
-  EDDY_C_TRY(run->begin_run());
-  run->stream_or_null_ = ending.stream_or_null;
-  if (!calls_back) {
-    // A callback of the run before, which comes late, then counts and tells nothing of this one.
-    {
-      const std::lock_guard lock(run->mutex_);
-      run->submission_ = submission;
-    }
-    EDDY_C_TRY(run->submit_to(stream, options, {}));
-    run->is_counted_.store(false, std::memory_order_relaxed);
-    return {};
-  }
-  EDDY_C_TRY(HandleTable::get().retain(handle));
-  {
-    const std::lock_guard lock(run->mutex_);
-    run->submission_ = submission;
-    run->is_counted_.store(false, std::memory_order_relaxed);
-    if (run->file_.is_open()) run->file_.clear();
-  }
-  const Status status = run->submit_to(
-      stream, options, [run, handle, submission, ending = std::move(ending)](const Status& result) {
-        run->ended(handle, submission, result, ending);
-      });
-  if (status.is_ok()) return {};
-  run->is_counted_.store(true, std::memory_order_relaxed);
-  [[maybe_unused]] const Refusal given_back = HandleTable::get().release(handle);
-  return status;
-}
-
-void RunObject::ended(eddy_run handle, uint64_t submission, const Status& status,
-                      const Ending& ending) {
-  auto code = static_cast<eddy_code>(status.code());
-  {
-    // A thread that waited may have submitted the next run already.
-    const std::lock_guard lock(mutex_);
-    if (submission == submission_) {
-      const Refusal found = finish(status);
-      if (!found.is_ok()) code = found.code();
-      count(code);
-      if (file_.is_open()) file_.set();
-    }
-  }
-  post_to(ending.executor_or_null,
-          [handle, code, callback = ending.callback_or_null, user = ending.user] {
-            if (callback != nullptr) callback(user, handle, code);
-            [[maybe_unused]] const Refusal gone = HandleTable::get().release(handle);
-          });
 }
 
 Refusal RunObject::result() {

@@ -67,7 +67,23 @@ class RunObject : public Object {
 
  private:
   Refusal read_options(const eddy_run_options* given, RunOptions& options) const;
-  void ended(eddy_run handle, uint64_t submission, const Status& status, const Ending& ending);
+  // A submission that tells someone of its end.
+  struct Submission : std::enable_shared_from_this<Submission> {
+    std::shared_ptr<RunObject> run;  // goes where the user is told
+    eddy_run handle = nullptr;       // with a reference of its own
+    uint64_t number = 0;
+    Ending ending;
+    bool has_ended = false;
+    eddy_code code = EDDY_OK;  // once it has
+
+    void end(const Status& status);
+    bool end_at_once(const Status& status);
+    void note_end(const Status& status);
+    std::function<void()> tell();
+  };
+  // Sets the descriptor and counts the run, unless the next one was submitted; its code.
+  eddy_code note_end(uint64_t submission, const Status& status);
+  bool may_end_at_once(const Ending& ending) const;  // under the mutex
   // Before the next run: the last one may have ended unseen.
   void settle() {
     if (is_counted_.load(std::memory_order_relaxed) || !call().is_done()) return;
@@ -84,8 +100,8 @@ class RunObject : public Object {
     TensorView view;
     Dims dims;
   };
-  Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
-                   Call::Callback callback);
+  Status submit_to(StreamObject* stream_or_null, const RunOptions& options, Call::Callback callback,
+                   Call::AtOnce at_once);
   Refusal bind_to(Call& call);
   // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has
   // ended.

@@ -33,6 +33,7 @@ eddy_metrics SessionObject::metrics() const {
   const RunCounts counts = session->run_counts();
   made.runs_in_flight = counts.in_flight;
   made.runs_waiting = counts.waiting;
+  made.iterations = session->num_iterations();
   return made;
 }
 
@@ -269,6 +270,30 @@ eddy_code session_metrics(eddy_session session, eddy_metrics* metrics, eddy_erro
   });
 }
 
+eddy_code session_num_operators(eddy_session session, size_t* count, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    EDDY_C_TRY(need(count, "place for the count"));
+    *count = s->session->operator_times().size();
+    return {};
+  });
+}
+
+eddy_code session_operator_metrics(eddy_session session, size_t index,
+                                   eddy_operator_metrics* metrics, eddy_error* error) {
+  return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
+    const std::vector<OperatorTime> times = s->session->operator_times();
+    if (index >= times.size()) {
+      return {EDDY_INVALID_ARGUMENT,
+              "there is no operator " + std::to_string(index) + "; the session times " +
+                  std::to_string(times.size()) +
+                  (times.empty() ? ": set option time_operators to true" : "")};
+    }
+    const OperatorTime& of = times[index];
+    return write_struct(eddy_operator_metrics{0, of.name, of.num_calls, of.time_ns},
+                        "the operator's metrics", metrics);
+  });
+}
+
 namespace {
 
 // A label's value, as Prometheus' text form has it.
@@ -281,14 +306,25 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string metrics_text(const eddy_metrics& m, const std::string& name) {
+// Prometheus counts time in seconds.
+std::string seconds(uint64_t ns) {
+  std::string digits = std::to_string(ns % 1'000'000'000);
+  digits.insert(0, 9 - digits.size(), '0');
+  return std::to_string(ns / 1'000'000'000) + "." + digits;
+}
+
+std::string metrics_text(const SessionObject& session, const std::string& name) {
+  const eddy_metrics m = session.metrics();
   const std::string label = "session=" + quoted(one_line(name));
   std::string text;
   const auto head = [&](const char* metric, const char* type, const char* help) {
     text += std::string("# HELP ") + metric + " " + help + "\n# TYPE " + metric + " " + type + "\n";
   };
-  const auto row = [&](const std::string& metric, const std::string& more, uint64_t value) {
-    text += metric + "{" + label + more + "} " + std::to_string(value) + "\n";
+  const auto write = [&](const char* metric, const std::string& more, const std::string& value) {
+    text += metric + ("{" + label + more + "} ") + value + "\n";
+  };
+  const auto row = [&](const char* metric, const char* more, uint64_t value) {
+    write(metric, more, std::to_string(value));
   };
   head("eddy_runs_total", "counter", "Runs that have ended, by how they ended.");
   row("eddy_runs_total", ",end=\"ok\"", m.runs_succeeded);
@@ -303,6 +339,19 @@ std::string metrics_text(const eddy_metrics& m, const std::string& name) {
   row("eddy_memory_bytes", "", m.memory_bytes);
   head("eddy_memory_peak_bytes", "gauge", "The most bytes of tensors that were in use.");
   row("eddy_memory_peak_bytes", "", m.memory_peak_bytes);
+  head("eddy_loop_iterations_total", "counter", "Iterations of loops, in runs that have ended.");
+  row("eddy_loop_iterations_total", "", m.iterations);
+  const std::vector<OperatorTime> times = session.session->operator_times();
+  if (times.empty()) return text;
+  const auto of = [](const OperatorTime& each) { return ",operator=" + quoted(each.name); };
+  head("eddy_operator_calls_total", "counter", "Calls of operators.");
+  for (const OperatorTime& each : times) {
+    write("eddy_operator_calls_total", of(each), std::to_string(each.num_calls));
+  }
+  head("eddy_operator_seconds_total", "counter", "Time in calls of operators.");
+  for (const OperatorTime& each : times) {
+    write("eddy_operator_seconds_total", of(each), seconds(each.time_ns));
+  }
   return text;
 }
 
@@ -311,7 +360,7 @@ std::string metrics_text(const eddy_metrics& m, const std::string& name) {
 eddy_code session_metrics_text(eddy_session session, const char* name, eddy_value* text,
                                eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    return give_text(metrics_text(s->metrics(), name == nullptr ? "" : name), text);
+    return give_text(metrics_text(*s, name == nullptr ? "" : name), text);
   });
 }
 

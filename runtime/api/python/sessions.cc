@@ -289,6 +289,39 @@ std::shared_ptr<PySession> parse_session(const std::shared_ptr<PyLibrary>& libra
   });
 }
 
+py::dict metrics_of(const PySession& session) {
+  eddy_metrics m = {};
+  m.struct_size = sizeof(m);
+  check([&](auto e) { return api().session_metrics(session.get(), &m, e); });
+  py::dict made;
+  const auto add = [&](const char* name, const py::object& value) { made[name] = value; };
+  add("runs_succeeded", py::int_(m.runs_succeeded));
+  add("runs_failed", py::int_(m.runs_failed));
+  add("runs_cancelled", py::int_(m.runs_cancelled));
+  add("runs_late", py::int_(m.runs_late));
+  add("runs_in_flight", py::int_(m.runs_in_flight));
+  add("runs_waiting", py::int_(m.runs_waiting));
+  add("iterations", py::int_(m.iterations));
+  add("memory_bytes", py::int_(m.memory_bytes));
+  add("memory_peak_bytes", py::int_(m.memory_peak_bytes));
+  add("plan_seconds", py::float_(1e-9 * static_cast<double>(m.plan_ns)));
+  return made;
+}
+
+// By name: calls and seconds.
+py::dict operator_metrics_of(const PySession& session) {
+  size_t count = 0;
+  check([&](auto e) { return api().session_num_operators(session.get(), &count, e); });
+  py::dict made;
+  for (size_t i = 0; i < count; ++i) {
+    eddy_operator_metrics of = {};
+    of.struct_size = sizeof(of);
+    check([&](auto e) { return api().session_operator_metrics(session.get(), i, &of, e); });
+    made[of.name] = py::make_tuple(of.calls, 1e-9 * static_cast<double>(of.time_ns));
+  }
+  return made;
+}
+
 }  // namespace
 
 void add_sessions(py::module_& m) {
@@ -312,6 +345,8 @@ void add_sessions(py::module_& m) {
             return can != 0;
           },
           py::arg("index"))
+      .def("metrics", &metrics_of)
+      .def("operator_metrics", &operator_metrics_of)
       .def("metrics_text",
            [](const PySession& s, const std::string& name) {
              eddy_value made = nullptr;

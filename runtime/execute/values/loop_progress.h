@@ -44,17 +44,38 @@ class LoopProgress {
   const int64_t& settled_trips() const { return settled_trips_; }
   // A device counts the iterations, in that word, until the loop is entered again.
   void drive_from(const int64_t* progress) {
+    if (is_due_ && !is_driven_by_device()) past_ += iteration();
+    is_due_ = true;
     progress_or_null_.store(progress, std::memory_order_release);
   }
   bool is_driven_by_device() const {
     return progress_or_null_.load(std::memory_order_relaxed) != nullptr;
   }
+  // Iterations since this was last asked, of a run whose strands have ended; of a loop that a
+  // device has driven several times since, one after the other, those of the last time.
+  int64_t take_iterations() {
+    const int64_t taken = past_ + (is_due_ ? iteration() : 0);
+    past_ = 0;
+    is_due_ = false;
+    return taken;
+  }
 
  private:
   Slot iteration_slot_;
+  // Of times before this one, not taken yet. The strand's that runs the loop, then the run's end's.
+  int64_t past_ = 0;
+  bool is_due_ = false;  // those of this time are not taken yet
 
  protected:
   ~LoopProgress() = default;
+
+  // The host counts from 0.
+  void begin() {
+    if (is_due_) past_ += iteration();
+    is_due_ = true;
+    counter_.store(0, std::memory_order_relaxed);
+    progress_or_null_.store(nullptr, std::memory_order_release);
+  }
 
   std::atomic<int64_t> counter_{0};
   std::atomic<int64_t> begun_{0};

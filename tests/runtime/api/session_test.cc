@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <limits>
+#include <map>
+
 #include "graph/ir/builder.h"
 
 namespace eddy {
@@ -55,6 +59,98 @@ TEST_P(SessionWays, AWhileCountsUpToItsLimit) {
     EXPECT_EQ((*outputs)[0].second.values<float>()[0], 1000.0f);
     EXPECT_EQ(session->loop_reports()[0].iterations, 1000);
   }
+}
+
+// An outer loop of `outer` trips, each of which runs a counter up to `limit`, beside a branch with
+// another loop.
+void build_nest(GraphBuilder& b) {
+  const Value limit = b.input("limit", kScalar);
+  const Value outer = b.input("outer", tensor_type(ElementType::kInt64, {}));
+  const auto counter = [&](const Value from) {
+    return b.while_loop(
+        {.initial = {from}},
+        [&](Value, std::span<const Value> carried) {
+          return WhileTest{b.op("Less", {carried[0], limit}), {carried[0]}};
+        },
+        [&](Value, std::span<const Value> forwarded) {
+          return std::vector<Value>{b.op("Add", {forwarded[0], b.scalar(1.0f)})};
+        })[0];
+  };
+  const auto nest = b.while_loop(
+      {.initial = {b.scalar(0.0f)}},
+      [&](Value i, std::span<const Value> carried) {
+        return WhileTest{b.op("Less", {i, outer}), {carried[0]}};
+      },
+      [&](Value, std::span<const Value> forwarded) {
+        return std::vector<Value>{b.op("Sub", {counter(forwarded[0]), limit})};
+      });
+  const Value is_long = b.op("Greater", {limit, b.scalar(100.0f)});
+  const auto branch = b.if_else(
+      is_long, [&] { return std::vector<Value>{counter(b.scalar(0.0f))}; },
+      [&] { return std::vector<Value>{b.op("Neg", {limit})}; });
+  b.output("y", nest[0]);
+  b.output("z", branch[0]);
+}
+
+TEST_P(SessionWays, IterationsOfAllLoopsAreCountedOverAllRuns) {
+  GraphBuilder b(library_.ops());
+  build_nest(b);
+  auto session = make_session(library_, b, options());
+  EXPECT_EQ(session->num_iterations(), 0u);
+  uint64_t expected = 0;
+  for (const int limit : {3, 200, 5, 5}) {  // the branch's loop runs in the second only
+    const auto outputs = session->run({{"limit", Tensor::scalar(static_cast<float>(limit))},
+                                       {"outer", Tensor::scalar(int64_t{7})}});
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    expected += static_cast<uint64_t>(7 + 7 * limit + (limit > 100 ? limit : 0));
+    EXPECT_EQ(session->num_iterations(), expected) << "limit " << limit;
+  }
+  EXPECT_TRUE(session->operator_times().empty()) << "none is timed that is not asked for";
+}
+
+TEST_P(SessionWays, IterationsOfAStoppedRunCount) {
+  GraphBuilder b(library_.ops());
+  build_counter(b);
+  auto session = make_session(library_, b, options());
+  const float forever = std::numeric_limits<float>::infinity();
+  const RunOptions until{.timeout = std::chrono::milliseconds(20)};
+  const auto outputs =
+      session->run({{"x", Tensor::scalar(0.0f)}, {"limit", Tensor::scalar(forever)}}, until);
+  ASSERT_EQ(outputs.status().code(), StatusCode::kDeadlineExceeded);
+  const uint64_t counted = session->num_iterations();
+  EXPECT_GT(counted, 0u);
+  ASSERT_TRUE(
+      session->run({{"x", Tensor::scalar(0.0f)}, {"limit", Tensor::scalar(10.0f)}}).is_ok());
+  EXPECT_EQ(session->num_iterations(), counted + 10);
+}
+
+TEST_P(SessionWays, OperatorsAreCountedAndTimedWhereThatIsAskedFor) {
+  GraphBuilder b(library_.ops());
+  build_nest(b);
+  SessionOptions timed = options();
+  timed.times_operators = true;
+  auto session = make_session(library_, b, timed);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(
+        session->run({{"limit", Tensor::scalar(4.0f)}, {"outer", Tensor::scalar(int64_t{3})}})
+            .is_ok());
+  }
+  const std::chrono::nanoseconds elapsed = std::chrono::steady_clock::now() - begin;
+  std::map<std::string, uint64_t> calls;
+  uint64_t time_ns = 0;
+  for (const OperatorTime& each : session->operator_times()) {
+    calls[each.name] = each.num_calls;
+    EXPECT_EQ(each.num_calls > 0, each.time_ns > 0) << each.name;
+    time_ns += each.time_ns;
+  }
+  EXPECT_EQ(calls["Add"], 2u * 3 * 4);
+  EXPECT_EQ(calls["Sub"], 2u * 3);
+  EXPECT_EQ(calls["Neg"], 2u);
+  EXPECT_EQ(calls["Greater"], 2u);
+  EXPECT_EQ(calls["Less"], 2u * (4 + 3 * 5));
+  const auto num_threads = static_cast<uint64_t>(session->num_workers() + 1);
+  EXPECT_LE(time_ns, static_cast<uint64_t>(elapsed.count()) * num_threads);
 }
 
 TEST_P(SessionWays, ACallWritesIntoTheCallersMemory) {

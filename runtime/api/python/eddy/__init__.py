@@ -17,6 +17,7 @@ from ._errors import Code, Error, Location, Part
 from ._operators import HostFunction, Operator, host_function, operator
 from ._plans import is_plan, save_plan
 from ._session import BoundRun, InferenceSession, NodeArg, PlanText, SessionOptions, Stream
+from ._statistics import OperatorTime, Statistics
 from ._tensor import Tensor
 from ._timeline import Span, Trace
 from ._trace import Function, Traced, function, location
@@ -35,10 +36,12 @@ __all__ = [
     "Location",
     "NodeArg",
     "Operator",
+    "OperatorTime",
     "Part",
     "PlanText",
     "SessionOptions",
     "Span",
+    "Statistics",
     "Stream",
     "Tensor",
     "TensorType",

@@ -13,6 +13,7 @@ from . import _core
 from ._errors import Code, Error
 from ._models import read
 from ._operators import make_library
+from ._statistics import OperatorTime, Statistics
 from ._timeline import Trace
 
 # How long a wait in the main thread takes before it looks for signals, in seconds.
@@ -123,8 +124,8 @@ class InferenceSession:
       graph of eddy.function().trace().
     options: a dict or SessionOptions: threads, memory_limit ("300mb"), max_runs_in_flight,
       max_runs_waiting, max_streams, loops, assignment, share_program, simplify, fold_norms, exact,
-      check_memory, "dim.NAME", "shape.NAME" ("1x3x224x224"). An unknown one is refused with the
-      nearest name. Sessions without `threads` and `operators` share their threads, and sessions of
+      check_memory, time_operators, "dim.NAME", "shape.NAME" ("1x3x224x224"). An unknown one is
+      refused with the nearest name. Sessions without `threads` and `operators` share their threads, and sessions of
       one model and equal options their weights.
     providers: for programs written for ONNX Runtime; must hold "CPUExecutionProvider", if any.
     operators: what eddy.operator and eddy.host_function have made, where the model uses it.
@@ -192,8 +193,14 @@ class InferenceSession:
         return self._core.can_stream(self._core.find_output(output_name))
 
     def metrics(self, name: str = "session") -> str:
-        """Runs and memory as Prometheus reads them, with label session="NAME"."""
+        """What statistics() has, as Prometheus reads it, with label session="NAME"."""
         return self._core.metrics_text(name)
+
+    def statistics(self) -> Statistics:
+        """Runs, iterations, memory, and with option time_operators each operator's time."""
+        operators = self._core.operator_metrics()
+        times = {name: OperatorTime(*each) for name, each in operators.items()}
+        return Statistics(**self._core.metrics(), operators=times)
 
     # -- runs --
 

@@ -134,6 +134,12 @@ int main(void) {
   PLACE(eddy_metrics, plan_ns)
   PLACE(eddy_metrics, runs_in_flight)
   PLACE(eddy_metrics, runs_waiting)
+  PLACE(eddy_metrics, iterations)
+  SIZE(eddy_operator_metrics)
+  PLACE(eddy_operator_metrics, struct_size)
+  PLACE(eddy_operator_metrics, name)
+  PLACE(eddy_operator_metrics, calls)
+  PLACE(eddy_operator_metrics, time_ns)
   SIZE(eddy_allocator)
   PLACE(eddy_allocator, struct_size)
   PLACE(eddy_allocator, user)
@@ -244,5 +250,7 @@ int main(void) {
   PLACE(eddy_api, session_load_bytes)
   PLACE(eddy_api, context_set_allocator)
   PLACE(eddy_api, run_place_output)
+  PLACE(eddy_api, session_num_operators)
+  PLACE(eddy_api, session_operator_metrics)
   return 0;
 }

@@ -238,12 +238,6 @@ TEST_F(CRuns, EndlessRunsAreCancelledOrLateAndCounted) {
   EXPECT_EQ(metrics.runs_cancelled, 1u);
   EXPECT_EQ(metrics.runs_succeeded, 0u);
   EXPECT_GT(metrics.plan_ns, 0);
-  Owned<eddy_value> text;
-  ASSERT_EQ(api().session_metrics_text(session.get(), "a\"b", text.out(), nullptr), EDDY_OK);
-  eddy_tensor view = {};
-  ASSERT_EQ(api().value_tensor(text.get(), &view, nullptr), EDDY_OK);
-  EXPECT_THAT(std::string(static_cast<const char*>(view.data), static_cast<size_t>(view.dims[0])),
-              HasSubstr("eddy_runs_total{session=\"a\\\"b\",end=\"cancelled\"} 1\n"));
 }
 
 struct Rows {
@@ -383,43 +377,6 @@ TEST_F(CRuns, RowsThatAreClosedLetTheLoopGoOn) {
   EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_OK);
   eddy_value none = nullptr;
   EXPECT_EQ(api().rows_next(rows.get(), -1, &none, nullptr), EDDY_END);
-}
-
-TEST_F(CRuns, MetricsCountTheRunsUnderWayAndThoseThatWait) {
-  Owned<eddy_session> session = session_of(doubling().get(), {{"max_runs_in_flight", "1"}});
-  const auto metrics = [&] {
-    eddy_metrics read = {};
-    read.struct_size = sizeof(read);
-    EXPECT_EQ(api().session_metrics(session.get(), &read, nullptr), EDDY_OK);
-    return read;
-  };
-  const float zero = 0;  // stays below any limit
-  const float limit = 1;
-  std::vector<Owned<eddy_run>> runs;
-  for (int i = 0; i < 3; ++i) {
-    runs.push_back(run_of(session.get()));
-    bind(runs.back().get(), 0, &zero);
-    bind(runs.back().get(), 1, &limit);
-    ASSERT_EQ(said([&](auto e) {
-                return api().run_submit(runs.back().get(), nullptr, nullptr, nullptr, nullptr, e);
-              }),
-              "ok");
-  }
-  EXPECT_EQ(metrics().runs_in_flight, 1u);
-  EXPECT_EQ(metrics().runs_waiting, 2u);
-  Owned<eddy_value> text;
-  ASSERT_EQ(api().session_metrics_text(session.get(), "s", text.out(), nullptr), EDDY_OK);
-  eddy_tensor view = {};
-  ASSERT_EQ(api().value_tensor(text.get(), &view, nullptr), EDDY_OK);
-  const std::string lines(static_cast<const char*>(view.data), static_cast<size_t>(view.dims[0]));
-  EXPECT_THAT(lines, HasSubstr("eddy_runs_in_flight{session=\"s\"} 1\n"));
-  EXPECT_THAT(lines, HasSubstr("eddy_runs_waiting{session=\"s\"} 2\n"));
-  ASSERT_EQ(api().session_cancel_all(session.get(), nullptr), EDDY_OK);
-  for (const Owned<eddy_run>& run : runs) {
-    EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_CANCELLED);
-  }
-  EXPECT_EQ(metrics().runs_in_flight, 0u);
-  EXPECT_EQ(metrics().runs_waiting, 0u);
 }
 
 }  // namespace

@@ -167,7 +167,8 @@ def test_a_closed_session_says_so():
     with pytest.raises(eddy.Error, match="closed") as caught:
         session.run(None, {})
     assert caught.value.code == eddy.Code.INVALID_STATE
-    for call in (session.plan, session.trim, session.cancel_all, session.bind, session.metrics):
+    for call in (session.plan, session.trim, session.cancel_all, session.bind, session.metrics,
+                 session.statistics):
         with pytest.raises(eddy.Error):
             call()
     with pytest.raises(eddy.Error):
@@ -345,6 +346,31 @@ def test_a_plan_and_metrics_are_texts():
     session.run(None, {"x": -1.0})
     assert "while" in session.plan()
     assert 'eddy_runs_total{session="s",end="ok"} 1' in session.metrics("s")
+
+
+@eddy.function
+def count_down(x):
+    return eddy.while_loop(lambda x: x > 0, lambda x: x - 1, x)
+
+
+def test_statistics_count_iterations_and_time_operators_where_asked():
+    data = count_down.trace(1.0).graph.to_bytes()
+    session = eddy.InferenceSession(data, {"time_operators": True})
+    for _ in range(2):
+        session.run(None, {"x": 5.0})
+    statistics = session.statistics()
+    assert (statistics.runs_succeeded, statistics.runs_failed) == (2, 0)
+    assert statistics.iterations == 10 and statistics.plan_seconds > 0
+    assert set(statistics.operators) == {"Greater", "Sub"}
+    assert statistics.operators["Sub"].calls == 10
+    assert statistics.operators["Greater"].calls == 12
+    assert all(each.seconds > 0 for each in statistics.operators.values())
+    assert 'eddy_operator_calls_total{session="s",operator="Sub"} 10\n' in session.metrics("s")
+    plain = eddy.InferenceSession(data)
+    plain.run(None, {"x": 3.0})
+    assert plain.statistics().operators == {} and plain.statistics().iterations == 3
+    with pytest.raises(eddy.Error, match="the nearest is 'time_operators'"):
+        eddy.InferenceSession(data, {"times_operators": True})
 
 
 def test_errors_can_be_pickled():
