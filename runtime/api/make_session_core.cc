@@ -130,9 +130,6 @@ Status make_devices(SessionCore& core) {
   }
   for (const MakeDevice& make : options.make_devices) {
     EDDY_ASSIGN_OR_RETURN(ExecutionDevice made, make());
-    for (const std::string& notice : made.device->notices()) {
-      if (options.log) options.log(notice);
-    }
     core.devices.push_back(std::move(made));
   }
   return Status::ok();
@@ -342,6 +339,7 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
   auto core = std::make_unique<SessionCore>(library, options);
   core->ranks = std::move(ranks);
   EDDY_RETURN_IF_ERROR(make_devices(*core));
+  core->tell_notices();
   std::string key;  // empty: this session's alone
   if (may_share(options)) {
     key = program_key(given, graph, options, core->host().num_workers());
@@ -362,6 +360,7 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
   describe_values(*core);
   EDDY_RETURN_IF_ERROR(bind_program(*core, made_or_null, prepared_or_null, key));
   log.done("bound kernels");
+  core->tell_notices();
   EDDY_RETURN_IF_ERROR(check(options));
   core->run_pool = std::make_unique<RunPool>(*core->executable);
   core->run_pool->release(core->run_pool->acquire());

@@ -282,6 +282,7 @@ Status Run::collect() {
   Status status = values_.finish(outcome_);
   if (!status.is_ok()) return status;
   core_.loop_reports.update(values_.state(), *core_.executable);
+  core_.tell_notices();
   if (!is_collected_) return status;
   outputs_ = values_.collect_outputs();
   return outputs_.status();

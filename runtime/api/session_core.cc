@@ -61,6 +61,21 @@ void SessionCore::note_refusal(const Status& why) {
   options.log("issued node by node, not recorded: " + why.message());
 }
 
+void SessionCore::tell_notices() {
+  if (!options.log || has_one_device()) return;
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(notices_mutex);
+    num_notices_told.resize(devices.size(), 0);
+    for (size_t d = 1; d < devices.size(); ++d) {
+      const std::vector<std::string> notices = devices[d].device->notices();
+      size_t& num_told = num_notices_told[d];
+      for (; num_told < notices.size(); ++num_told) lines.push_back(notices[num_told]);
+    }
+  }
+  for (const std::string& line : lines) options.log(line);
+}
+
 void SessionCore::call_on_worker(std::function<void()> function) {
   if (host().needs_polling()) return function();
   auto call = std::make_unique<std::function<void()>>(std::move(function));

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -103,6 +104,11 @@ struct SessionCore {
   bool do_waiters_poll() const { return host().needs_polling() && !is_host_driven(); }
   // Work for a device could not be recorded and is issued node by node.
   void note_refusal(const Status& why);
+  // Logs what devices beside the host's do without, as far as it has not been logged yet.
+  void tell_notices();
+
+  std::mutex notices_mutex;
+  std::vector<size_t> num_notices_told;  // under the mutex; by device
 
   std::optional<PollerId> ranks_poller;
   std::vector<Device*> polled_devices;  // by the scheduler; those whose loops the host drives

@@ -86,6 +86,13 @@ Status CudaDevice::probe_memory_words() {
   return status;
 }
 
+std::vector<std::string> CudaDevice::notices() const {
+  std::vector<std::string> all = kernels_.notices;
+  if (!kernels_.further_notices) return all;
+  for (std::string& notice : kernels_.further_notices()) all.push_back(std::move(notice));
+  return all;
+}
+
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
   EDDY_RETURN_IF_ERROR(health());
   EDDY_ASSIGN_OR_RETURN(std::unique_ptr<CudaStream> stream, CudaStream::create(shared()));

@@ -12,8 +12,10 @@
 // Ownership: must outlive everything made from it. Threads: all members from any thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +40,10 @@ struct CudaDeviceKernels {
   Compile* compile_or_null = nullptr;
   std::string why_no_compile = {};
   std::vector<std::string> notices = {};
+  // Those that come while programs are bound and run; may be empty.
+  std::function<std::vector<std::string>()> further_notices = {};
+  // Why kernels of recordings do not begin early (cuda_launch.h); empty: they do.
+  std::string why_plain_order = "no kernels have been loaded";
 };
 
 class CudaDevice : public Device, public Staging {
@@ -75,7 +81,7 @@ class CudaDevice : public Device, public Staging {
   std::unique_ptr<GraphCapture> create_capture_or_null() override {
     return CudaGraphCapture::create_or_null(*context_, kernels_.loop);
   }
-  std::vector<std::string> notices() const override { return kernels_.notices; }
+  std::vector<std::string> notices() const override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   // Errors: kInvalidArgument for a handle that is no stream of this device's primary context (as
   // far as the driver tells), for the driver's default streams (the null one, legacy and per

@@ -125,6 +125,10 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
     if (options.measures_convolutions && !options.kernel_cache_folder.empty()) {
       parts->choices = std::make_unique<DiskChoices>(options.kernel_cache_folder,
                                                      parts->device->context().facts().name);
+    } else if (options.measures_convolutions) {
+      parts->own.notices.push_back(
+          "convolutions are not measured: there is no folder to keep the choices in; set HOME or "
+          "XDG_CACHE_HOME");
     }
     EDDY_RETURN_IF_ERROR(keep_library(DnnLibrary::create(sources.cudnn_or_null, *parts->module,
                                                          {.allows_tf32 = options.allows_tf32,
@@ -143,6 +147,7 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
   const Status early = allow_programmatic_launch(parts->device->context(),
                                                  parts->device->allocator(), parts->own.loop);
   EDDY_RETURN_IF_ERROR(parts->device->health());
+  parts->own.why_plain_order = early.message();
   if (!early.is_ok() && early.code() != StatusCode::kUnsupported) {
     parts->own.notices.push_back("recorded kernels follow each other in plain order: " +
                                  early.message());
@@ -150,9 +155,18 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
   if (parts->compiler != nullptr) parts->compile = std::make_unique<CudaCompile>(*parts->module);
   parts->own.compile_or_null = parts->compile.get();
   parts->own.why_no_compile = sources.why_no_nvrtc;
+  if (const DnnLibrary* const dnn = parts->dnn.get(); dnn != nullptr) {
+    parts->own.further_notices = [dnn] { return dnn->refusals(); };
+  }
   parts->device->set_kernels(std::move(parts->own));
   return ExecutionDevice{std::shared_ptr<Device>(parts, parts->device.get()),
                          std::shared_ptr<const KernelRegistry>(parts, &parts->kernels)};
+}
+
+std::string early_launches_text(const ExecutionDevice& made) {
+  const std::string& why = static_cast<const CudaDevice&>(*made.device).kernels().why_plain_order;
+  return why.empty() ? "kernels of recordings begin early"
+                     : "kernels of recordings follow each other in plain order: " + why;
 }
 
 Result<ExecutionDevice> make_cuda_device(const CudaOptions& options) {

@@ -53,4 +53,8 @@ struct CudaSources {
 Result<ExecutionDevice> make_cuda_device(const CudaOptions& options);
 Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaOptions& options);
 
+// Whether kernels of recordings begin before those before them have ended (programmatic_launch.h),
+// a quarter to a half faster, or why not. Of a device made here.
+std::string early_launches_text(const ExecutionDevice& made);
+
 }  // namespace eddy

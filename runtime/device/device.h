@@ -152,7 +152,8 @@ class Device {
   // Why that is null, where there is something to say.
   virtual std::string why_no_compile() const { return {}; }
   virtual std::unique_ptr<GraphCapture> create_capture_or_null() { return nullptr; }
-  // What it does without, and why, a line each, for the log.
+  // What it does without, and why, a line each, for the log. More may come, behind the others,
+  // while programs are bound and run.
   virtual std::vector<std::string> notices() const { return {}; }
 
   // Null: it has none of its own.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Claim: a bundle starts on a machine that has nothing but a base system and a driver: in a root of
 # libc6, bash, coreutils and gzip, with the fake driver as the system's libcuda.so.1, `facts` finds a
-# GPU that runs the kernels, `gpu_device_test` passes, a run with no driver says so, and every library
-# that the programs load but for the C library's lies in the bundle.
+# GPU that runs the kernels, `gpu_device_test` passes, a run with no driver says so, every library
+# that the programs load but for the C library's lies in the bundle, and both speech models have room
+# in its 60 MiB.
 #
 # EDDY_BARE_ROOT=DIR, with --test_env, takes a root that is there, as debootstrap --variant=minbase
 # makes it; it is copied and stays as it is.
@@ -62,7 +63,18 @@ cp -L tools/gpu/gpu_report tests/runtime/cuda/gpu_device_test "$checkout/.build/
 sleep 0.1
 touch "$checkout/.build/default/"{gpu_report,gpu_device_test}.stamp
 unset EDDY_CONFIG
-XDG_CACHE_HOME="$folder/cache" "$checkout/tools/gpu_bundle" "$folder/bundle" || fail "no bundle"
+# Files as large as those of tools/demo, or a little larger, stand for the speech models.
+mkdir -p "$folder/cache/eddy/models"
+truncate -s 2400000 "$folder/cache/eddy/models/silero_vad-1.onnx"
+truncate -s 8200000 "$folder/cache/eddy/models/moonshine_tiny_encoder-1.onnx"
+truncate -s 20900000 "$folder/cache/eddy/models/moonshine_tiny_decoder-1.onnx"
+said="$(XDG_CACHE_HOME="$folder/cache" "$checkout/tools/gpu_bundle" "$folder/bundle" 2>&1)" ||
+  fail "no bundle: $said"
+echo "$said"
+bytes="$(du -sb "$folder/bundle" | cut -f1)"
+((bytes <= 60 * 1024 * 1024)) || fail "a bundle of $bytes bytes"
+[[ "$said" == *"in it: Silero"* && "$said" == *"in it: Moonshine tiny"* ]] ||
+  fail "a speech model has no room in the bundle: $said"
 mv "$folder/bundle" "$root/bundle"
 
 # in_root COMMAND: by the bare root's shell, with what the kernel gives (the loader's $ORIGIN is read

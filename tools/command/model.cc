@@ -147,6 +147,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
     if (arguments.tf32 && (!cuda_ordinal(arguments.device) || arguments.exact)) {
       throw CLI::ValidationError("--tf32", "it rounds products of --device cuda, without --exact");
     }
+    if (arguments.measure_convolutions && (!cuda_ordinal(arguments.device) || arguments.exact)) {
+      throw CLI::ValidationError("--measure-convolutions",
+                                 "it chooses algorithms of --device cuda, without --exact");
+    }
     if (arguments.locate_faults && !cuda_ordinal(arguments.device)) {
       throw CLI::ValidationError(
           "--locate-faults", "it is for --device cuda; elsewhere errors name their node anyway");
@@ -160,6 +164,11 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       ->capture_default_str();
   app.add_flag("--tf32", arguments.tf32,
                "--device cuda: let float32 products round their operands to TF32 (faster)");
+  app.add_flag(
+      "--measure-convolutions", arguments.measure_convolutions,
+      "--device cuda: run each convolution of known shape by cuDNN's fastest algorithm, as "
+      "it was measured when this kind of GPU first met the shape (other bits than without; "
+      "kept in Eddy's cache folder)");
   app.add_flag(
       "--exact", arguments.exact,
       "the same bits however loops are driven; no normalization folded into a convolution, "
@@ -227,8 +236,10 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     const std::string option = "--device " + arguments.device;
     Status status = check_cuda(*ordinal);
     if (!status.is_ok()) return std::move(status.prepend_message(option));
-    options.make_devices = {[option, cuda = CudaOptions{.device = {.ordinal = *ordinal},
-                                                        .allows_tf32 = arguments.tf32}] {
+    const CudaOptions wanted{.device = {.ordinal = *ordinal},
+                             .allows_tf32 = arguments.tf32,
+                             .measures_convolutions = arguments.measure_convolutions};
+    options.make_devices = {[option, cuda = wanted] {
       Result<ExecutionDevice> made = make_cuda_device(cuda);
       if (made.is_ok()) return made;
       return Result<ExecutionDevice>(std::move(made.take_status().prepend_message(option)));

@@ -25,6 +25,11 @@ int64_t trips(const GpuCase& one, const Session& session) {
   return -1;
 }
 
+const MakeDevice& maker_of(const CaseWay& way, const SessionsUnderReport& what) {
+  if (way.measures_convolutions) return what.make_measured_device;
+  return way.allows_tf32 ? what.make_tf32_device : what.make_device;
+}
+
 class CaseRows {
  public:
   CaseRows(const Library& library, GpuCase one, const SessionsUnderReport& what)
@@ -56,7 +61,7 @@ class CaseRows {
 
   // There is such a way to run it.
   bool has(const CaseWay& way) const {
-    return !way.allows_tf32 || (one_.has_products && what_.make_tf32_device);
+    return maker_of(way, what_) && (!way.allows_tf32 || one_.has_products);
   }
 
  private:
@@ -105,9 +110,8 @@ class CaseRows {
   // The same with inputs and outputs on the GPU; the last run's are compared.
   Result<std::vector<double>> timed_resident_runs(Session& session, const CaseWay& way,
                                                   const HostTolerance& tolerance) const {
-    const MakeDevice& make_device = way.allows_tf32 ? what_.make_tf32_device : what_.make_device;
     EDDY_ASSIGN_OR_RETURN(const auto values,
-                          ResidentValues::make(make_device, one_.inputs, expected_));
+                          ResidentValues::make(maker_of(way, what_), one_.inputs, expected_));
     EDDY_ASSIGN_OR_RETURN(const auto call, session.prepare());
     EDDY_RETURN_IF_ERROR(values->bind(*call));
     std::vector<double> times_ms;
@@ -162,8 +166,7 @@ SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what) {
   options.folds_norms = way.folds_norms;
   options.only_loop_way = way.only_way;
   options.merges_loops = way.merges_loops;
-  options.make_devices = {
-      [&] { return way.allows_tf32 ? what.make_tf32_device() : what.make_device(); }};
+  options.make_devices = {[&] { return maker_of(way, what)(); }};
   return options;
 }
 

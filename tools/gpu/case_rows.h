@@ -46,17 +46,18 @@ struct CaseWay {
   Assignment assignment = Assignment::kAuto;
   // In which the GPU drives loops; none: as it would.
   std::optional<LoopChoice::Way> only_way = {};
-  bool merges_loops = true;  // those beside each other
-  bool allows_tf32 = false;  // for cases with products; within kTf32Tolerance then
-  bool folds_norms = false;  // into the weights of convolutions
+  bool merges_loops = true;            // those beside each other
+  bool allows_tf32 = false;            // for cases with products; within kTf32Tolerance then
+  bool folds_norms = false;            // into the weights of convolutions
+  bool measures_convolutions = false;  // with TF32
 };
 
 // Those of a session that is run in this way on the GPU; both outlive the session's making.
 SessionOptions options_of(const CaseWay& way, const SessionsUnderReport& what);
 
-// One row for each case and way; none for TF32 where a case has no products, or no such device is
-// there. A way that refuses the case (loops that the device cannot drive) has status "refused" with
-// the reason; it is no failure.
+// One row for each case and way; none for TF32 where a case has no products, and none for a device
+// that is not there. A way that refuses the case (loops that the device cannot drive) has status
+// "refused" with the reason; it is no failure.
 void report_cases(PartReport& report, const Library& library,
                   std::span<const std::function<GpuCase()>> cases, std::span<const CaseWay> ways,
                   const SessionsUnderReport& what);

@@ -198,11 +198,13 @@ void add_windows(std::vector<ConformanceCase>& cases) {
                    attributes({{"mode", std::string("nearest")}})});
 }
 
-// Short ones, a thread each; longer ones, a block each; few long ones, which CUB takes.
+// Short ones, a thread each; middling ones, a warp each; longer ones, a block each; few long ones,
+// which CUB takes.
 void add_lines(std::vector<ConformanceCase>& cases) {
   constexpr int64_t kLength = 40000;
   for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceMean",
                          "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare"}) {
+    cases.push_back({op, {{{257, 31}}, given({1})}, {}, 1, 4});
     cases.push_back({op, {{{257, 129}}, given({1})}, {}, 1, 4});
     cases.push_back({op, {{{257, 129}}}, {}, 1, 4});
     cases.push_back({op, {{{kLength}}}, {}, 1, 4});
@@ -211,6 +213,7 @@ void add_lines(std::vector<ConformanceCase>& cases) {
     for (const int64_t axis : {0, 1}) {
       cases.push_back({op, {{{257, 129}}}, attributes({{"axis", axis}})});
     }
+    cases.push_back({op, {{{257, 31}}}, attributes({{"axis", int64_t{1}}})});
     for (const int64_t takes_last : {0, 1}) {
       cases.push_back({op,
                        {{{kLength, 2}}},

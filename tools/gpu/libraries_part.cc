@@ -54,14 +54,17 @@ LibraryCase product(int64_t width) {
   return {"MatMul of " + text_of({width, width}), call, call, {ElementType::kFloat}, true};
 }
 
-// A 3 x 3 convolution as in ResNet.
-LibraryCase convolution(int64_t channels, int64_t side) {
+// A 3 x 3 convolution as in ResNet; with as many groups as channels as in MobileNet, where our own
+// kernel may be the faster one.
+LibraryCase convolution(int64_t channels, int64_t side, bool is_depthwise = false) {
+  const int64_t group = is_depthwise ? channels : 1;
   ConformanceCase call{
-      "Conv", {{{1, channels, side, side}}, {{channels, channels, 3, 3}}}, {}, 1, 64};
+      "Conv", {{{1, channels, side, side}}, {{channels, channels / group, 3, 3}}}, {}, 1, 64};
   call.attributes.set("kernel_shape", std::vector<int64_t>{3, 3});
   call.attributes.set("pads", std::vector<int64_t>(4, 1));
-  return {
-      "Conv 3/1 of " + text_of({1, channels, side, side}), call, call, {ElementType::kFloat}, true};
+  call.attributes.set("group", group);
+  const std::string name = is_depthwise ? "Conv 3/1 by channel of " : "Conv 3/1 of ";
+  return {name + text_of({1, channels, side, side}), call, call, {ElementType::kFloat}, true};
 }
 
 // One long line: `given` is TopK's k, or CumSum's axis.
@@ -114,7 +117,10 @@ std::vector<LibraryCase> make_cases(bool is_small) {
   add_lines(cases, is_small);
   for (const int64_t width : {256, 1024}) cases.push_back(product(is_small ? width / 64 : width));
   for (const int64_t side : {56, 14}) {
-    cases.push_back(convolution(is_small ? 4 : 64 * 56 / side, is_small ? side / 7 : side));
+    for (const bool is_depthwise : {false, true}) {
+      cases.push_back(
+          convolution(is_small ? 4 : 64 * 56 / side, is_small ? side / 7 : side, is_depthwise));
+    }
   }
   return cases;
 }
@@ -127,6 +133,7 @@ class Comparison {
     add_cuda_kernels(own_, launches_);
     add_cuda_kernels(libraries_, launches_, gpu.libraries);
     add_cuda_kernels(tf32_, launches_, gpu.tf32_libraries);
+    add_cuda_kernels(measured_, launches_, gpu.measured_libraries);
   }
   Status add_schemas() { return add_standard_schemas(ops_); }
   Json row(const LibraryCase& one, ElementType element) {
@@ -141,6 +148,10 @@ class Comparison {
       if (is_done) row.update(by_library);
       if (is_done && has_tf32(one) && status.is_ok()) {
         status = measure(one.library, tf32_, element, "tf32", row);
+      }
+      const bool is_measured = one.library.op == "Conv" && gpu_.measured_libraries.dnn != nullptr;
+      if (is_done && is_measured && status.is_ok()) {
+        status = measure(one.library, measured_, element, "measured", row);
       }
     }
     set_status(status, row);
@@ -159,7 +170,7 @@ class Comparison {
     const OpDef* const op = ops_.find_or_null("", call.op, call.opset);
     EDDY_CHECK(op != nullptr) << "there is no operator " << call.op;
     DeviceCall one(gpu_, *op, call, element, random);
-    if (way == "tf32") one.allow_tf32();
+    if (way == "tf32" || way == "measured") one.allow_tf32();
     EDDY_ASSIGN_OR_RETURN(const std::vector<double> times_us,
                           one.measure(reference_, kernels, num_runs_));
     row[way + "_us"] = times_us[times_us.size() / 2];
@@ -173,7 +184,7 @@ class Comparison {
   const int num_runs_;
   CountedLaunches launches_;
   OpTable ops_;
-  KernelRegistry reference_, own_, libraries_, tf32_;
+  KernelRegistry reference_, own_, libraries_, tf32_, measured_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 //   gpu_report --part NAME [--json FILE] [--device N]      gpu_report --help: the parts, the codes
 #include <cstdio>
 
+#include "ops/cuda/compiled/disk_choices.h"
 #include "ops/cuda/images/image.h"
 #include "runtime/cuda/cuda_report.h"
 #include "runtime/cuda/make_cuda_device.h"
@@ -67,6 +68,10 @@ Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
   sessions.make_tf32_device = [ordinal = arguments.ordinal] {
     return make_cuda_device({.device = {.ordinal = ordinal}, .allows_tf32 = true});
   };
+  sessions.make_measured_device = [ordinal = arguments.ordinal] {
+    return make_cuda_device(
+        {.device = {.ordinal = ordinal}, .allows_tf32 = true, .measures_convolutions = true});
+  };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);
   if (arguments.part == "loops") return report_loops(gpu, kNumIterations);
@@ -94,15 +99,17 @@ struct Libraries {
   }
 };
 
-Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32) {
+Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32,
+                         KeptChoices* choices_or_null = nullptr) {
   Libraries found;
   if (auto api = load_cublas_lt(); api.is_ok()) {
     auto made = LtProducts::create(*api, launcher, {.allows_tf32 = allows_tf32});
     if (made.is_ok()) found.products = std::move(*made);
   }
   if (auto api = load_cudnn(); api.is_ok()) {
-    auto made =
-        DnnLibrary::create(*api, launcher, {.allows_tf32 = allows_tf32, .least_elements = 0});
+    auto made = DnnLibrary::create(
+        *api, launcher,
+        {.allows_tf32 = allows_tf32, .least_elements = 0, .choices_or_null = choices_or_null});
     if (made.is_ok()) found.dnn = std::move(*made);
   }
   if (auto api = load_cub(); api.is_ok()) {
@@ -136,16 +143,22 @@ Result<Json> run(const ReportArguments& arguments,
   EDDY_ASSIGN_OR_RETURN(const std::unique_ptr<CudaModule> module,
                         CudaModule::load(device->context(), cuda_images()));
   const CudaDeviceFacts& facts = device->context().facts();
-  const Json gpu = {{"model", facts.name},
-                    {"compute_capability", facts.compute_capability},
-                    {"driver", cuda_version_text(facts.driver_version)},
-                    {"libraries", report_cuda().libraries}};
+  const auto made = make_cuda_device({.device = {.ordinal = arguments.ordinal}});
+  const Json gpu = {
+      {"model", facts.name},
+      {"compute_capability", facts.compute_capability},
+      {"driver", cuda_version_text(facts.driver_version)},
+      {"early_launches", made.is_ok() ? early_launches_text(*made) : made.status().message()},
+      {"libraries", report_cuda().libraries}};
+  std::printf("%s\n", gpu["early_launches"].get<std::string>().c_str());
   for (const auto& line : gpu["libraries"]) {
     std::printf("library: %s\n", line.get<std::string>().c_str());
   }
   if (arguments.part == "facts") return Json{{"gpu", gpu}};
   const Libraries libraries = open_libraries(*module, false);
   const Libraries tf32_libraries = open_libraries(*module, true);
+  DiskChoices choices(CodeCache::default_folder(), facts.name);
+  const Libraries measured_libraries = open_libraries(*module, true, &choices);
   ReportPace pace;
   pace.on_row = [&](const Json& so_far) {
     print_row(so_far["rows"].back());
@@ -153,8 +166,8 @@ Result<Json> run(const ReportArguments& arguments,
     with_gpu["gpu"] = gpu;
     on_row(with_gpu);
   };
-  Json report =
-      run_part(arguments, {*device, *module, [] {}, libraries.all(), tf32_libraries.all(), pace});
+  Json report = run_part(arguments, {*device, *module, [] {}, libraries.all(), tf32_libraries.all(),
+                                     measured_libraries.all(), pace});
   report["gpu"] = gpu;
   return report;
 }

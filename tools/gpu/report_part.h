@@ -30,6 +30,8 @@ struct GpuUnderReport {
   CudaLibraries libraries = {};
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   CudaLibraries tf32_libraries = {};
+  // The same with TF32, and convolutions by the algorithm that was measured to be the fastest.
+  CudaLibraries measured_libraries = {};
   ReportPace pace = {};
   bool has_libraries() const {
     return libraries.products != nullptr || libraries.dnn != nullptr ||
@@ -51,9 +53,9 @@ nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
-// to a library (kDnnLeastElements, LongLinesOptions), and float32 products and convolutions with
-// and without TF32: microseconds of a call in a recording of many, the median of `num_runs` with
-// the fastest and the slowest. `is_small`: sizes for tests.
+// to a library (kDnnLeastElements, LongLinesOptions), float32 products and convolutions with and
+// without TF32, convolutions also by measured algorithms: microseconds of a call in a recording of
+// many, the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.
 nlohmann::json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs);
 
 // For parts that make sessions, or use a device as a session does.
@@ -61,6 +63,8 @@ struct SessionsUnderReport {
   MakeDevice make_device;
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   MakeDevice make_tf32_device = {};
+  // The same with TF32, and convolutions by measured algorithms.
+  MakeDevice make_measured_device = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;

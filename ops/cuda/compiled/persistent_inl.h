@@ -2,7 +2,7 @@
 // whole loop, from the first iteration to the last, and keeps what it carries in its own memory.
 //
 // A body has
-//   Memory, Scratch                  its values; memory for reductions of long rows
+//   Memory, Scratch                  its values; memory for reductions of rows that are not short
 //   enter, before, after, advance, leave(p, block, memory[, scratch])   its phases (block_inl.h)
 //   goes_on(p, memory)               the predicate
 //   count(memory, number)            takes the number of the iteration that begins

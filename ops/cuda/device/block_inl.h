@@ -29,6 +29,7 @@
 namespace eddy::cuda {
 
 inline constexpr int kThreads = static_cast<int>(kBlockThreads);
+inline constexpr int kWarpThreads = 32;
 
 struct Block {
   uint64_t index = 0;
@@ -56,14 +57,36 @@ struct PerThread {
 #endif
 };
 
-// items[0] becomes the combination of all, in an order that depends on nothing.
-template <typename T, typename Combine>
-EDDY_HD void reduce_block(const Block& block, T (&items)[kBlockThreads], Combine combine) {
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    block.each([&](int thread) {
-      if (thread < half) items[thread] = combine(items[thread], items[thread + half]);
+// A phase of threads that share memory within groups of kLanes alone: the barrier behind it is that
+// of a warp, or of the block.
+template <int kLanes, typename Phase>
+EDDY_HD void each_of(const Block& block, Phase phase) {
+  static_assert(kLanes == kWarpThreads || kLanes == kThreads, "a warp or the whole block");
+#ifdef __CUDA_ARCH__
+  if constexpr (kLanes == kWarpThreads) {
+    phase(static_cast<int>(threadIdx.x));
+    __syncwarp();
+  } else {
+    block.each(phase);
+  }
+#else
+  block.each(phase);
+#endif
+}
+
+// The first item of each kLanes becomes the combination of all of them, in an order that depends on
+// nothing.
+template <int kLanes, typename T, typename Combine>
+EDDY_HD void reduce_lanes(const Block& block, T (&items)[kBlockThreads], Combine combine) {
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    each_of<kLanes>(block, [&](int thread) {
+      if (thread % kLanes < half) items[thread] = combine(items[thread], items[thread + half]);
     });
   }
+}
+template <typename T, typename Combine>
+EDDY_HD void reduce_block(const Block& block, T (&items)[kBlockThreads], Combine combine) {
+  reduce_lanes<kThreads>(block, items, combine);
 }
 
 }  // namespace eddy::cuda

@@ -54,6 +54,33 @@ Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType
   return true;
 }
 
+Result<bool> DnnConvolutions::describe_or_note(DnnHandle handle, Plan& plan, ElementType element,
+                                               const ConvParams& p, When when) const {
+  Result<bool> has_way = describe(handle, plan, element, p, when);
+  if (has_way.is_ok() && !*has_way) {
+    note_refusal(p, "cuDNN has no deterministic algorithm for it, within the workspace");
+  } else if (has_way.status().code() == StatusCode::kUnsupported) {
+    note_refusal(p, has_way.status().message());
+  }
+  return has_way;
+}
+
+void DnnConvolutions::note_refusal(const ConvParams& p, const std::string& why) const {
+  const int rank = dnn_spatial_rank(p.window);
+  const auto sizes = [&](const int64_t(&of_axis)[cuda::kMaxSpatialAxes]) {
+    std::string text;
+    for (int i = cuda::kMaxSpatialAxes - rank; i < cuda::kMaxSpatialAxes; ++i) {
+      text += (text.empty() ? "" : "x") + std::to_string(of_axis[i]);
+    }
+    return text;
+  };
+  handles_.note_refusal("a convolution of " + std::to_string(p.groups * p.channels) +
+                        " channels of " + sizes(p.window.in) + " by " +
+                        std::to_string(p.groups * p.filters) + " filters of " +
+                        sizes(p.window.kernel) + " in " + std::to_string(p.groups) +
+                        " groups is run by our own kernel, which may take far longer: " + why);
+}
+
 Status DnnConvolutions::describe_filter(Plan& plan, ElementType element,
                                         const DnnShape& weights) const {
   const CudnnApi& api = handles_.api();
@@ -240,7 +267,7 @@ DnnPlans<DnnConvolutions::Plan>::Key DnnConvolutions::key_of(ElementType element
 void DnnConvolutions::prepare(ElementType element, const ConvParams& p) {
   if (p.count == 0 || p.channels == 0) return;
   plans_.prepare(key_of(element, p), [&](DnnHandle handle, Plan& plan) {
-    return describe(handle, plan, element, p, When::kPreparing);
+    return describe_or_note(handle, plan, element, p, When::kPreparing);
   });
 }
 
@@ -250,9 +277,13 @@ Result<bool> DnnConvolutions::run(const KernelArgs& args, ElementType element,
   return plans_.run(
       args, key_of(element, p),
       [&](DnnHandle handle, Plan& plan) {
-        return describe(handle, plan, element, p, When::kRunning);
+        return describe_or_note(handle, plan, element, p, When::kRunning);
       },
-      [&](DnnHandle handle, const Plan& plan) { return enqueue(args, handle, plan, element, p); });
+      [&](DnnHandle handle, const Plan& plan) {
+        Status status = enqueue(args, handle, plan, element, p);
+        if (status.code() == StatusCode::kUnsupported) note_refusal(p, status.message());
+        return status;
+      });
 }
 
 }  // namespace eddy

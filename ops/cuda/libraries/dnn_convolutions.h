@@ -14,6 +14,7 @@
 // a stream; finding a known shape takes a lock.
 // With a Relu, bias, addend and Relu are part of the convolution's call; where the library refuses
 // that for a shape, each is a call of its own from then on.
+// A shape that the library has no way for, or refuses, is noted (DnnHandles::note_refusal).
 // Cost: a lookup and one call, with a bias alone two; the first time a shape is met, some 100 µs.
 // Errors: the library's errors, by the call's name.
 #pragma once
@@ -58,6 +59,9 @@ class DnnConvolutions {
   enum class When : uint8_t { kPreparing, kRunning };
   Result<bool> describe(DnnHandle handle, Plan& plan, ElementType element,
                         const cuda::ConvParams& params, When when) const;
+  Result<bool> describe_or_note(DnnHandle handle, Plan& plan, ElementType element,
+                                const cuda::ConvParams& params, When when) const;
+  void note_refusal(const cuda::ConvParams& params, const std::string& why) const;
   Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;

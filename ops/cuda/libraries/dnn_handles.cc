@@ -91,6 +91,16 @@ void DnnHandles::end_stream(NativeStream stream) {
   handles_.erase(known);
 }
 
+void DnnHandles::note_refusal(std::string refusal) {
+  std::lock_guard lock(mutex_);
+  if (refusals_.size() < kMostRefusals) refusals_.push_back(std::move(refusal));
+}
+
+std::vector<std::string> DnnHandles::refusals() const {
+  std::lock_guard lock(mutex_);
+  return refusals_;
+}
+
 size_t DnnHandles::num_handles() const {
   std::lock_guard lock(mutex_);
   return handles_.size() + api_->handles->num_free(launcher_);

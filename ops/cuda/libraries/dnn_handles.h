@@ -13,6 +13,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "ops/cuda/launch/launcher.h"
 #include "ops/cuda/libraries/cudnn.h"
@@ -41,6 +43,11 @@ class DnnHandles {
   Status check(int status, const char* call) const;
   // Of streams, and left for the next: as many as have been needed at once.
   size_t num_handles() const;
+  // What the library has no way for, or has refused, the first kMostRefusals: our own kernel takes
+  // longer, so somebody should hear of it.
+  static constexpr size_t kMostRefusals = 16;
+  void note_refusal(std::string refusal);
+  std::vector<std::string> refusals() const;
 
  private:
   Result<DnnHandle> take();
@@ -55,6 +62,7 @@ class DnnHandles {
   // Under the mutex.
   std::map<NativeStream, DnnHandle> handles_;
   bool prepares_recordings_ = false;
+  std::vector<std::string> refusals_;
 };
 
 }  // namespace eddy

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "ops/cuda/libraries/dnn_convolutions.h"
 #include "ops/cuda/libraries/dnn_norms.h"
@@ -31,6 +33,8 @@ class DnnLibrary {
   void expect_use() { handles_->prepare_recordings(); }
   // Of streams, and left for the next: as many as have been needed at once.
   size_t num_handles() const { return handles_->num_handles(); }
+  // A line each, of convolutions that our own kernels do instead.
+  std::vector<std::string> refusals() const { return handles_->refusals(); }
 
  private:
   DnnLibrary(std::unique_ptr<DnnHandles> handles, const DnnOptions& options)

@@ -39,27 +39,36 @@
   X(Dequantize_i32_f32, QuantizeParams, run_dequantize<i32, f32>) \
   X(QuantizeByExtremes, QuantizeParams, run_quantize_by_extremes)
 
-#define EDDY_CUDA_BLOCK_OF(X, type)                        \
-  X(BlockReduceSum_##type, BlockReduce<ReduceSum, type>)   \
-  X(BlockReduceProd_##type, BlockReduce<ReduceProd, type>) \
-  X(BlockReduceMax_##type, BlockMost<ReduceMax, type>)     \
-  X(BlockReduceMin_##type, BlockMost<ReduceMin, type>)     \
-  X(BlockArgMax_##type, BlockArg<ArgMax, type>)            \
-  X(BlockArgMin_##type, BlockArg<ArgMin, type>)            \
-  X(BlockCumSum_##type, BlockCumSum<type>)                 \
+// By a block a row, or by a warp: Group is Block or Warp.
+#define EDDY_CUDA_GROUP_OF(X, Group, type)                     \
+  X(Group##ReduceSum_##type, Group##Reduce<ReduceSum, type>)   \
+  X(Group##ReduceProd_##type, Group##Reduce<ReduceProd, type>) \
+  X(Group##ReduceMax_##type, Group##Most<ReduceMax, type>)     \
+  X(Group##ReduceMin_##type, Group##Most<ReduceMin, type>)     \
+  X(Group##ArgMax_##type, Group##Arg<ArgMax, type>)            \
+  X(Group##ArgMin_##type, Group##Arg<ArgMin, type>)
+#define EDDY_CUDA_GROUP_OF_FLOAT(X, Group, type)                         \
+  EDDY_CUDA_GROUP_OF(X, Group, type)                                     \
+  X(Group##ReduceMean_##type, Group##Reduce<ReduceMean, type>)           \
+  X(Group##ReduceL1_##type, Group##Reduce<ReduceL1, type>)               \
+  X(Group##ReduceL2_##type, Group##Reduce<ReduceL2, type>)               \
+  X(Group##ReduceLogSum_##type, Group##Reduce<ReduceLogSum, type>)       \
+  X(Group##ReduceSumSquare_##type, Group##Reduce<ReduceSumSquare, type>) \
+  X(Group##Softmax_##type, Group##Softmax<Softmax, type>)                \
+  X(Group##LogSoftmax_##type, Group##Softmax<LogSoftmax, type>)
+
+#define EDDY_CUDA_BLOCK_OF_ANY(X, type)    \
+  X(BlockCumSum_##type, BlockCumSum<type>) \
   X(TopK_##type, BlockTopK<type>)
-#define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)                            \
-  EDDY_CUDA_BLOCK_OF(X, type)                                        \
-  X(BlockReduceMean_##type, BlockReduce<ReduceMean, type>)           \
-  X(BlockReduceL1_##type, BlockReduce<ReduceL1, type>)               \
-  X(BlockReduceL2_##type, BlockReduce<ReduceL2, type>)               \
-  X(BlockReduceLogSum_##type, BlockReduce<ReduceLogSum, type>)       \
-  X(BlockReduceSumSquare_##type, BlockReduce<ReduceSumSquare, type>) \
-  X(BlockSoftmax_##type, BlockSoftmax<Softmax, type>)                \
-  X(BlockLogSoftmax_##type, BlockSoftmax<LogSoftmax, type>)          \
-  X(WarpSoftmax_##type, WarpSoftmax<Softmax, type>)                  \
-  X(WarpLogSoftmax_##type, WarpSoftmax<LogSoftmax, type>)            \
-  X(LayerNorm_##type, BlockLayerNorm<type>)                          \
+#define EDDY_CUDA_BLOCK_OF(X, type)  \
+  EDDY_CUDA_GROUP_OF(X, Block, type) \
+  EDDY_CUDA_GROUP_OF(X, Warp, type)  \
+  EDDY_CUDA_BLOCK_OF_ANY(X, type)
+#define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)   \
+  EDDY_CUDA_GROUP_OF_FLOAT(X, Block, type)  \
+  EDDY_CUDA_GROUP_OF_FLOAT(X, Warp, type)   \
+  EDDY_CUDA_BLOCK_OF_ANY(X, type)           \
+  X(LayerNorm_##type, BlockLayerNorm<type>) \
   X(InstanceNorm_##type, BlockInstanceNorm<type>)
 
 #define EDDY_CUDA_LINE_BLOCKS(X)    \

@@ -1,9 +1,10 @@
 // The bodies of kernels that give a block to each long row: reductions, ArgMax and ArgMin, Softmax,
-// LayerNormalization, InstanceNormalization, TopK; for the device and for tests on the host.
+// LayerNormalization, InstanceNormalization, TopK; for the device and for tests on the host. Those
+// of reductions and places also give a warp to each row of middling length, 8 rows to a block.
 //
-// Thread t gathers elements t, t + 256, … and the threads' results are combined as a tree: one
-// order, whatever the device, so the same bits from run to run. Sums are held in double, whose
-// rounding is lost in that of the result.
+// Thread t gathers elements t, t + 256 (or 32), … and the threads' results are combined as a tree:
+// one order, whatever the device, so the same bits from run to run. Sums are held in double, whose
+// rounding is lost in that of the result. A run ends with a barrier of the block.
 #pragma once
 
 #include "ops/cuda/device/block_inl.h"
@@ -11,7 +12,29 @@
 
 namespace eddy::cuda {
 
-template <typename Op, typename T>
+// Rows by groups of kLanes threads: those that a group of rows has.
+template <int kLanes>
+EDDY_HD uint64_t num_row_groups(const RowParams& p) {
+  constexpr uint64_t kRows = kThreads / kLanes;
+  return (p.count + kRows - 1) / kRows;
+}
+template <int kLanes>
+EDDY_HD uint64_t row_of(uint64_t group, int thread) {
+  return group * (kThreads / kLanes) + static_cast<uint64_t>(thread / kLanes);
+}
+// Calls visit(j, where) for each element j of the thread's part of its row; a group may have fewer
+// rows than a block takes.
+template <int kLanes, typename Visit>
+EDDY_HD void visit_lane(const RowParams& p, uint64_t group, int thread, Visit visit) {
+  const uint64_t row = row_of<kLanes>(group, thread);
+  if (row >= p.count) return;
+  const int64_t start = row_start(p, row);
+  for (uint64_t j = static_cast<uint64_t>(thread % kLanes); j < p.length; j += kLanes) {
+    visit(j, start + row_element(p, j));
+  }
+}
+
+template <typename Op, typename T, int kLanes = kThreads>
 struct BlockReduce {
   using Params = RowParams;
   using Sum = sum_t<T>;
@@ -21,27 +44,28 @@ struct BlockReduce {
 
   EDDY_HD static void run(const Params& p, const Block& block, Shared& shared) {
     const T* const in = static_cast<const T*>(p.in);
-    for (uint64_t row = block.index; row < p.count; row += block.count) {
-      const int64_t start = row_start(p, row);
-      block.each([&](int thread) {
+    for (uint64_t group = block.index; group < num_row_groups<kLanes>(p); group += block.count) {
+      each_of<kLanes>(block, [&](int thread) {
         Sum sum = Op::template start<Sum>();
-        for (uint64_t j = static_cast<uint64_t>(thread); j < p.length; j += kBlockThreads) {
-          sum = Op::step(sum, static_cast<Sum>(load(in[start + row_element(p, j)])));
-        }
+        visit_lane<kLanes>(p, group, thread, [&](uint64_t, int64_t at) {
+          sum = Op::step(sum, static_cast<Sum>(load(in[at])));
+        });
         shared.items[thread] = sum;
       });
       // Sums of squares and of magnitudes are sums by now.
-      reduce_block(block, shared.items, [](Sum a, Sum b) { return Op::join(a, b); });
+      reduce_lanes<kLanes>(block, shared.items, [](Sum a, Sum b) { return Op::join(a, b); });
       block.each([&](int thread) {
-        if (thread != 0) return;
-        const auto result = Op::finish(shared.items[0], static_cast<double>(p.length));
-        static_cast<T*>(p.out)[row] = round_sum<T>(result);
+        const uint64_t row = row_of<kLanes>(group, thread);
+        if (thread % kLanes != 0 || row >= p.count) return;
+        static_cast<T*>(p.out)[row] =
+            round_sum<T>(Op::finish(shared.items[thread], static_cast<double>(p.length)));
       });
     }
   }
 };
+template <typename Op, typename T>
+using WarpReduce = BlockReduce<Op, T, kWarpThreads>;
 
-// An element and its place in the row.
 template <typename C>
 struct Candidate {
   C value;
@@ -62,7 +86,7 @@ struct Better {
 };
 
 // The most extreme element: itself (kGivesPlace false) or its place.
-template <typename Op, typename T, bool kGivesPlace>
+template <typename Op, typename T, bool kGivesPlace, int kLanes = kThreads>
 struct BlockExtreme {
   using Params = RowParams;
   using Item = Candidate<computed_t<T>>;
@@ -73,23 +97,24 @@ struct BlockExtreme {
   EDDY_HD static void run(const Params& p, const Block& block, Shared& shared) {
     const T* const in = static_cast<const T*>(p.in);
     const Better<Op> better{p.takes_last != 0};
-    for (uint64_t row = block.index; row < p.count; row += block.count) {
-      const int64_t start = row_start(p, row);
-      block.each([&](int thread) {
+    for (uint64_t group = block.index; group < num_row_groups<kLanes>(p); group += block.count) {
+      each_of<kLanes>(block, [&](int thread) {
         Item best{computed_t<T>{}, -1};
-        for (uint64_t j = static_cast<uint64_t>(thread); j < p.length; j += kBlockThreads) {
-          best = better(best, Item{load(in[start + row_element(p, j)]), static_cast<int64_t>(j)});
-        }
+        visit_lane<kLanes>(p, group, thread, [&](uint64_t j, int64_t at) {
+          best = better(best, Item{load(in[at]), static_cast<int64_t>(j)});
+        });
         shared.items[thread] = best;
       });
-      reduce_block(block, shared.items, better);
+      reduce_lanes<kLanes>(block, shared.items, better);
       block.each([&](int thread) {
-        if (thread != 0) return;
-        const int64_t place = shared.items[0].place;
+        const uint64_t row = row_of<kLanes>(group, thread);
+        if (thread % kLanes != 0 || row >= p.count) return;
+        const int64_t place = shared.items[thread].place;
         if constexpr (kGivesPlace) {
           static_cast<int64_t*>(p.out)[row] = place;
         } else {
-          static_cast<T*>(p.out)[row] = in[start + row_element(p, static_cast<uint64_t>(place))];
+          static_cast<T*>(p.out)[row] =
+              in[row_start(p, row) + row_element(p, static_cast<uint64_t>(place))];
         }
       });
     }
@@ -99,6 +124,10 @@ template <typename Op, typename T>
 using BlockMost = BlockExtreme<Op, T, false>;
 template <typename Op, typename T>
 using BlockArg = BlockExtreme<Op, T, true>;
+template <typename Op, typename T>
+using WarpMost = BlockExtreme<Op, T, false, kWarpThreads>;
+template <typename Op, typename T>
+using WarpArg = BlockExtreme<Op, T, true, kWarpThreads>;
 
 template <typename Op, typename T>
 struct BlockSoftmax {

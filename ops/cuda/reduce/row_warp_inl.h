@@ -6,7 +6,7 @@
 // are computed in float, whose rounding shows in the last digits of a float result; an exponential
 // an element is all that it costs.
 //
-// Threads of a row are one warp, so its barrier is enough between phases (each_of_warps).
+// Threads of a row are one warp, so its barrier is enough between phases (each_of).
 #pragma once
 
 #include "ops/cuda/device/block_inl.h"
@@ -14,33 +14,10 @@
 
 namespace eddy::cuda {
 
-inline constexpr int kWarpThreads = 32;
 inline constexpr int kWarpRows = kThreads / kWarpThreads;  // of a block
 // Rows of fewer elements are a thread's each, those of kBlockRow and more a block's.
 inline constexpr uint64_t kWarpRow = 32;
 inline constexpr uint64_t kBlockRow = 256;
-
-// A phase (block_inl.h) of threads that share memory within their 32 alone.
-template <typename Phase>
-EDDY_HD void each_of_warps(const Block& block, Phase phase) {
-#ifdef __CUDA_ARCH__
-  phase(static_cast<int>(threadIdx.x));
-  __syncwarp();
-#else
-  block.each(phase);
-#endif
-}
-
-// The first item of each 32 becomes the combination of all of them.
-template <typename T, typename Combine>
-EDDY_HD void reduce_warps(const Block& block, T (&items)[kBlockThreads], Combine combine) {
-  for (int half = kWarpThreads / 2; half > 0; half /= 2) {
-    each_of_warps(block, [&](int thread) {
-      if (thread % kWarpThreads >= half) return;
-      items[thread] = combine(items[thread], items[thread + half]);
-    });
-  }
-}
 
 template <typename Op, typename T>
 struct WarpSoftmax {
@@ -82,7 +59,7 @@ struct WarpSoftmax {
       PerThread<Part> parts;
       PerThread<C> greatest;
       PerThread<int64_t> starts;
-      each_of_warps(block, [&](int thread) {
+      each_of<kWarpThreads>(block, [&](int thread) {
         starts[thread] = start_of(p, group, thread);
         C most = static_cast<C>(-HUGE_VAL);
         visit_part(p, starts[thread], thread, [&](int i, int64_t at) {
@@ -91,9 +68,10 @@ struct WarpSoftmax {
         });
         shared.items[thread] = most;
       });
-      reduce_warps(block, shared.items, Larger());
-      each_of_warps(block, [&](int thread) { greatest[thread] = shared.items[first_of(thread)]; });
-      each_of_warps(block, [&](int thread) {
+      reduce_lanes<kWarpThreads>(block, shared.items, Larger());
+      each_of<kWarpThreads>(block,
+                            [&](int thread) { greatest[thread] = shared.items[first_of(thread)]; });
+      each_of<kWarpThreads>(block, [&](int thread) {
         C total = 0;
         visit_part(p, starts[thread], thread, [&](int i, int64_t) {
           const C x = parts[thread].x[i] - greatest[thread];
@@ -103,8 +81,8 @@ struct WarpSoftmax {
         });
         shared.items[thread] = total;
       });
-      reduce_warps(block, shared.items, [](C a, C b) { return a + b; });
-      each_of_warps(block, [&](int thread) {
+      reduce_lanes<kWarpThreads>(block, shared.items, [](C a, C b) { return a + b; });
+      each_of<kWarpThreads>(block, [&](int thread) {
         const C total = shared.items[first_of(thread)];
         const C log_total = kIsLog ? std::log(total) : C(0);
         visit_part(p, starts[thread], thread, [&](int i, int64_t at) {

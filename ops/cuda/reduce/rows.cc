@@ -1,7 +1,7 @@
 // The host's half of reductions, ArgMax, ArgMin, Softmax and LogSoftmax: which kernel, and where
-// the rows are. Which kernel takes a row depends on its length alone: a thread has a short one, 32
-// threads have a Softmax's of middling length (row_warp_inl.h), a block has a long one; few long
-// rows are CUB's work where that is there (long_lines.h).
+// the rows are. Which kernel takes a row depends on its length alone: a thread has a short one, a
+// warp one of middling length, a block a long one; few long rows are CUB's work where that is there
+// (long_lines.h).
 #include <algorithm>
 
 #include "graph/base/check.h"
@@ -18,11 +18,12 @@ namespace {
 using cuda::LineSum;
 using cuda::RowParams;
 
-static_assert(cuda::kBlockRow == cuda::kLongRow, "32 threads have rows up to those of a block");
+static_assert(cuda::kBlockRow == cuda::kLongRow && cuda::kWarpRow == cuda::kMiddlingRow,
+              "persistent loops take the same kernels' bodies");
 
 struct RowState : cuda::LaunchState {
   CudaFunction block = nullptr;  // the kernel for long rows
-  CudaFunction warp = nullptr;   // of 32 threads a row; null: there is none
+  CudaFunction warp = nullptr;   // for middling ones
   ReduceAxes axes;               // reductions
   bool takes_last = false;       // ArgMax, ArgMin
   // CUB's way for few long rows; null: there is none.
@@ -92,8 +93,7 @@ bool launch(const KernelArgs& args, RowParams& p) {
   if (p.length >= cuda::kLongRow) {
     return cuda::launch_blocks(args, *state.launcher, state.block, p.count, p);
   }
-  if (state.warp != nullptr && p.length >= cuda::kWarpRow) {
-    EDDY_DCHECK(p.num_reduced == 1) << "a row of " << p.num_reduced << " axes";
+  if (p.length >= cuda::kWarpRow) {
     const uint64_t num_blocks = (p.count + cuda::kWarpRows - 1) / cuda::kWarpRows;
     return cuda::launch_blocks(args, *state.launcher, state.warp, num_blocks, p);
   }
@@ -161,6 +161,7 @@ Result<std::unique_ptr<RowState>> make_state(const KernelInit& init, CudaLaunche
   auto state = std::make_unique<RowState>();
   EDDY_RETURN_IF_ERROR(cuda::find_kernel(launcher, name, *state));
   EDDY_ASSIGN_OR_RETURN(state->block, launcher.find("eddy_Block" + name));
+  EDDY_ASSIGN_OR_RETURN(state->warp, launcher.find("eddy_Warp" + name));
   state->takes_last = init.attributes.get_int("select_last_index", 0) != 0;
   state->has_axis = init.attributes.has("axis");
   state->since_version = init.op.since_version;
@@ -187,8 +188,6 @@ Result<BoundKernel> bind_arg(const KernelInit& init, CudaLauncher& launcher,
 
 Result<BoundKernel> bind_softmax(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher));
-  const std::string name = init.op.name + "_" + cuda::input_suffix(init);
-  EDDY_ASSIGN_OR_RETURN(state->warp, launcher.find("eddy_Warp" + name));
   state->axis = init.attributes.get_int("axis", -1);
   return cuda::bound(run_softmax, std::move(state));
 }

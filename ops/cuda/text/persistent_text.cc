@@ -222,13 +222,14 @@ class Writer {
     add_axes(row, "reduced", rows.reduced);
     const bool is_extreme = step.reduction == "ReduceMax" || step.reduction == "ReduceMin";
     const std::string of = "<" + step.reduction + ", " + type(from) + ">";
-    if (rows.length < kLongRow) {
+    if (rows.length < kMiddlingRow) {
       phases_ += std::string("    block.each([&](int thread) { ") +
                  (is_extreme ? "run_extreme" : "run_reduce") + of + "(" + row +
                  ", static_cast<uint64_t>(thread), kBlockThreads); });\n";
       return Status::ok();
     }
-    const std::string body = (is_extreme ? "BlockMost" : "BlockReduce") + of;
+    const std::string body = std::string(rows.length < kLongRow ? "Warp" : "Block") +
+                             (is_extreme ? "Most" : "Reduce") + of;
     const std::string member = "s" + std::to_string(step.result);
     scratch_ += "    typename " + body + "::Shared " + member + ";\n";
     phases_ += "    " + body + "::run(" + row + ", block, scratch." + member + ");\n";
@@ -328,7 +329,7 @@ class Writer {
   }
 
   const LoopProgram& program_;
-  std::string scratch_;    // members for reductions of long rows
+  std::string scratch_;    // members for reductions of rows that are not short
   std::string functions_;  // of the steps' expressions
   std::string phases_;
   uint64_t open_count_ = 0;     // of the phase that steps may join; 0: none

@@ -8,8 +8,9 @@
 // is what several blocks would need.
 //
 // The same bits as a kernel a node: elementwise steps as in fused_text.h; a reduction takes the
-// body and the order of the node's own kernel (rows.cc), short rows a thread each, long ones the
-// block. Steps of one shape that read each other element for element share a phase.
+// body and the order of the node's own kernel (rows.cc), short rows a thread each, middling ones a
+// warp, long ones the block. Steps of one shape that read each other element for element share a
+// phase.
 //
 // Contract: pure; equal programs have equal sources and names. Errors: kUnsupported, and why, for
 // programs beyond the limits or with reductions that have other bits here; kInvalidArgument for
@@ -23,7 +24,8 @@ namespace eddy::cuda {
 
 inline constexpr uint64_t kMostLoopElements = 8192;   // of one value
 inline constexpr uint64_t kMostLoopBytes = 32 << 10;  // of all that the block keeps
-inline constexpr uint64_t kLongRow = 256;  // from here on a block takes a row, instead of a thread
+inline constexpr uint64_t kMiddlingRow = 32;  // from here on a warp takes a row, not a thread
+inline constexpr uint64_t kLongRow = 256;     // and from here on a block
 
 // Bytes of the block's memory that the values take.
 uint64_t loop_memory_bytes(const LoopProgram& program);

@@ -223,6 +223,43 @@ TEST(CudaKernelsSession, AConvolutionIsMeasuredOnceAndItsAlgorithmHolds) {
   fs::remove_all(root);
 }
 
+// Our own kernel takes far longer, so whoever makes the session hears of it.
+TEST(CudaKernelsSession, AConvolutionThatTheLibraryHasNoWayForIsTold) {
+  FakeLibraryGpu gpu(9, true);
+  std::vector<std::string> lines;
+  const auto make = [&] {
+    GraphBuilder b(library().ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 3, 8, 8}));
+    const std::vector<float> weights(4 * 3 * 3 * 3, 0.25f);
+    b.output("y",
+             b.op("Conv", {x, b.tensor<float>({4, 3, 3, 3}, std::span<const float>(weights))}));
+    SessionOptions options = gpu.options();
+    options.log = [&](std::string_view line) {
+      if (line.starts_with("a convolution of ")) lines.emplace_back(line);
+    };
+    return Session::create(library(), std::move(*b.finish()), options);
+  };
+  {
+    const auto with = make();
+    ASSERT_TRUE(with.is_ok()) << with.status().to_string();
+    EXPECT_THAT(lines, IsEmpty());
+    gpu.cudnn().offer_nothing(1);
+    const auto without = make();
+    ASSERT_TRUE(without.is_ok()) << without.status().to_string();
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_THAT(lines[0], HasSubstr("3 channels of 8x8 by 4 filters of 3x3 in 1 groups is run by "
+                                    "our own kernel, which may take far longer: cuDNN has no"));
+    lines.clear();
+    constexpr int kNotSupported = 3000;
+    gpu.cudnn().fail_next("convolve", kNotSupported);
+    const Tensor x = to_tensor(HostValue::tensor(ElementType::kFloat, {1, 3, 8, 8}));
+    for (int repeat = 0; repeat < 3; ++repeat) ASSERT_TRUE((*with)->run({{"x", x}}).is_ok());
+    ASSERT_EQ(lines.size(), 1u) << "by the first run, once";
+    EXPECT_THAT(lines[0], HasSubstr("cudnnConvolutionForward answered"));
+  }
+  EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+}
+
 // The greatest of neighbours in a row of pixels, three times.
 Result<Graph> pooling_loop(const Dims& dims) {
   GraphBuilder b(library().ops());

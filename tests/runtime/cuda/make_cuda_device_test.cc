@@ -1,4 +1,6 @@
-// Claim: a CUDA library that is there but gives no handle is done without, and that is said.
+// Claim: a CUDA library that is there but gives no handle is done without, and that is said; so are
+// convolutions that are to be measured where nothing can be kept, and whether kernels of recordings
+// begin early, or why not.
 #include "runtime/cuda/make_cuda_device.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +9,7 @@
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
 #include "tests/runtime/cuda/fake_kernels.h"
+#include "tests/runtime/cuda/fake_loop_kernels.h"
 
 namespace eddy::testing {
 namespace {
@@ -69,6 +72,33 @@ TEST_F(MakeCudaDeviceTest, LoopKernelsThatDontLoadAreDoneWithoutAndTold) {
       made->device->notices(),
       ElementsAre(AllOf(HasSubstr("loops are driven from the host"), HasSubstr("cuModuleLoadData"),
                         HasSubstr("the driver is for CUDA 13.0"))));
+}
+
+TEST_F(MakeCudaDeviceTest, WhereNoChoiceCanBeKeptNoConvolutionIsMeasuredAndThatIsSaid) {
+  const auto made = make_cuda_device(
+      {.api = fake_.api(), .images = FakeCuda::kImages, .cudnn_or_null = cudnn_.api()},
+      {.kernel_cache_folder = "", .measures_convolutions = true});
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  EXPECT_THAT(made->device->notices(),
+              ElementsAre(AllOf(HasSubstr("convolutions are not measured"), HasSubstr("HOME"))));
+  kept_ = "1 retained context";
+}
+
+TEST_F(MakeCudaDeviceTest, WhetherKernelsOfRecordingsBeginEarlyIsSaid) {
+  define_loop_kernels(fake_);
+  const auto text = [&] {
+    const auto made = make_cuda_device(
+        {.api = fake_.api(), .images = FakeCuda::kImages, .loop_image_or_null = FakeCuda::kImage},
+        {});
+    return made.is_ok() ? early_launches_text(*made) : made.status().to_string();
+  };
+  EXPECT_EQ(text(), "kernels of recordings begin early");
+  fake_.fail_next("launch_kernel_ex", CuResult::kNotSupported);
+  EXPECT_THAT(text(), AllOf(HasSubstr("plain order"), HasSubstr("cuLaunchKernelEx answered")));
+  const auto without =
+      make_cuda_device({.api = fake_.api(), .images = FakeCuda::kImages}, CudaOptions());
+  ASSERT_TRUE(without.is_ok()) << without.status().to_string();
+  EXPECT_THAT(early_launches_text(*without), HasSubstr("cannot decide loops by itself"));
 }
 
 }  // namespace

@@ -168,6 +168,9 @@ TEST(BadInput, Tf32WhereNothingIsRounded) {
   expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
   expect_refused({"run", path, "--locate-faults"}, {"--locate-faults", "--device cuda"}, 2);
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
+  const std::string measure = "--measure-convolutions";
+  expect_refused({"run", path, measure}, {measure, "--device cuda"}, 2);
+  expect_refused({"run", path, "--device", "cuda", "--exact", measure}, {measure, "--exact"}, 2);
 }
 
 TEST(BadInput, AnUnknownOpset) {

@@ -1,3 +1,4 @@
+// long: every part of the report runs on one fixture
 // Claim: the GPU report's parts run from end to end: on a fake driver with the kernels' own bodies
 // every row passes, those of a library, too, and a fault is reported.
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "tests/ops/cuda/fakes/fake_cub.h"
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
@@ -40,13 +42,28 @@ FakeKernel rival_kernel(const std::function<void(cuda::RivalParams&)>& change) {
   };
 }
 
+class MemoryChoices : public KeptChoices {
+ public:
+  std::optional<std::string> find(std::string_view key) override {
+    const auto found = kept_.find(std::string(key));
+    return found == kept_.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<std::string> keep(std::string_view key, std::string_view choice) override {
+    return kept_.emplace(key, choice).first->second;
+  }
+
+ private:
+  std::map<std::string, std::string> kept_;
+};
+
 class GpuReportTest : public ::testing::TestWithParam<bool> {
  protected:
   GpuReportTest() { define_host_kernels(fake_, random_); }
   ~GpuReportTest() override {
-    gpu_.libraries = gpu_.tf32_libraries = {};
+    gpu_.libraries = gpu_.tf32_libraries = gpu_.measured_libraries = {};
     dnn_.reset();
     tf32_dnn_.reset();
+    measured_dnn_.reset();
     products_.reset();
     tf32_products_.reset();
     module_.reset();
@@ -68,6 +85,10 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
       std::move(*DnnLibrary::create(cudnn_.api(), *module_, {.least_elements = 0}));
   std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(
       *DnnLibrary::create(cudnn_.api(), *module_, {.allows_tf32 = true, .least_elements = 0}));
+  MemoryChoices choices_;
+  std::unique_ptr<DnnLibrary> measured_dnn_ = std::move(*DnnLibrary::create(
+      cudnn_.api(), *module_,
+      {.allows_tf32 = true, .least_elements = 0, .choices_or_null = &choices_}));
   FakeCublasLt cublas_lt_{work_.enqueue()};
   std::unique_ptr<LtProducts> products_ =
       std::move(*LtProducts::create(cublas_lt_.api(), *module_, {}));
@@ -205,7 +226,7 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   const auto report = report_libraries(gpu_, true, 2);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u + 4u);
+  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u + 6u);
   for (const auto& row : report["rows"]) {
     const bool is_half_norm =
         row["type"] == "float16" && row["case"].get<std::string>().starts_with("Batch");
@@ -214,7 +235,7 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
     EXPECT_EQ(row["library"], is_ours ? "does not take it" : "takes it") << row;
     EXPECT_EQ(row.contains("library_us"), !is_ours) << row;
     EXPECT_TRUE(row.contains("own_us")) << row;
-    EXPECT_FALSE(row.contains("tf32_us")) << row;
+    EXPECT_FALSE(row.contains("tf32_us") || row.contains("measured_us")) << row;
   }
   gpu_.libraries.products = products_.get();
   gpu_.tf32_libraries = {.products = tf32_products_.get(), .dnn = tf32_dnn_.get()};
@@ -224,7 +245,27 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   for (const auto& row : both["rows"]) {
     num_both += row.contains("library_us") && row.contains("tf32_us") ? 1 : 0;
   }
-  EXPECT_EQ(num_both, 4) << "products and convolutions";
+  EXPECT_EQ(num_both, 6) << "products and convolutions";
+}
+
+// Each of the four shapes is measured in two rounds, of which the first warms up.
+TEST_P(GpuReportTest, ConvolutionsAreTimedByTheAlgorithmThatIsMeasuredToBeTheFastest) {
+  gpu_.libraries.dnn = dnn_.get();
+  gpu_.measured_libraries.dnn = measured_dnn_.get();
+  cudnn_.plant_times({.tensor_ms = 2, .fma_ms = 2, .last_ms = 1});
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto report = report_libraries(gpu_, true, 1);
+    EXPECT_EQ(report["failed"], 0) << report.dump(1);
+    int num_measured = 0;
+    for (const auto& row : report["rows"]) {
+      const bool is_conv = row["case"].get<std::string>().starts_with("Conv");
+      EXPECT_EQ(row.contains("measured_us"), is_conv) << row;
+      num_measured += is_conv ? 1 : 0;
+    }
+    EXPECT_EQ(num_measured, 4);
+    EXPECT_EQ(cudnn_.num_measured(), 4 * 2) << "in the first report alone";
+    EXPECT_EQ(cudnn_.last_run().algorithm, FakeCudnn::kLastAlgorithm);
+  }
 }
 
 TEST_P(GpuReportTest, RivalsByHandCountToWhatTheyShould) {

@@ -162,10 +162,17 @@ TEST_F(GpuTableTest, ModelsMustBeatTheirPeersAndThreeOfThemByFar) {
 }
 
 TEST_F(GpuTableTest, NetworksAreHeldAgainstThePyTorchThatExportedThem) {
-  write_part(
-      "networks",
-      {{{"case", "resnet50"}, {"way", "one stream"}, {"status", "passed"}, {"ms", 0.9}},
-       {{"case", "resnet50"}, {"way", "several streams"}, {"status", "passed"}, {"ms", 0.6}}});
+  write_part("networks",
+             {{{"case", "resnet50"}, {"way", "one stream"}, {"status", "passed"}, {"ms", 0.9}},
+              {{"case", "resnet50"}, {"way", "several streams"}, {"status", "passed"}, {"ms", 0.6}},
+              {{"case", "resnet50"},
+               {"way", "auto, tf32, norms folded"},
+               {"status", "passed"},
+               {"ms", 0.6}},
+              {{"case", "resnet50"},
+               {"way", "auto, tf32, norms folded, measured"},
+               {"status", "passed"},
+               {"ms", 0.5}}});
   write("networks/resnet50/rivals.json",
         R"({"cuda_graph_ms": 0.7, "compiled_ms": "failed: no compiler"})");
   const Json report = table();
@@ -176,6 +183,9 @@ TEST_F(GpuTableTest, NetworksAreHeldAgainstThePyTorchThatExportedThem) {
   const Json streams = row_of(report, "resnet50, several streams over one");
   EXPECT_DOUBLE_EQ(streams["eddy"], 1.5);
   EXPECT_EQ(streams["verdict"], "shown");
+  const std::string gain = ", measured convolutions over the library's choice";
+  EXPECT_DOUBLE_EQ(row_of(report, "resnet50" + gain)["eddy"], 1.2);
+  EXPECT_EQ(row_of(report, "bert_base" + gain)["verdict"], "not measured");
 }
 
 TEST_F(GpuTableTest, TextTellsTheTwoKindsOfRivalsApart) {

@@ -44,9 +44,11 @@ HostKernels host_kernels() {
 
 void run_row_kernel(const std::string& name, const cuda::RowParams& rows) {
   static const HostKernels* const kernels = new HostKernels(host_kernels());
-  const bool is_long = rows.length >= cuda::kLongRow;
-  const HostKernel& kernel = kernels->at((is_long ? "eddy_Block" : "eddy_") + name);
-  is_long ? kernel.run_block(&rows, 0, 1) : kernel.run_thread(&rows, 0, 1);
+  const char* const group = rows.length >= cuda::kLongRow       ? "Block"
+                            : rows.length >= cuda::kMiddlingRow ? "Warp"
+                                                                : "";
+  const HostKernel& kernel = kernels->at(std::string("eddy_") + group + name);
+  *group != '\0' ? kernel.run_block(&rows, 0, 1) : kernel.run_thread(&rows, 0, 1);
 }
 
 void run_host_kernel(const HostKernel& kernel, uint32_t num_blocks, const void* params,

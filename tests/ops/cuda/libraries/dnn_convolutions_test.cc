@@ -267,6 +267,28 @@ TEST_F(DnnConvolutionsTest, WhatTheLibraryRefusesWhenAskedIsDoneByOurOwnKernelIn
   }
 }
 
+TEST_F(DnnConvolutionsTest, WhatTheLibraryRefusesIsNotedOnceForAShape) {
+  constexpr int kNotSupported = 3000;
+  for (const char* call : {"choose", "convolve"}) {
+    use({});
+    fake_.fail_next(call, kNotSupported);
+    const OpCall conv = make_conv(ElementType::kFloat, {1, 4, 8, 9}, {6, 2, 3, 2}, {1, 0, 1, 0});
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(run_op(conv, registry_).is_ok());
+    ASSERT_EQ(dnn_->refusals().size(), 1u) << call;
+    EXPECT_THAT(dnn_->refusals()[0],
+                HasSubstr("4 channels of 8x9 by 6 filters of 3x2 in 2 groups"));
+    EXPECT_THAT(dnn_->refusals()[0], HasSubstr("answered"));
+  }
+  use({});
+  fake_.offer_nothing(1000);
+  for (int64_t width = 3; width < 40; ++width) {
+    ASSERT_TRUE(run_op(make_conv(ElementType::kFloat, {1, 2, 4, width}, {2, 2, 1, 1}, {0, 0, 0, 0}),
+                       registry_)
+                    .is_ok());
+  }
+  EXPECT_EQ(dnn_->refusals().size(), DnnHandles::kMostRefusals);
+}
+
 TEST_F(DnnConvolutionsTest, WhereShapesAreKnownTheAlgorithmIsChosenBeforeAnyRun) {
   OpCall conv = make_conv(ElementType::kFloat, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1});
   ASSERT_TRUE(run_op(conv, registry_).is_ok());

@@ -135,6 +135,72 @@ TEST_F(CudaLineTest, LongRowsAreReducedByBlocksToTheSameValues) {
   }
 }
 
+// Over rows that lie in a row, apart and of two axes, as many as fill blocks of eight or do not.
+TEST_F(CudaLineTest, MiddlingRowsAreReducedByWarpsToTheSameValues) {
+  const auto reduce = [&](const char* op, const TestTensor& rows, std::vector<int64_t> axes,
+                          double tol) {
+    OpCall call = make_call(op, {rows});
+    call.opset = 12;
+    call.attributes.set("axes", std::move(axes));
+    compare(call, tol, tol);
+  };
+  for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceL2",
+                         "ReduceLogSum", "ReduceSumSquare", "ReduceMax", "ReduceMin"}) {
+    const std::string name = std::string("eddy_Warp") + op + "_";
+    for (const ElementType element : kCudaFloats) {
+      for (const int64_t length : {31, 32, 33, 127, 255, 256}) {
+        for (const int64_t count : {1, 8, 19}) {
+          reduce(op, random(element, {count, length}, 0.95, 1.05), {1}, tolerance(element));
+          EXPECT_EQ(launcher_.last_launched().starts_with(name), length >= 32 && length < 256)
+              << launcher_.last_launched() << " for rows of " << length;
+        }
+        reduce(op, random(element, {length, 3}, 0.95, 1.05), {0}, tolerance(element));
+      }
+      reduce(op, random(element, {5, 3, 7, 11}, 0.95, 1.05), {1, 3}, tolerance(element));
+      EXPECT_THAT(launcher_.last_launched(), ::testing::StartsWith(name)) << "33 of two axes";
+    }
+  }
+  for (const char* op : {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"}) {
+    for (const TestTensor& rows : {random(ElementType::kInt64, {11, 100}, -9, 9),
+                                   random(ElementType::kInt32, {11, 100}, -9, 9),
+                                   random_bytes(ElementType::kInt8, {11, 100}),
+                                   random_bytes(ElementType::kUint8, {11, 100})}) {
+      reduce(op, rows, {1}, 0);
+    }
+  }
+}
+
+TEST_F(CudaLineTest, MiddlingRowsOfEqualsAndNoNumbersGiveTheFirstOrLastPlace) {
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (const ElementType element :
+         {ElementType::kFloat, ElementType::kInt32, ElementType::kInt8, ElementType::kUint8}) {
+      for (const int64_t takes_last : {0, 1}) {
+        for (const int64_t axis : {0, 1}) {
+          OpCall call = make_call(op, {random(element, {90, 70}, 0, 3)});
+          call.attributes.set("axis", axis);
+          call.attributes.set("select_last_index", takes_last);
+          compare(call);
+          EXPECT_THAT(launcher_.last_launched(),
+                      ::testing::StartsWith(std::string("eddy_Warp") + op));
+        }
+      }
+    }
+  }
+  TestTensor with_nan = random(ElementType::kFloat, {9, 70}, 0, 1);
+  with_nan.view().mutable_as<float>()[3 * 70 + 69] = NAN;
+  with_nan.view().mutable_as<float>()[8 * 70] = NAN;
+  for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin"}) {
+    OpCall call = make_call(op, {with_nan});
+    call.opset = 12;
+    if (std::string(op).starts_with("Reduce")) {
+      call.attributes.set("axes", std::vector<int64_t>{1});
+    } else {
+      call.attributes.set("axis", int64_t{1});
+    }
+    compare(call);
+  }
+}
+
 // Floats are summed in float there, so their last two digits are not the reference's.
 TEST_F(CudaLineTest, SoftmaxesOfMiddlingRowsAreOf32ThreadsEach) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
