@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/blocked/winograd_conv.h"
@@ -176,7 +177,31 @@ std::vector<const TileKernels*> all_sets() {
   return sets;
 }
 
-// Every part of a call, last ones first: none reads what another writes.
+// What `run` makes of the parts of a call, last ones first. A part finds markers everywhere and not
+// what others made; where it leaves one, it has not written.
+template <typename Run>
+TestTensor run_parts_apart(const Dims& dims, uint32_t num_parts, const Run& run) {
+  constexpr uint32_t kMarker = 0xffc0dead;  // no number
+  TestTensor made(ElementType::kFloat, dims), part_made(ElementType::kFloat, dims);
+  const auto count = static_cast<size_t>(made.count());
+  const std::span to(made.view().mutable_as<uint32_t>(), count);
+  const std::span from(part_made.view().mutable_as<uint32_t>(), count);
+  std::vector<uint32_t> num_writers(count);
+  for (uint32_t part = num_parts; part-- > 0;) {
+    std::ranges::fill(from, kMarker);
+    run(part, part_made.view().mutable_as<float>());
+    for (size_t i = 0; i < count; ++i) {
+      if (from[i] == kMarker) continue;
+      to[i] = from[i];
+      ++num_writers[i];
+    }
+  }
+  const auto wrong = std::ranges::find_if(num_writers, [](uint32_t n) { return n != 1; });
+  EXPECT_TRUE(wrong == num_writers.end())
+      << *wrong << " of " << num_parts << " parts write element " << wrong - num_writers.begin();
+  return made;
+}
+
 TEST(BlockedTest, EverySetsPartsWriteApart) {
   for (const TileKernels* tiles : all_sets()) {
     for (uint64_t seed = 1; seed <= 30; ++seed) {
@@ -192,14 +217,14 @@ TEST(BlockedTest, EverySetsPartsWriteApart) {
           blocked_image(1, channels, rows, pick(random, 3, 40), tiles->width, random),
           TestTensor::random(ElementType::kFloat, {filters, channels, 3, 3}, random, -1, 1)};
       const TestTensor expected = run_one(call, KernelSet::kReference);
-      const TestTensor made(ElementType::kFloat, expected.dims());
       const TensorView x = call.inputs[0].tensor().view(), w = call.inputs[1].tensor().view();
       ConvShape shape;
-      ASSERT_TRUE(make_blocked_conv_shape(call.attributes, x, w, made.view(), shape).is_ok());
+      ASSERT_TRUE(make_blocked_conv_shape(call.attributes, x, w, expected.view(), shape).is_ok());
       const BlockedConv conv(w, nullptr, 1, tiles->width, *tiles);
-      const BlockedConv::Call parts{&shape, x.as<float>(), made.view().mutable_as<float>(), nullptr,
-                                    nullptr};
-      for (uint32_t part = conv.count_tiles(shape); part-- > 0;) conv.run_tile(parts, part);
+      const auto run = [&](uint32_t part, float* y) {
+        conv.run_tile({.shape = &shape, .x = x.as<float>(), .y = y}, part);
+      };
+      const TestTensor made = run_parts_apart(expected.dims(), conv.count_tiles(shape), run);
       EXPECT_TRUE(is_close(made, expected, 1e-4, 1e-4));
     }
   }
@@ -240,13 +265,12 @@ TEST(BlockedTest, WinogradsTransformsRoundLittleOnEverySet) {
       ASSERT_NE(std::align(64, conv.scratch_bytes(), at, room), nullptr);
       const std::vector<float> clamp = {-1.0f, 40.0f};
       for (const bool adds : {false, true}) {
-        const TestTensor made(ElementType::kFloat, expected.dims());
-        const BlockedConv::Call parts{&shape, x.as<float>(), made.view().mutable_as<float>(),
-                                      adds ? addend.view().as<float>() : nullptr, clamp.data()};
-        for (uint32_t part = conv.count_tiles(shape); part-- > 0;) {
+        const float* const added_or_null = adds ? addend.view().as<float>() : nullptr;
+        const auto run = [&](uint32_t part, float* y) {
           std::ranges::fill(scratch, std::numeric_limits<float>::quiet_NaN());
-          conv.run_tile(parts, part, at);
-        }
+          conv.run_tile({&shape, x.as<float>(), y, added_or_null, clamp.data()}, part, at);
+        };
+        const TestTensor made = run_parts_apart(expected.dims(), conv.count_tiles(shape), run);
         const double magnitude = static_cast<double>(channels) * 9 * 0.25;
         EXPECT_TRUE(is_close(made, adds ? added : expected, 0, 1e-5 * magnitude + 1e-6));
       }
