@@ -87,57 +87,116 @@ void set_activation(OpCall& call, Random& random) {
   if (random.below(2) == 0) call.attributes.set("beta", 0.25f);
 }
 
-OpCall random_conv(int64_t block, Random& random) {
-  const ConvForm form = random_form(block, random);
-  const Ints kernel = {pick(random, 1, 5), pick(random, 1, 5)};
+// Of `x`, by weights that are constant, with or without what may stand beside and after the sums.
+OpCall conv_of(TestValue x, Attributes attributes, const Dims& weights, float largest_weight,
+               Random& random) {
+  const auto values = [&](const Dims& dims, double largest = 1) {
+    return TestTensor::random(ElementType::kFloat, dims, random, -largest, largest);
+  };
   OpCall call;
   call.op = "BlockedConv";
   call.domain = "eddy";
-  set_windows(call, random, kernel);
-  call.attributes.set("block", block);
-  call.attributes.set("group", form.group);
-  if (form.x_block != block) call.attributes.set("x_block", form.x_block);
-  const int64_t rows = pick(random, 7, 20), columns = pick(random, 7, 24);
-  const int64_t batch = pick(random, 1, 2);
-  const TestValue x = blocked_image(batch, form.channels, rows, columns, form.x_block, random);
-  call.inputs = {
-      x, TestTensor::random(ElementType::kFloat,
-                            {form.filters, form.channels / form.group, kernel[0], kernel[1]},
-                            random, -1, 1)};
+  call.attributes = std::move(attributes);
+  call.inputs = {std::move(x), values(weights, largest_weight)};
   const bool has_bias = random.below(2) == 0, has_addend = random.below(2) == 0;
-  call.inputs.push_back(
-      has_bias ? TestValue(TestTensor::random(ElementType::kFloat, {form.filters}, random, -1, 1))
-               : TestValue::omitted());
+  call.inputs.push_back(has_bias ? TestValue(values({weights[0]})) : TestValue::omitted());
   call.constant_inputs = has_bias ? 6 : 2;
   if (random.below(2) == 0) call.attributes.set("clamp", std::vector<float>{-0.5f, 1.5f});
   if (random.below(2) == 0) set_activation(call, random);
   if (!has_addend) return call;
   const auto types = infer_op(call);
   EXPECT_TRUE(types.is_ok()) << types.status().to_string();
-  call.inputs.push_back(
-      TestTensor::random(ElementType::kFloat, (*types)[0].tensor.dims, random, -1, 1));
+  call.inputs.push_back(values((*types)[0].tensor.dims));
   if (random.below(2) == 0) call.in_place_input = 3;
   return call;
 }
 
-// By its transforms sums round otherwise.
-bool may_be_winograd(const OpCall& call) {
-  const Dims& w = call.inputs[1].tensor().dims();
-  const auto is_one = [&](const char* name) {
-    return std::ranges::all_of(call.attributes.get_ints(name), [](int64_t n) { return n == 1; });
+OpCall random_conv(int64_t block, Random& random) {
+  const ConvForm form = random_form(block, random);
+  const Ints kernel = {pick(random, 1, 5), pick(random, 1, 5)};
+  OpCall windows;
+  set_windows(windows, random, kernel);
+  Attributes attributes = windows.attributes;
+  attributes.set("block", block);
+  attributes.set("group", form.group);
+  if (form.x_block != block) attributes.set("x_block", form.x_block);
+  const int64_t rows = pick(random, 7, 20), columns = pick(random, 7, 24);
+  const int64_t batch = pick(random, 1, 2);
+  const TestValue x = blocked_image(batch, form.channels, rows, columns, form.x_block, random);
+  return conv_of(x, attributes, {form.filters, form.channels / form.group, kernel[0], kernel[1]}, 1,
+                 random);
+}
+
+// Of windows that Winograd's transforms are made for; sums are of the size of 1. The reference
+// takes a second for the largest.
+OpCall random_winograd_conv(int64_t block, Random& random) {
+  constexpr int64_t kMostWork = int64_t{1} << 26;
+  constexpr int64_t kWhole[] = {16, 48, 64, 80, 112, 128, 160, 176, 192};
+  const auto pick_channels = [&] {
+    return random.below(2) == 0 ? pick(random, 16, 200) : kWhole[random.below(std::size(kWhole))];
   };
-  return w[2] == 3 && w[3] == 3 && is_one("strides") && is_one("dilations") &&
-         call.attributes.get_int("group", 1) == 1;
+  int64_t batch, channels, filters, rows, columns;
+  do {
+    batch = pick(random, 1, 3);
+    channels = pick_channels();
+    filters = pick_channels();
+    rows = pick(random, 9, 30);
+    columns = pick(random, 9, 30);
+  } while (batch * channels * filters * rows * columns * 9 > kMostWork);
+  const auto pad = [&] { return pick(random, 0, 2); };
+  const Attributes attributes = {{"block", block}, {"pads", Ints{pad(), pad(), pad(), pad()}}};
+  const TestValue x = blocked_image(batch, channels, rows, columns, block, random);
+  OpCall call = conv_of(x, attributes, {filters, channels, 3, 3},
+                        1 / std::sqrt(static_cast<float>(channels)), random);
+  if (random.below(3) == 0) {  // a Relu
+    call.attributes.set("clamp", std::vector<float>{0, std::numeric_limits<float>::max()});
+  }
+  return call;
+}
+
+// By its transforms sums round otherwise.
+bool is_for_winograd(const OpCall& call) {
+  const int64_t block = channels_in_block();
+  if (call.attributes.get_int("x_block", block) != block) return false;
+  const auto types = infer_op(call);
+  EXPECT_TRUE(types.is_ok()) << types.status().to_string();
+  const Dims y_dims = (*types)[0].tensor.dims;
+  const TensorView y{nullptr, y_dims.data(), y_dims.rank(), ElementType::kFloat};
+  ConvShape shape;
+  EXPECT_TRUE(make_blocked_conv_shape(call.attributes, call.inputs[0].tensor().view(),
+                                      call.inputs[1].tensor().view(), y, shape)
+                  .is_ok());
+  return WinogradConv::suits(shape);
+}
+
+// Returns whether its kernel takes Winograd's transforms, which alone need scratch memory.
+bool check_conv(const OpCall& call) {
+  const bool is_winograd = is_for_winograd(call);
+  const double bound = is_winograd ? 1e-4 : 1e-5;
+  compare_with_reference(call, bound, bound);
+  const auto kernel = bind_op(call, KernelSet::kCpu);
+  EXPECT_TRUE(kernel.is_ok()) << kernel.status().to_string();
+  EXPECT_EQ(kernel.is_ok() && kernel->scratch_bytes > 0, is_winograd);
+  return is_winograd;
 }
 
 TEST(BlockedTest, ConvolutionsAgreeOnSeededRandomGeometries) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
-    const OpCall call = random_conv(channels_in_block(), random);
-    const double bound = may_be_winograd(call) ? 1e-4 : 1e-5;
-    compare_with_reference(call, bound, bound);
+    check_conv(random_conv(channels_in_block(), random));
   }
+}
+
+TEST(BlockedTest, ConvolutionsByWinogradsTransformsAgreeOnSeededRandomGeometries) {
+  constexpr int kSeeds = 40;
+  int num_winograd = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    num_winograd += check_conv(random_winograd_conv(channels_in_block(), random));
+  }
+  EXPECT_GT(num_winograd, kSeeds * 3 / 4);
 }
 
 // Beside the image there is nothing, not even a zero: an infinite weight makes no NaN of it.
