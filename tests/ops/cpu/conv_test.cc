@@ -276,9 +276,52 @@ TEST(ConvTest, NoChosenLibraryImplementationIsItsReference) {
   EXPECT_GT(plans, 30);
 }
 
+// Binds a kernel when only ranks are known, and runs it on each image and once more on the first.
+// Weights are of the first shape where they are constant, else of each in turn.
+void compare_changing_shapes(const std::string& op, const Attributes& attributes,
+                             const std::vector<Dims>& images, const std::vector<Dims>& weights,
+                             uint64_t constants) {
+  SCOPED_TRACE(op + " by " + to_string(weights[0]) + " constants " + std::to_string(constants));
+  Random random(1);
+  const auto values = [&](const Dims& dims) {
+    return TestTensor::random(ElementType::kFloat, dims, random, -1, 1);
+  };
+  OpCall call;
+  call.op = op;
+  call.attributes = attributes;
+  call.known = Known::kRanks;
+  call.constant_inputs = constants;
+  call.inputs = {values(images[0]), values(weights[0])};
+  const auto kernel = bind_op(call, KernelSet::kCpu);
+  ASSERT_TRUE(kernel.is_ok()) << kernel.status().to_string();
+  for (size_t i = 0; i <= images.size(); ++i) {
+    const Dims& image = images[i % images.size()];
+    SCOPED_TRACE("call " + std::to_string(i) + ": " + to_string(image));
+    call.inputs[0] = values(image);
+    if (constants == 0) call.inputs[1] = values(weights[i % weights.size()]);
+    const auto made = run_bound(call, *kernel);
+    ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+    EXPECT_TRUE(
+        is_close((*made)[0].tensor(), run_one(call, KernelSet::kReference), kRelative, kAbsolute));
+  }
+}
+
+// By tiles and by the library, by blocks of channels, as products and not, turned over; images of
+// other sides have the same number of elements.
 TEST(ConvTest, OneKernelServesShapesThatChange) {
-  for (int64_t length = 3; length < 60; length += 4) {
-    compare("Conv", {{1, 3, length, 12}, {5, 3, 3, 3}, {}}, true, static_cast<uint64_t>(length));
+  const Attributes same = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  std::vector<Dims> lengths;
+  for (int64_t length = 3; length < 60; length += 4) lengths.push_back({1, 3, length, 12});
+  for (const uint64_t constants : {0, 2}) {
+    compare_changing_shapes("Conv", {}, lengths, {{5, 3, 3, 3}, {6, 3, 2, 2}}, constants);
+    compare_changing_shapes("Conv", {}, {{1, 32, 100}, {2, 32, 50}, {1, 32, 41}},
+                            {{64, 32, 3}, {48, 32, 5}}, constants);
+    compare_changing_shapes("Conv", same, {{2, 16, 20, 24}, {2, 16, 24, 20}, {1, 16, 9, 33}},
+                            {{32, 16, 3, 3}, {33, 16, 3, 3}}, constants);
+    compare_changing_shapes("Conv", {}, {{2, 8, 16, 18}, {2, 8, 18, 16}, {1, 8, 15, 15}},
+                            {{12, 8, 1, 1}}, constants);
+    compare_changing_shapes("ConvTranspose", {}, {{2, 8, 6, 9}, {2, 8, 9, 6}, {1, 8, 9, 7}},
+                            {{8, 4, 3, 3}, {8, 5, 3, 3}}, constants);
   }
 }
 

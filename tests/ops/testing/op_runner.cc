@@ -353,6 +353,14 @@ Result<std::vector<TestValue>> run_op(const OpCall& call, const KernelRegistry& 
   const OpDef* op = find_op(call);
   if (op != nullptr && op->expand != nullptr) return run_function(call, kernels);
   EDDY_ASSIGN_OR_RETURN(const BoundKernel kernel, bind_call(call, kernels));
+  return run_bound(call, kernel);
+}
+
+Result<BoundKernel> bind_op(const OpCall& call, KernelSet kernels) {
+  return bind_call(call, registry_of(kernels));
+}
+
+Result<std::vector<TestValue>> run_bound(const OpCall& call, const BoundKernel& kernel) {
   if (kernel.run != nullptr) return run_dense(call, kernel);
   EDDY_RETURN_IF_ERROR(infer_in_run(call).status());
   TestValueContext context(call.inputs, call.num_outputs, kernel.state.get());

@@ -62,6 +62,12 @@ Result<std::vector<TestValue>> run_op(const OpCall& call, KernelSet kernels);
 // The same with kernels of the test's own.
 Result<std::vector<TestValue>> run_op(const OpCall& call, const KernelRegistry& kernels);
 
+// The same in two steps, for operators that are no functions: a kernel that is bound once runs
+// calls which differ from that one in values and in what `known` left open. Its constants stay
+// alive.
+Result<BoundKernel> bind_op(const OpCall& call, KernelSet kernels);
+Result<std::vector<TestValue>> run_bound(const OpCall& call, const BoundKernel& kernel);
+
 // The first output, which must be a tensor; a test failure and an empty tensor otherwise.
 TestTensor run_one(const OpCall& call, KernelSet kernels);
 

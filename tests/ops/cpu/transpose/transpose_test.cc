@@ -14,24 +14,27 @@ namespace {
 
 constexpr uint32_t kUntouched = 0xdeadbeef;
 
-// Runs one transpose and compares every element of the result's memory with the definition.
+// Runs one transpose and compares every element of the result's memory with the definition; before
+// and behind it lies a line that must stay as it is. The input's bytes don't repeat.
 template <typename Element>
 void check_elements(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride,
                     void (&transpose)(const Element*, int64_t, Element*, int64_t, int64_t,
                                       int64_t)) {
   SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", strides " +
                std::to_string(in_stride) + " and " + std::to_string(out_stride));
-  std::vector<Element> in(static_cast<size_t>(columns * in_stride));
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<Element>(i * 37);
-  std::vector<Element> out(static_cast<size_t>(rows * out_stride),
+  Random random(1);
+  std::vector<Element> in(static_cast<size_t>((columns + 1) * in_stride));
+  for (Element& element : in) element = static_cast<Element>(random.below(uint64_t{1} << 32));
+  std::vector<Element> out(static_cast<size_t>((rows + 2) * out_stride),
                            static_cast<Element>(kUntouched));
   std::vector<Element> wanted = out;
   for (int64_t a = 0; a < rows; ++a) {
     for (int64_t b = 0; b < columns; ++b) {
-      wanted[static_cast<size_t>(a * out_stride + b)] = in[static_cast<size_t>(a + b * in_stride)];
+      wanted[static_cast<size_t>((a + 1) * out_stride + b)] =
+          in[static_cast<size_t>(a + b * in_stride)];
     }
   }
-  transpose(in.data(), in_stride, out.data(), out_stride, rows, columns);
+  transpose(in.data(), in_stride, out.data() + out_stride, out_stride, rows, columns);
   EXPECT_TRUE(out == wanted);
 }
 void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride) {
