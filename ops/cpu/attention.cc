@@ -191,6 +191,7 @@ Tiles tiles_of_attention(const KernelArgs& args) {
 
 bool run_attention(const KernelArgs& args, int64_t first, int64_t end) {
   const AttentionCall call(args);
+  if (!call.check_lengths()) return false;
   const int64_t queries = call.batch * call.q_heads * query_blocks(call);
   auto* scratch = static_cast<float*>(args.scratch->reserve(QueryBlock::scratch_bytes(call)));
   if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a block of scores"));

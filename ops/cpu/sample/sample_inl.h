@@ -32,9 +32,8 @@ struct Between {
   double place[kPlaces];
   for (int i = 0; i < kPlaces; ++i) {
     double x = ((coordinate[i] + 1) * axis.factor - axis.minus) / 2;
-    // What has no place that can be told from its neighbours' is nowhere, too.
     if (axis.clamps) {
-      const bool is_somewhere = x > -1e15 && x < 1e15;
+      const bool is_somewhere = x == x;
       x = x > 0 ? x : 0;
       x = x < highest ? x : highest;
       x = is_somewhere ? x : -2;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "ops/reference/families.h"
 #include "ops/reference/parts/number.h"
 #include "ops/reference/parts/outputs.h"
@@ -60,13 +61,23 @@ AttentionCall::AttentionCall(const KernelArgs& call)
   }
 }
 
+bool AttentionCall::check_lengths() const {
+  for (int64_t b = 0; args.has_input(6) && b < batch; ++b) {
+    const int64_t valid = args.inputs[6].as<int64_t>()[b];
+    if (valid >= 0 && valid <= keys()) continue;
+    return args.fail(run_failed("nonpad_kv_seqlen[" + std::to_string(b) + "] is " +
+                                std::to_string(valid) + ", but must be 0 to " +
+                                std::to_string(keys()) + ", the length of K"));
+  }
+  return true;
+}
+
 int64_t AttentionCall::visible_keys(int64_t b, int64_t row) const {
   int64_t visible = mask_keys;
   int64_t offset = past;
   if (args.has_input(6)) {
-    // Clamped to where it still makes a difference.
-    const int64_t valid =
-        std::clamp<int64_t>(args.inputs[6].as<int64_t>()[b], 0, keys() + q_length);
+    const int64_t valid = args.inputs[6].as<int64_t>()[b];
+    EDDY_DCHECK(valid >= 0 && valid <= keys()) << "no call of check_lengths";
     visible = std::min(visible, valid);
     offset = valid - q_length;
   }
@@ -199,6 +210,7 @@ void write_presents(const AttentionCall& call) {
 
 bool run_attention(const KernelArgs& args) {
   const AttentionCall call(args);
+  if (!call.check_lengths()) return false;
   write_presents(call);
   for (int64_t b = 0; b < call.batch; ++b) {
     for (int64_t h = 0; h < call.q_heads; ++h) {

@@ -9,8 +9,8 @@
 //   y = sum over keys of softmax(score) * value; 0 where no key is allowed
 //
 // Source: ONNX operators Attention and RotaryEmbedding, opsets 23 and 24, with the corrections
-// of 1.23 (keys are aligned to the last query; rows without a key are 0). Errors: none; the
-// schema's rules have checked the shapes. Threads: pure.
+// of 1.23 (keys are aligned to the last query; rows without a key are 0). Errors: those of
+// check_lengths and find_angles; the schema's rules have checked the shapes. Threads: pure.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +63,9 @@ struct AttentionCall {
 
   int64_t keys() const { return past + new_keys; }
   int64_t kv_head(int64_t q_head) const { return q_head / (q_heads / kv_heads); }
+  // Whether every nonpad_kv_seqlen counts keys that there are; false after args.fail(). What
+  // follows asks for it.
+  bool check_lengths() const;
   // The keys that query `row` may see are among the first so many, whatever the mask says.
   int64_t visible_keys(int64_t b, int64_t row) const;
   int64_t mask_at(int64_t b, int64_t h, int64_t row) const {

@@ -1,7 +1,8 @@
 // AxisSampler: where GridSample reads on one axis, and with which weights.
 //
 //   place  of -1..1 on an axis of n elements: 0..n-1 (align_corners), or -1/2..n-1/2
-//   inside elements outside are 0 (zeros), those at the edge (border), or mirrored (reflection)
+//   inside elements outside are 0 (zeros), those at the edge (border), or mirrored (reflection);
+//          beside a coordinate that is NaN all are 0
 //
 // Weights: nearest element; two, linear; four, cubic convolution with a = -3/4.
 // Source: ONNX operator GridSample, opsets 16 and 20. Threads: pure.
@@ -44,10 +45,12 @@ class AxisSampler {
         high_(low_ + static_cast<double>(size) - (rule.align_corners ? 1 : 0)) {}
 
   SampleTaps taps(double coordinate) const {
+    if (coordinate != coordinate) return {};  // nowhere
+    // A place for infinities, too; farther out no mirror tells places apart.
+    coordinate = std::clamp(coordinate, -1e15, 1e15);
     const double n = static_cast<double>(size_);
     double x =
         rule_.align_corners ? (coordinate + 1) / 2 * (n - 1) : ((coordinate + 1) * n - 1) / 2;
-    if (!(std::fabs(x) < 1e15)) return {};  // nowhere, as a NaN is
     if (rule_.mode == SampleMode::kNearest) x = std::nearbyint(x);
     if (rule_.mode != SampleMode::kCubic) x = pulled_in(x);
     SampleTaps taps;

@@ -73,7 +73,10 @@ void expand_max_unpool(Expansion& e) {
   const Value count = e.op("ReduceProd", {shape}, {{"keepdims", int64_t{1}}});
   const Value zeros = e.op("Expand", {e.number(e.element(x), 0), count});
   const Value flat = e.int64s({-1});
-  const Value places = e.op("Reshape", {e.input(1), flat}), values = e.op("Reshape", {x, flat});
+  const Value given = e.op("Reshape", {e.input(1), flat}), values = e.op("Reshape", {x, flat});
+  // ScatterElements counts negative indices from the end: here they are moved out of its range.
+  const Value is_negative = e.op("Less", {given, e.number(ElementType::kInt64, 0)});
+  const Value places = e.op("Where", {is_negative, e.op("Sub", {given, count}), given});
   const Value filled = e.op("ScatterElements", {zeros, places, values}, {{"axis", int64_t{0}}});
   const Value y = e.op("Reshape", {filled, shape}, {{"allowzero", int64_t{1}}});
   if (!e.has_input(2)) return e.set_output(0, y);

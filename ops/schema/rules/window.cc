@@ -148,16 +148,16 @@ Status resolve_axis(const Windows& windows, int i, int64_t input, WindowAxis& ax
     return Status::ok();
   }
   const int64_t room = input + axis.pad_begin + axis.pad_end - axis.extent();
-  if (room < 0) {
+  output = std::max<int64_t>(room + axis.stride, 0) / axis.stride;
+  if (windows.ceil_mode && room > -axis.stride && room % axis.stride != 0 &&
+      output * axis.stride < input + axis.pad_begin) {
+    ++output;  // one more, unless it would begin in the padding at the end
+  }
+  if (output == 0) {
     return invalid_argument("the kernel spans " + std::to_string(axis.extent()) +
                             " elements on spatial axis " + std::to_string(i) +
                             " but the padded input has only " +
                             std::to_string(input + axis.pad_begin + axis.pad_end));
-  }
-  output = room / axis.stride + 1;
-  if (windows.ceil_mode && room % axis.stride != 0 &&
-      output * axis.stride < input + axis.pad_begin) {
-    ++output;  // one more, unless it would begin in the padding at the end
   }
   return Status::ok();
 }

@@ -93,6 +93,14 @@ TEST(AttentionTest, LengthsOfTheBatchAlignCausalQueriesToTheLastKey) {
   expect_values(attention(inputs), floats({3, 1, 2, 1}, {5, 5, 4, 4, 0, 0}));
   expect_values(attention(inputs, {{"is_causal", int64_t{1}}}),
                 floats({3, 1, 2, 1}, {4, 5, 0, 4, 0, 0}));
+  for (const int64_t length : {int64_t{-1}, int64_t{3}, INT64_MIN, INT64_MAX}) {
+    inputs[6] = TestTensor::of<int64_t>({3}, {2, length, 0});
+    for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+      EXPECT_EQ(run_op(attention(inputs), kernels).status().message(),
+                "nonpad_kv_seqlen[1] is " + std::to_string(length) +
+                    ", but must be 0 to 2, the length of K");
+    }
+  }
 }
 
 TEST(AttentionTest, ScoresAreShownAtEachStage) {

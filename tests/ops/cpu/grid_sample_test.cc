@@ -61,6 +61,35 @@ TEST(GridSampleCpuTest, PlacesOnElementsAtEdgesAndNowhere) {
   }
 }
 
+// However far outside, infinities included: at the border its own element, in the mirror some
+// element of the plane, all of which are 1 or more.
+TEST(GridSampleCpuTest, FarOutsideIsTheBordersElementAndNanIsNowhere) {
+  constexpr float kHighest = std::numeric_limits<float>::max();
+  const TestTensor grid = TestTensor::of<float>(
+      {1, 1, 6, 2}, {-1e14f, -1e14f, 1e15f, -1e20f, -kHighest, kHighest, kInfinity, kInfinity,
+                     kInfinity, -1e30f, std::numeric_limits<float>::quiet_NaN(), 9});
+  const TestTensor wide = TestTensor::of<float>({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const TestTensor lone = TestTensor::of<float>({1, 1, 1, 1}, {7});
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    for (const int64_t aligned : {0, 1}) {
+      SCOPED_TRACE(std::string(mode) + " " + std::to_string(aligned));
+      for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+        const auto values = [&](const TestTensor& x, const char* padding) {
+          OpCall call = sample(x, grid, padding, aligned);
+          call.attributes.set("mode", std::string(mode));
+          return run_one(call, kernels).values<float>();
+        };
+        EXPECT_EQ(values(wide, "border"), (std::vector<float>{1, 3, 4, 6, 3, 0}));
+        EXPECT_EQ(values(lone, "border"), (std::vector<float>{7, 7, 7, 7, 7, 0}));
+        EXPECT_EQ(values(wide, "zeros"), std::vector<float>(6, 0));
+        const std::vector<float> mirrored = values(wide, "reflection");
+        ASSERT_EQ(mirrored.size(), 6u);
+        for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(mirrored[i] >= 1 && mirrored[i] <= 6) << i;
+      }
+    }
+  }
+}
+
 TEST(GridSampleCpuTest, NothingLiesInAnEmptyPlane) {
   Random random(4);
   const TestTensor grid = TestTensor::random(ElementType::kFloat, {2, 3, 5, 2}, random, -1, 1);

@@ -1,6 +1,7 @@
 // Pools compute what one window at a time computes: on seeded random geometries, with padding,
 // dilation, ceil_mode and NaN, and MaxPool's indices in both storage orders; norms of any power,
 // also of values whose powers no float holds.
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@ int64_t pick(Random& random, int64_t low, int64_t high) {
 
 OpCall random_pool(const std::string& op, Random& random) {
   const int rank = static_cast<int>(pick(random, 1, 4));
+  const int64_t ceil_mode = pick(random, 0, 1);
   Dims x{pick(random, 1, 2), pick(random, 1, 3)};
   Ints kernel, strides, dilations, begins, ends;
   for (int i = 0; i < rank; ++i) {
@@ -29,13 +31,15 @@ OpCall random_pool(const std::string& op, Random& random) {
     const int64_t extent = dilations.back() * (kernel.back() - 1) + 1;
     begins.push_back(pick(random, 0, extent - 1));
     ends.push_back(pick(random, 0, extent - 1));
-    x.push_back(extent + pick(random, 0, 6));
+    // With ceil_mode a window may be longer than the padded image, by less than a stride.
+    const int64_t longer = ceil_mode * (begins.back() + ends.back() + strides.back() - 1);
+    x.push_back(std::max<int64_t>(extent - longer, 1) + pick(random, 0, 6));
   }
   OpCall call;
   call.op = op;
   call.opset = 19;
   call.attributes = {{"kernel_shape", kernel}, {"strides", strides}, {"dilations", dilations}};
-  call.attributes.set("ceil_mode", pick(random, 0, 1));
+  call.attributes.set("ceil_mode", ceil_mode);
   if (op == "LpPool") call.attributes.set("p", pick(random, 1, 9));
   if (op == "AveragePool") call.attributes.set("count_include_pad", pick(random, 0, 1));
   if (pick(random, 0, 3) == 0) {
@@ -198,6 +202,27 @@ TEST(AveragePoolTest, AWindowPastThePaddingCountsOnlyWhatIsThere) {
       is_close(run_one(call, KernelSet::kCpu), TestTensor::of<float>({1, 1, 2}, {2, 4.5f}), 0, 0));
 }
 
+TEST(PoolTest, OneWindowRoundedUpIsAsLongAsTheImage) {
+  OpCall call;
+  call.opset = 19;
+  call.attributes = {
+      {"kernel_shape", Ints{5, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", int64_t{1}}};
+  call.inputs = {TestTensor::of<float>({1, 1, 4, 1}, {1, 2, 3, 6})};
+  const auto expect = [&](const char* op, float value) {
+    call.op = op;
+    for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+      EXPECT_TRUE(
+          is_close(run_one(call, kernels), TestTensor::of<float>({1, 1, 1, 1}, {value}), 1e-6, 0))
+          << op;
+    }
+  };
+  expect("MaxPool", 6);
+  expect("AveragePool", 3);
+  expect("LpPool", std::sqrt(50.0f));
+  call.attributes.set("count_include_pad", int64_t{1});
+  expect("AveragePool", 3);
+}
+
 TEST(PoolTest, SaysWhichRuleAGeometryBreaks) {
   OpCall call;
   call.op = "MaxPool";
@@ -208,6 +233,9 @@ TEST(PoolTest, SaysWhichRuleAGeometryBreaks) {
   call.attributes = {{"kernel_shape", Ints{5}}};
   EXPECT_EQ(message(),
             "the kernel spans 5 elements on spatial axis 0 but the padded input has only 4");
+  call.attributes = {{"kernel_shape", Ints{6}}, {"strides", Ints{2}}, {"ceil_mode", int64_t{1}}};
+  EXPECT_EQ(message(),
+            "the kernel spans 6 elements on spatial axis 0 but the padded input has only 4");
   call.attributes = {{"kernel_shape", Ints{2}}, {"pads", Ints{2, 0}}};
   EXPECT_EQ(message(), "pads of 2 and 0 on spatial axis 0 must be smaller than the window's 2");
   call.inputs = {TestTensor(ElementType::kFloat, {4, 4})};
