@@ -10,7 +10,7 @@
 // views that stay where they are. Nodes beside each other count both. What is kept are ticks of the
 // time-stamp counter; their rate is found when it is asked for first, and stays.
 // Threads: any. Memory order: relaxed. Cost: two looks at the counter and two atomic additions a
-// call, some 40 to 60 ns.
+// call, some tens of nanoseconds.
 #pragma once
 
 #include <atomic>
