@@ -109,7 +109,8 @@ struct SessionOptions {
   // one each before and behind them, and no loop is one kernel. Without, it names the nearest that
   // is known: where the host stood, or the loop with its iteration.
   bool locate_faults = false;
-  // Session::operator_times() counts the calls of each operator and their time; a call takes some tens of ns longer.
+  // Session::operator_times() counts the calls of each operator and their time; a call takes some
+  // tens of ns longer.
   bool times_operators = false;
   // Sees every step of every run (runtime/execute/step_observer.h); must outlive the session.
   StepObserver* observer_or_null = nullptr;
