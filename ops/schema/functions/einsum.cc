@@ -164,23 +164,35 @@ Labels concatenated(std::initializer_list<const Labels*> parts) {
   return all;
 }
 
-// A label whose size is 1 in one of the two and that is summed stands for that many equal elements:
-// without it there, the sum is that of the other.
-void leave_out_stretched(Expansion& e, Operand& one, const Operand& other,
-                         const std::set<int>& wanted) {
+// For labels that both have and that are summed: a size of 1 stands for as many equal elements as
+// the other has. Without the axis there, the sum is that of the other; where the size is not known
+// yet, the elements are made. (A product takes no operands of unequal depth.)
+void stretch_summed(Expansion& e, Operand& one, const Operand& other, const std::set<int>& wanted) {
   const Labels labels = one.labels;
   for (const int label : labels) {
     if (!has(other.labels, label) || wanted.contains(label)) continue;
-    if (one.sizes.at(label) != 1 || other.sizes.at(label) == 1) continue;
+    const int64_t size = one.sizes.at(label), others = other.sizes.at(label);
+    const bool are_equal = size == others && size != kUnknownDim;
     const int64_t axis = axis_of(one, label);
-    one.value = e.op("Squeeze", {one.value, e.int64s({axis})});
-    one.labels.erase(one.labels.begin() + axis);
+    if (are_equal || others == 1 || (size >= 0 && size != 1)) continue;
+    if (size == 1) {
+      one.value = e.op("Squeeze", {one.value, e.int64s({axis})});
+      one.labels.erase(one.labels.begin() + axis);
+      continue;
+    }
+    const auto rank = static_cast<int64_t>(one.labels.size()), at = axis_of(other, label);
+    const auto ones = [&](int64_t count) {
+      return e.int64s(std::vector<int64_t>(static_cast<size_t>(count), 1));
+    };
+    const Value shape =
+        joined(e, {ones(axis), e.sizes(other.value, at, at + 1), ones(rank - axis - 1)});
+    one.value = e.op("Expand", {one.value, shape});
   }
 }
 
 Operand multiplied(Expansion& e, Operand a, Operand b, const std::set<int>& wanted) {
-  leave_out_stretched(e, a, b, wanted);
-  leave_out_stretched(e, b, a, wanted);
+  stretch_summed(e, a, b, wanted);
+  stretch_summed(e, b, a, wanted);
   std::set<int> a_needs = wanted, b_needs = wanted;
   a_needs.insert(b.labels.begin(), b.labels.end());
   b_needs.insert(a.labels.begin(), a.labels.end());

@@ -25,11 +25,13 @@ void see(void* user, eddy_run, eddy_code code) {
 struct Gate {
   std::atomic<bool> is_reached{false};
   std::atomic<bool> is_open{false};
+  std::atomic<bool> is_left{false};
 };
 void wait_at(void* gate, eddy_run, eddy_code) {
   auto& at = *static_cast<Gate*>(gate);
   at.is_reached = true;
   while (!at.is_open) std::this_thread::yield();
+  at.is_left = true;
 }
 
 TEST_F(CEndings, TheCallersLoopAndDescriptorsDoNotWaitForACallbackThatBlocks) {
@@ -59,6 +61,7 @@ TEST_F(CEndings, TheCallersLoopAndDescriptorsDoNotWaitForACallbackThatBlocks) {
   EXPECT_EQ(seen.calls, 1);
   EXPECT_EQ(seen.code, EDDY_OK);
   gate.is_open = true;
+  while (!gate.is_left) std::this_thread::yield();
 }
 
 // All that the last callback lets go of goes, while the thread that has ended the run is still in
