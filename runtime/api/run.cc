@@ -117,7 +117,7 @@ Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_nu
   }
   const SessionRuns::Admission admission = runs_->enter(*this, ready);
   if (admission == SessionRuns::Admission::kRefused) return refuse(options, std::move(ready));
-  if (admission == SessionRuns::Admission::kTurn) launch();
+  if (admission == SessionRuns::Admission::kTurn) launch(/*is_submitting=*/true);
   return Status::ok();
 }
 
@@ -159,7 +159,7 @@ void Run::launch_in_a_row() {
   row_or_null = nullptr;
 }
 
-bool Run::launch() noexcept {
+bool Run::launch(bool is_submitting) noexcept {
   if (kind_ == Kind::kOnce) {
     Status status;
     try {
@@ -182,15 +182,17 @@ bool Run::launch() noexcept {
   } else if (core_.ranks != nullptr) {
     begin_on_ranks();
   } else {
-    start_strands();
+    start_strands(is_submitting);
   }
   return true;
 }
 
-void Run::start_strands() noexcept {
+void Run::start_strands(bool is_submitting) noexcept {
   BoundRun& state = values_.state();
   if (core_.starts_on_workers()) {
-    if (!core_.executable->is_brief()) return send_worker();
+    // Runs that wait for a turn do not hold up the thread that passes it on, however many there
+    // are.
+    if (!is_submitting || !core_.executable->is_brief()) return send_worker();
     return state.runner().run_here(state.control);
   }
   state.runner().start(state.control);
@@ -211,7 +213,7 @@ void Run::on_begun(const Status& status) {
     state.control.fail(status);
   }
   state.answering_stream_or_null = rank_run_or_null_;
-  start_strands();
+  start_strands(/*is_submitting=*/false);
 }
 
 // No run of its number will come from here.

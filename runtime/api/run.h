@@ -98,7 +98,7 @@ class Run : private RunEntry {
   bool is_launched_here() const;  // its main strand
   bool needs_workers() const;     // of a device that is not polled
   // False: there was no memory, and it has ended. Nothing may throw: strands would be left behind.
-  bool launch() noexcept;
+  bool launch(bool is_submitting = false) noexcept;
   void send_worker() noexcept;
   static void take_ready(void* runs);
   static void on_complete(void* run);
@@ -107,7 +107,7 @@ class Run : private RunEntry {
   // With ranks: it begins once all have begun it, and ends once all agree how.
   void begin_on_ranks() noexcept;
   void on_begun(const Status& status);
-  void start_strands() noexcept;
+  void start_strands(bool is_submitting) noexcept;
   void end_on_ranks();
   void abandon(const Status& why);
   void finish();
