@@ -108,8 +108,7 @@ void gemm_by_tiles(const GemmArgs& g, float* turned_or_null) {
   for (int64_t j = 0; j < g.n; j += width) {
     t.columns = static_cast<int>(std::min(width, g.n - j));
     if (g.transpose_b) {
-      transpose_words(reinterpret_cast<const uint32_t*>(g.b + j * g.b_row), g.b_row,
-                      reinterpret_cast<uint32_t*>(turned_or_null), width, g.k, t.columns);
+      transpose_words(g.b + j * g.b_row, g.b_row, turned_or_null, width, g.k, t.columns);
     }
     const int vectors = (t.columns + tiles.width - 1) / tiles.width;
     const bool is_edge = t.columns % tiles.width != 0;

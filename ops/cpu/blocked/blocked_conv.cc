@@ -339,8 +339,7 @@ void BlockedConv::Layout::pack(const float* from, float* to, int64_t part) const
   const auto rows_of = [&](int64_t c) {
     return to + (c / block * taps * block + c % block) * panel_width;
   };
-  transpose_words(reinterpret_cast<const uint32_t*>(from + (first * channels + channel) * taps),
-                  channels * taps, reinterpret_cast<uint32_t*>(rows_of(channel)),
+  transpose_words(from + (first * channels + channel) * taps, channels * taps, rows_of(channel),
                   block * panel_width, taps, columns);
   for (int64_t tap = 0; tap < taps && columns < panel_width; ++tap) {
     std::fill_n(rows_of(channel) + tap * block * panel_width + columns, panel_width - columns,

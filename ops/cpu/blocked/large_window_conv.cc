@@ -72,8 +72,7 @@ void LargeWindowConv::prepare(const Call& call, uint32_t unit) const {
     float* const to = packed + panel_at(part / channels, channel);
     if (filters < panel_width_) std::fill_n(to, taps * panel_width_, 0.0f);
     const float* const from = call.weights + (first * channels + channel) * taps;
-    transpose_words(reinterpret_cast<const uint32_t*>(from), channels * taps,
-                    reinterpret_cast<uint32_t*>(to), panel_width_, taps, filters);
+    transpose_words(from, channels * taps, to, panel_width_, taps, filters);
   }
   const Span planes = part_of(shape_.batch * channels, num_units_, unit);
   for (int64_t plane = planes.begin; plane < planes.end; ++plane) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/cpu/blocked/winograd_conv.h"
 #include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::cpu {
@@ -17,19 +18,13 @@ constexpr int64_t kMaxUnits = 2;
 constexpr int64_t kTransformedFloats = 192 << 10;
 constexpr int64_t kMaxSums = 320 << 10;
 
-void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
-          int64_t columns) {
-  transpose_words(reinterpret_cast<const uint32_t*>(from), from_step,
-                  reinterpret_cast<uint32_t*>(to), to_step, rows, columns);
-}
-
 // Plane `channel` of each of `count` images, a vector of images for each element. Lanes beyond the
 // last one are left as they are.
 void block_plane(const float* from, int64_t channels, int64_t channel, int64_t size, int64_t count,
                  float* to, int64_t width) {
   for (int64_t first = 0; first < count; first += width) {
-    turn(from + (first * channels + channel) * size, channels * size, to + first * size, width,
-         size, std::min(width, count - first));
+    transpose_words(from + (first * channels + channel) * size, channels * size, to + first * size,
+                    width, size, std::min(width, count - first));
   }
 }
 
@@ -119,20 +114,13 @@ void LargeWinogradConv::block_planes(const Call& call, const Work& work, int64_t
 
 void LargeWinogradConv::transform_inputs(const Work& work, int64_t block, int64_t at) const {
   const Grid& grid = shape_.grid;
-  const int64_t row = block / block_columns_ * side_ - grid.axes[0].pad_begin;
-  const int64_t column = block % block_columns_ * side_ - grid.axes[1].pad_begin;
-  WinogradArgs args;
-  args.first_row = static_cast<int>(std::clamp<int64_t>(-row, 0, kInputs));
-  args.end_row = static_cast<int>(std::clamp<int64_t>(grid.input[0] - row, 0, kInputs));
-  args.first_column = static_cast<int>(std::clamp<int64_t>(-column, 0, kInputs));
-  args.end_column = static_cast<int>(std::clamp<int64_t>(grid.input[1] - column, 0, kInputs));
-  args.from_row = grid.input[1] * tiles_.width;
+  WinogradArgs args = inputs_of_tile(grid, block / block_columns_ * side_,
+                                     block % block_columns_ * side_, work.plane, tiles_.width);
   args.to_row = at_once_ * images();
   for (int64_t first = 0; first < images(); first += tiles_.width) {
-    args.from =
-        work.plane + first * grid.input_size + (row * grid.input[1] + column) * tiles_.width;
     args.to = work.inputs + at * images() + first;
     tiles_.winograd_input(args);
+    args.from += tiles_.width * grid.input_size;
   }
 }
 
@@ -154,7 +142,7 @@ void LargeWinogradConv::transform_weights(const Work& work, int64_t block, int64
 }
 
 void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first) const {
-  const int64_t width = tiles_.panel_width(), strips = div_up(shape_.batch, tiles_.max_rows);
+  const int64_t width = tiles_.panel_width();
   TileArgs args;
   args.depth = count;
   args.a_step = images();
@@ -168,13 +156,14 @@ void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first)
       const int64_t at = panel * kProducts + product;
       const float* const b = work.weights + at * at_once_ * width;
       args.b = &b;
-      for (int64_t i = 0; i < strips; ++i) {
-        const Span rows = part_of(shape_.batch, strips, i);
-        const float* const a = work.inputs + product * at_once_ * images() + rows.begin;
+      int rows = 0;
+      for (int64_t i = 0; i < shape_.batch; i += rows) {
+        rows = tiles_.next_rows(shape_.batch - i, vectors);
+        const float* const a = work.inputs + product * at_once_ * images() + i;
         args.a = &a;
-        args.c = work.sums + (at * images() + rows.begin) * width;
+        args.c = work.sums + (at * images() + i) * width;
         args.add_or_null = is_first ? nullptr : args.c;
-        tiles_.tile[rows.size() - 1][vectors - 1](args);
+        tiles_.run(args, rows, vectors);
       }
     }
   }
@@ -208,7 +197,7 @@ void LargeWinogradConv::run(const Call& call, void*, uint32_t unit) const {
         }
       }
       tiles_.winograd_output[outputs() - 2](args);
-      turn(made, lanes, call.y + (n * shape_.filters + first) * size, size, count, size);
+      transpose_words(made, lanes, call.y + (n * shape_.filters + first) * size, size, count, size);
     }
   }
 }

@@ -19,12 +19,6 @@ BlockedConv::Layout layout_of(const ConvShape& shape) {
           .block = div_up(shape.channels, num_blocks)};
 }
 
-void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
-          int64_t columns) {
-  transpose_words(reinterpret_cast<const uint32_t*>(from), from_step,
-                  reinterpret_cast<uint32_t*>(to), to_step, rows, columns);
-}
-
 }  // namespace
 
 bool PlainConv::suits(const ConvShape& shape) {
@@ -76,8 +70,8 @@ void PlainConv::block_image(const float* x, float* to) const {
     if (channels < block) std::fill_n(to, block * image_.grid.input_size, 0.0f);
     for (int64_t row = 0; row < rows; ++row, to += columns_.size * block) {
       std::fill_n(to, columns_.left * block, 0.0f);
-      turn(x + first * plane + row * width, plane, to + columns_.left * block, block,
-           columns_.count, channels);
+      transpose_words(x + first * plane + row * width, plane, to + columns_.left * block, block,
+                      columns_.count, channels);
       std::fill_n(to + (columns_.left + columns_.count) * block, columns_.right() * block, 0.0f);
     }
   }
@@ -95,8 +89,9 @@ void PlainConv::run(const Call& call, void* scratch, uint32_t unit) const {
   conv.run_panels({.shape = &image_, .x = blocked_x, .y = blocked_y}, panels.begin, panels.end);
   const int64_t end = std::min(panels.end * layout_.panel_width, layout_.filters);
   for (int64_t f = panels.begin * layout_.panel_width; f < end; f += width) {
-    turn(blocked_y + f * out_size, width, call.y + (image * layout_.filters + f) * out_size,
-         out_size, std::min(width, layout_.filters - f), out_size);
+    transpose_words(blocked_y + f * out_size, width,
+                    call.y + (image * layout_.filters + f) * out_size, out_size,
+                    std::min(width, layout_.filters - f), out_size);
   }
 }
 

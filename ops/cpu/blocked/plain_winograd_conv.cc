@@ -10,12 +10,6 @@ namespace {
 
 constexpr int64_t kWantedUnits = 16;
 
-void turn(const float* from, int64_t from_step, float* to, int64_t to_step, int64_t rows,
-          int64_t columns) {
-  transpose_words(reinterpret_cast<const uint32_t*>(from), from_step,
-                  reinterpret_cast<uint32_t*>(to), to_step, rows, columns);
-}
-
 }  // namespace
 
 bool PlainWinogradConv::suits(const ConvShape& shape) {
@@ -68,7 +62,7 @@ void PlainWinogradConv::run(const Call& call, void* scratch, uint32_t unit) cons
     const int64_t channels = std::min(width, layout_.channels - c);
     float* const to = blocked_x + c * in_size;
     if (channels < width) std::fill_n(to, width * in_size, 0.0f);
-    turn(x + c * in_size, in_size, to, width, in_size, channels);
+    transpose_words(x + c * in_size, in_size, to, width, in_size, channels);
   }
   const Span panels = part_of(layout_.num_panels(), panel_sets_, unit % panel_sets_);
   const int64_t in_panel = layout_.tiles.max_vectors, all = div_up(layout_.filters, width);
@@ -76,8 +70,9 @@ void PlainWinogradConv::run(const Call& call, void* scratch, uint32_t unit) cons
   conv_over(call).run_vectors({.shape = &image_, .x = blocked_x, .y = blocked_y}, vectors.begin,
                               vectors.end, blocked_y + y_floats());
   for (int64_t f = vectors.begin * width; f < vectors.end * width; f += width) {
-    turn(blocked_y + f * out_size, width, call.y + (image * layout_.filters + f) * out_size,
-         out_size, std::min(width, layout_.filters - f), out_size);
+    transpose_words(blocked_y + f * out_size, width,
+                    call.y + (image * layout_.filters + f) * out_size, out_size,
+                    std::min(width, layout_.filters - f), out_size);
   }
 }
 

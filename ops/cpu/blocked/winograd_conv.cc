@@ -65,6 +65,23 @@ struct Partition {
 
 }  // namespace
 
+WinogradArgs inputs_of_tile(const Grid& grid, int64_t row, int64_t column, const float* image,
+                            int64_t width) {
+  row -= grid.axes[0].pad_begin;
+  column -= grid.axes[1].pad_begin;
+  const auto bound = [](int64_t at) {
+    return static_cast<int>(std::clamp<int64_t>(at, 0, kInputs));
+  };
+  WinogradArgs args;
+  args.first_row = bound(-row);
+  args.end_row = bound(grid.input[0] - row);
+  args.first_column = bound(-column);
+  args.end_column = bound(grid.input[1] - column);
+  args.from = image + (row * grid.input[1] + column) * width;
+  args.from_row = grid.input[1] * width;
+  return args;
+}
+
 // Some tiles of one image by some vectors of filters.
 class WinogradPart {
  public:
@@ -110,18 +127,10 @@ class WinogradPart {
   void transform_inputs(int64_t tile, int64_t at) const {
     const Grid& grid = call_.shape->grid;
     const Place place = place_of(tile);
-    const int64_t row = place.row - grid.axes[0].pad_begin;
-    const int64_t column = place.column - grid.axes[1].pad_begin;
-    WinogradArgs args;
-    args.first_row = static_cast<int>(std::clamp<int64_t>(-row, 0, kInputs));
-    args.end_row = static_cast<int>(std::clamp<int64_t>(grid.input[0] - row, 0, kInputs));
-    args.first_column = static_cast<int>(std::clamp<int64_t>(-column, 0, kInputs));
-    args.end_column = static_cast<int>(std::clamp<int64_t>(grid.input[1] - column, 0, kInputs));
-    args.from_row = grid.input[1] * tiles_.width;
+    WinogradArgs args = inputs_of_tile(grid, place.row, place.column, x_, tiles_.width);
     args.to_row = at_once_ * conv_.depth();
     const int64_t num_blocks = conv_.depth() / tiles_.width;
-    for (int64_t block = 0; block < num_blocks; ++block) {
-      args.from = x_ + block * x_block_ + (row * grid.input[1] + column) * tiles_.width;
+    for (int64_t block = 0; block < num_blocks; ++block, args.from += x_block_) {
       args.to = inputs_ + at * conv_.depth() + block * tiles_.width;
       tiles_.winograd_input(args);
     }
@@ -212,8 +221,7 @@ void WinogradConv::Layout::pack(const float* from, float* to, int64_t part) cons
     if (count < width) std::fill_n(turned, taps * width, 0.0f);
     if (count > 0) {
       const float* const windows = from + (first * channels + channel) * taps;
-      transpose_words(reinterpret_cast<const uint32_t*>(windows), channels * taps,
-                      reinterpret_cast<uint32_t*>(turned), width, taps, count);
+      transpose_words(windows, channels * taps, turned, width, taps, count);
     }
     args.to = to + v * width;
     tiles.winograd_weights[window - 2](args);

@@ -26,6 +26,11 @@
 
 namespace eddy::cpu {
 
+// The tile of inputs whose first one is at `row` and `column` of an image with its padding: where
+// it lies from the image's first vector on, and which of its elements are there. Without `to`.
+WinogradArgs inputs_of_tile(const Grid& grid, int64_t row, int64_t column, const float* image,
+                            int64_t width);
+
 class WinogradConv {
  public:
   // As of BlockedConv.

@@ -20,6 +20,11 @@ namespace eddy::cpu {
 
 void transpose_words(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
                      int64_t rows, int64_t columns);
+inline void transpose_words(const float* in, int64_t in_stride, float* out, int64_t out_stride,
+                            int64_t rows, int64_t columns) {
+  transpose_words(reinterpret_cast<const uint32_t*>(in), in_stride,
+                  reinterpret_cast<uint32_t*>(out), out_stride, rows, columns);
+}
 void transpose_bytes(const uint8_t* in, int64_t in_stride, uint8_t* out, int64_t out_stride,
                      int64_t rows, int64_t columns);
 

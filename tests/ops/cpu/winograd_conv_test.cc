@@ -68,6 +68,7 @@ TEST_P(WinogradConvTest, RoundsLittleOnSeededRandomImages) {
   int num_suited = 0;
   for (uint64_t seed = 1; num_suited < 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_LT(seed, 1000u) << "hardly any shape suits";
     Random random(seed);
     const OpCall call = random_conv(random, GetParam());
     const Dims& w = call.inputs[1].tensor().dims();
@@ -89,6 +90,7 @@ TEST_P(WinogradConvTest, UnitsWriteApart) {
   int num_suited = 0;
   for (uint64_t seed = 61; num_suited < 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_LT(seed, 1000u) << "hardly any shape suits";
     Random random(seed);
     const OpCall call = random_conv(random, GetParam());
     const TestTensor expected = run_one(call, KernelSet::kCpu);
