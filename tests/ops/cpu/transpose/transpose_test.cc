@@ -38,8 +38,9 @@ void check_elements(int64_t rows, int64_t columns, int64_t in_stride, int64_t ou
   EXPECT_TRUE(out == wanted);
 }
 void check(int64_t rows, int64_t columns, int64_t in_stride, int64_t out_stride) {
-  check_elements(rows, columns, in_stride, out_stride, transpose_words);
-  check_elements(rows, columns, in_stride, out_stride, transpose_bytes);
+  check_elements<uint32_t>(rows, columns, in_stride, out_stride, transpose_words);
+  check_elements<float>(rows, columns, in_stride, out_stride, transpose_words);
+  check_elements<uint8_t>(rows, columns, in_stride, out_stride, transpose_bytes);
 }
 
 TEST(TransposeTest, AgreesWithTheDefinitionOnSeededRandomSizesAndStrides) {
