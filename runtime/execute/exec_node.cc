@@ -232,7 +232,9 @@ inline bool run_kernel(ExecNode& node) {
 bool ExecNode::prepare() { return prepare_fixed(*this); }
 
 void ExecNode::use(const BoundKernel& kernel) {
-  EDDY_DCHECK(kernel.run != nullptr) << "a kernel does nothing";
+  EDDY_DCHECK((kernel.run != nullptr) + (kernel.run_value != nullptr) + (kernel.start != nullptr) ==
+              1)
+      << "a kernel is one function";
   this->kernel = &kernel;
   run = kernel.run;
   args.state = kernel.state.get();
