@@ -355,7 +355,7 @@ namespace {
 Schedule schedule_graph(const Graph& graph, const PlanOptions& options, FewestStreams& worst) {
   Schedule schedule = GraphPlanner(graph, options, worst).run();
   if (options.lays_out_memory) {
-    schedule.memory = plan_memory(graph, schedule);
+    schedule.memory = plan_memory(graph, schedule, options.memory);
     pipeline_loops(graph, schedule);
   }
   number_events(graph, schedule);

@@ -26,6 +26,7 @@
 #include "graph/base/status.h"
 #include "graph/ir/graph.h"
 #include "graph/schedule/costs/cost_table.h"
+#include "graph/schedule/memory/plan_memory.h"
 #include "graph/schedule/plan/plan.h"
 #include "graph/schedule/plan/schedule.h"
 #include "graph/schedule/streams/stream_assignment.h"
@@ -50,6 +51,7 @@ struct PlanOptions {
   const CostTable* costs_or_null = nullptr;
   bool rank_by_costs = false;   // longest chain by cost, not by number of nodes
   bool lays_out_memory = true;  // a plan without memory is for looking at, not for running
+  MemoryOptions memory = {};
 };
 
 Plan plan_graph(const Graph& graph, const PlanOptions& options);

@@ -11,12 +11,16 @@
 #include "graph/base/check.h"
 #include "graph/ir/region_tree.h"
 #include "graph/schedule/memory/layout.h"
+#include "graph/schedule/memory/layout_in_order.h"
 #include "graph/schedule/memory/lifetimes.h"
 #include "graph/schedule/memory/node_order.h"
 #include "graph/schedule/memory/storages.h"
 
 namespace eddy {
 namespace {
+
+// Lives looked at for the heaviest moment, about.
+constexpr size_t kMomentBudget = 16'000'000;
 
 uint64_t aligned(uint64_t size_bytes) {
   return (size_bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes;
@@ -37,14 +41,11 @@ class MemoryPlanner {
         order_(graph, plan),
         plan_(plan),
         lifetimes_(tree_, order_),
-        finder_(graph, order_, plan.devices.empty()) {}
+        found_(find_storages(graph, order_, plan.devices.empty())) {}
 
   MemoryPlan run() {
-    do {
-      found_ = finder_.find();
-      measure_lifetimes();
-      if (options_.allow_in_place) join_in_place();
-    } while (drop_small_ones());
+    measure_lifetimes();
+    if (options_.allow_in_place) join_in_place();
     for (auto& [device, storages] : storages_by_device()) plan_arena(device, storages);
     return {std::move(found_.values), std::move(arenas_)};
   }
@@ -64,7 +65,6 @@ class MemoryPlanner {
   void measure_lifetimes() {
     leader_.resize(found_.all.size());
     std::iota(leader_.begin(), leader_.end(), 0);
-    life_.clear();
     for (const Storage& storage : found_.all) {
       life_.push_back(lifetimes_.lifetime(storage.home, storage.accesses));
     }
@@ -155,42 +155,6 @@ class MemoryPlanner {
     into.home = home;
   }
 
-  // True when storages must be found anew.
-  bool drop_small_ones() {
-    std::vector<uint32_t> leaders;
-    for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (leader_[s] == s) leaders.push_back(s);
-    }
-    if (leaders.size() <= kMaxPlannedValues) return false;
-    std::stable_sort(leaders.begin(), leaders.end(), [&](uint32_t a, uint32_t b) {
-      return found_.all[a].size_bytes > found_.all[b].size_bytes;
-    });
-    std::vector<bool> is_dropped(found_.all.size(), false);
-    for (size_t i = kMaxPlannedValues; i < leaders.size(); ++i) is_dropped[leaders[i]] = true;
-    bool affects_others = false;
-    for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (!is_dropped[leader(s)]) continue;
-      affects_others |= finder_.drop(storage(s).names, NoBlock::kManyValues);
-    }
-    if (!affects_others) forget(is_dropped);
-    return affects_others;
-  }
-  // Of names that have no others.
-  void forget(const std::vector<bool>& is_dropped) {
-    for (uint32_t v = 0; v < graph_.num_values(); ++v) {
-      uint32_t& its = found_.of_value[v];
-      if (its == Storages::kNone || !is_dropped[leader(its)]) continue;
-      its = Storages::kNone;
-      ValueMemory& memory = found_.values[v];
-      if (memory.place != MemoryPlace::kBlock) continue;
-      memory.place = MemoryPlace::kNone;
-      memory.reason = NoBlock::kManyValues;
-    }
-    for (uint32_t s = 0; s < found_.all.size(); ++s) {
-      if (is_dropped[leader(s)]) found_.all[s].names.clear();
-    }
-  }
-
   // Of a node that makes one of its names; "" where loops and cases make all.
   std::string device_of(const Storage& storage) const {
     for (const ValueId name : storage.names) {
@@ -215,6 +179,7 @@ class MemoryPlanner {
     return devices;
   }
 
+  // The largest blocks are compared each with each other, the others stand above them.
   void plan_arena(const std::string& device, const std::vector<uint32_t>& storages) {
     std::vector<Block> blocks;
     for (const uint32_t s : storages) {
@@ -222,8 +187,20 @@ class MemoryPlanner {
         blocks.push_back({s, aligned(storage(s).size_bytes)});
       }
     }
+    std::vector<Block> small;
+    if (blocks.size() > options_.max_compared) {
+      std::ranges::stable_sort(blocks, std::ranges::greater(), &Block::size_bytes);
+      small.assign(blocks.begin() + options_.max_compared, blocks.end());
+      blocks.resize(options_.max_compared);
+    }
     const uint64_t bound = lower_bound(Graph::kRoot, storages);
-    const Layout layout = lay_out_blocks(blocks, bound);
+    Layout layout = lay_out_blocks(blocks, bound);
+    const Layout above = lay_out_small_blocks(small);
+    for (const uint64_t offset : above.offsets_bytes) {
+      layout.offsets_bytes.push_back(layout.peak_bytes + offset);
+    }
+    layout.peak_bytes += above.peak_bytes;
+    blocks.insert(blocks.end(), small.begin(), small.end());
     EDDY_DCHECK(bound <= layout.peak_bytes)
         << "an arena of " << layout.peak_bytes << " bytes is below its bound, " << bound;
     const auto arena = static_cast<uint32_t>(arenas_.size());
@@ -273,6 +250,16 @@ class MemoryPlanner {
     return lay_out({sizes, starts, ends, conflicts, bound});
   }
 
+  Layout lay_out_small_blocks(const std::vector<Block>& small) {
+    std::vector<OrderedBlock> blocks;
+    for (const Block& block : small) {
+      const Lifetime& life = life_[block.storage];
+      const auto [start, end] = rough_span(life);
+      blocks.push_back({block.size_bytes, &life, start, end});
+    }
+    return lay_out_in_order(blocks, lifetimes_);
+  }
+
   // The span of places in the order of issue, of the home region only, so a guide and no more.
   std::pair<uint32_t, uint32_t> rough_span(const Lifetime& life) const {
     uint32_t start = UINT32_MAX;
@@ -315,8 +302,8 @@ class MemoryPlanner {
 
   uint64_t heaviest(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
     if (are_on_one_stream(lives)) return heaviest_on_one_stream(lives, weights);
-    return lives.size() <= kExactBound ? heaviest_set(lives, weights)
-                                       : heaviest_moment(lives, weights);
+    if (lives.size() <= kExactBound) return heaviest_set(lives, weights);
+    return heaviest_moment(lives, weights);
   }
 
   bool are_on_one_stream(const std::vector<Lifetime>& lives) const {
@@ -367,13 +354,15 @@ class MemoryPlanner {
     return heaviest_weight_of_few(std::span(comparable).first(lives.size()), weights);
   }
 
-  // What is alive when a node writes: written by then, and still to be touched.
+  // What is alive when a node writes: written by then, and still to be touched. Of many, at some of
+  // the writes.
   uint64_t heaviest_moment(const std::vector<Lifetime>& lives,
                            const std::vector<uint64_t>& weights) {
     const auto is_by = [this](NodeId a, NodeId b) { return a == b || order_.precedes(a, b); };
     uint64_t heaviest = 0;
-    for (const Lifetime& moment : lives) {
-      const NodeId now = moment.writes[0];
+    const size_t step = std::max<size_t>(1, lives.size() * lives.size() / kMomentBudget);
+    for (size_t m = 0; m < lives.size(); m += step) {
+      const NodeId now = lives[m].writes[0];
       uint64_t weight = 0;
       for (size_t i = 0; i < lives.size(); ++i) {
         const Lifetime& life = lives[i];
@@ -395,7 +384,6 @@ class MemoryPlanner {
   const NodeOrder order_;
   const Schedule& plan_;
   const Lifetimes lifetimes_;
-  StorageFinder finder_;
   Storages found_;
   std::vector<Lifetime> life_;            // by storage
   mutable std::vector<uint32_t> leader_;  // by storage; paths are halved as they are walked
@@ -432,8 +420,6 @@ std::string_view reason_text(NoBlock reason) {
       return "maybe kept by a reader";
     case NoBlock::kHandedOn:
       return "handed on by reference";
-    case NoBlock::kManyValues:
-      return "smaller than all that are planned";
   }
   return "?";
 }

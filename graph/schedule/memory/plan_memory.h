@@ -8,8 +8,9 @@
 // to touch that memory in every order, and both have one type size and shape.
 //
 // Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; 0.1 to 0.5 s for a thousand
-// values. Above kMaxPlannedValues the smallest values stay without a block; above kExactBound
-// storages in one region on several streams the bound is the heaviest moment seen at a write.
+// values. Blocks above the largest `max_compared` are placed one by one (layout_in_order.h); above
+// kExactBound storages in one region on several streams the bound is the heaviest moment seen at a
+// write.
 #pragma once
 
 #include "graph/ir/graph.h"
@@ -20,6 +21,7 @@ namespace eddy {
 
 struct MemoryOptions {
   bool allow_in_place = true;
+  size_t max_compared = 4'000;
 };
 
 inline constexpr uint32_t kExactBound = 1'200;

@@ -27,9 +27,7 @@ NoBlock reason_of_type(const ValueType& type, uint64_t& size_bytes) {
   return size_bytes == 0 ? NoBlock::kEmpty : NoBlock::kHasBlock;
 }
 
-}  // namespace
-
-class StorageFinder::Finder {
+class Finder {
  public:
   Finder(const Graph& graph, const NodeOrder& order, bool hands_on)
       : graph_(graph),
@@ -57,16 +55,6 @@ class StorageFinder::Finder {
       is_settled = !drop_large_copies(classes);
     }
     return make(classes);
-  }
-
-  bool drop(const std::vector<ValueId>& names, NoBlock reason) {
-    bool affects_others = false;
-    for (const ValueId name : names) {
-      affects_others |= names.size() > 1 || !edges_of_[name.index()].empty();
-      drop(name, reason);
-    }
-    settle();
-    return affects_others;
   }
 
  private:
@@ -349,12 +337,10 @@ class StorageFinder::Finder {
   Storages result_;
 };
 
-StorageFinder::StorageFinder(const Graph& graph, const NodeOrder& order, bool hands_on)
-    : finder_(std::make_unique<Finder>(graph, order, hands_on)) {}
-StorageFinder::~StorageFinder() = default;
-Storages StorageFinder::find() { return finder_->find(); }
-bool StorageFinder::drop(const std::vector<ValueId>& names, NoBlock reason) {
-  return finder_->drop(names, reason);
+}  // namespace
+
+Storages find_storages(const Graph& graph, const NodeOrder& order, bool hands_on) {
+  return Finder(graph, order, hands_on).find();
 }
 
 }  // namespace eddy

@@ -18,7 +18,6 @@
 // Cost: near linear, and coalesce's; all again when names are dropped for what would be copied.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -55,19 +54,7 @@ struct Storages {
   std::vector<ValueMemory> values;  // by ValueId: place and reason, blocks still to come
 };
 
-class StorageFinder {
- public:
-  // `hands_on`: loops and cases may hand on planned names.
-  StorageFinder(const Graph& graph, const NodeOrder& order, bool hands_on);
-  ~StorageFinder();
-
-  Storages find();
-  // From now on these names are not planned. True when that changes what find() gives for others.
-  bool drop(const std::vector<ValueId>& names, NoBlock reason);
-
- private:
-  class Finder;
-  std::unique_ptr<Finder> finder_;
-};
+// `hands_on`: loops and cases may hand on planned names.
+Storages find_storages(const Graph& graph, const NodeOrder& order, bool hands_on);
 
 }  // namespace eddy

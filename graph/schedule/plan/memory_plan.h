@@ -55,12 +55,9 @@ enum class NoBlock : uint8_t {
   kLeavesGraph,    // an output of the graph: handed to the caller
   kKeptByReader,   // a reader may keep its memory: in a sequence, or to grow it
   kHandedOn,       // to a name that references move
-  kManyValues,     // smaller than the kMaxPlannedValues that are planned
 };
 // What the value is: "leaving the graph"; "" for kHasBlock.
 std::string_view reason_text(NoBlock reason);
-
-inline constexpr size_t kMaxPlannedValues = 4'000;
 
 struct ValueMemory {
   MemoryPlace place = MemoryPlace::kNone;

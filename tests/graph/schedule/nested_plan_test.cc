@@ -36,6 +36,33 @@ TEST(NestedPlanTest, EveryPlanIsProvedAndHoldsInRandomOrders) {
   EXPECT_GT(num_blocks, kSeeds) << "the graphs must be worth planning";
 }
 
+// As the smallest values of large graphs are.
+TEST(NestedPlanTest, BlocksThatArePlacedOneByOneAreProvedToo) {
+  uint64_t num_blocks = 0;
+  uint64_t num_bytes = 0, num_shared = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = nested_graph(seed);
+    PlanOptions options = nested_options(seed);
+    options.memory.max_compared = seed % 4;
+    Plan plan = plan_graph(graph, options);
+    ASSERT_TRUE(prove_plan(graph, plan).is_ok());
+    ASSERT_EQ(simulate_often(plan.program, 12), "");
+    for (const MemoryArena& arena : plan.memory.arenas) {
+      EXPECT_GE(arena.size_bytes, arena.lower_bound_bytes);
+      num_blocks += arena.num_blocks;
+      num_shared += arena.size_bytes;
+    }
+    for (const ValueMemory& value : plan.memory.values) {
+      if (value.place == MemoryPlace::kBlock) {
+        num_bytes += value.offsets_bytes.size() * value.size_bytes;
+      }
+    }
+  }
+  EXPECT_GT(num_blocks, kSeeds * 4) << "the graphs must be worth planning";
+  EXPECT_LT(num_shared, num_bytes) << "blocks share bytes";
+}
+
 TEST(NestedPlanTest, TheCapHoldsOverAllRegionsAndStopsNone) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -165,6 +165,16 @@ TEST_F(RegionPlanTest, ALongChainInPlaceIsPlannedToo) {
   EXPECT_EQ(arena_bytes(), kBlock);
 }
 
+// 20,000 values; those that are placed one by one take turns in two blocks, as the others do.
+TEST_F(RegionPlanTest, ALongChainThatIsNotInPlaceNeedsFewBlocks) {
+  Value v = make({x_});
+  for (int i = 0; i < 20'000; ++i) v = make({v});
+  b_.output("y", test(v));
+  plan();
+  EXPECT_EQ(arena_bytes(), 4 * kBlock);
+  EXPECT_EQ(plan_.memory.arenas[0].num_blocks, 20'001u);
+}
+
 TEST_F(RegionPlanTest, ACarriedValueHasTwoPlacesThatAlternate) {
   const Value y = loop(make({x_}), [&](Value v) { return make({v}); });
   b_.output("y", test(y));
