@@ -33,17 +33,29 @@ namespace eddy {
 class RunBase;
 class Staging;
 
-struct ExecNode : RecordableWork {
+struct alignas(64) ExecNode : RecordableWork {
+  // What `fixed` reads where nothing moves comes first, in two cache lines: graphs of many small
+  // nodes wait for memory.
   KernelFunction run = nullptr;
   KernelArgs args;
-  WorkFunction work = nullptr;  // which of the five ways
-
+  std::atomic<uint32_t>* current_node = nullptr;  // of its strand
   // Inputs whose memory may change between executions: args.inputs[to].data = from->view.data.
   struct Refresh {
     TensorView* to;
     const Slot* from;
   };
   std::span<const Refresh> refresh;
+  NodeId id;
+  bool has_moving_outputs = false;
+  bool makes_strings = false;
+  // fixed, on another device than the host's; else false. What a copy to the device reads where it
+  // stands must be memory that the device reads when it runs, not what it is given when it is
+  // issued.
+  bool may_be_recorded = false;
+  bool may_append = false;       // dynamic, and input 0 is not used after this node
+  bool has_host_values = false;  // shapes depend on contents that are not constant
+  WorkFunction work = nullptr;   // which of the five ways
+
   struct Output {
     Slot* slot = nullptr;
     TensorView* view = nullptr;
@@ -64,19 +76,9 @@ struct ExecNode : RecordableWork {
   Allocator* output_memory = nullptr;  // its device's, or the host's (ToHost)
   RunBase* owner = nullptr;            // the run
   const Node* node = nullptr;
-  NodeId id;
-  bool has_moving_outputs = false;
-  // fixed, on another device than the host's; else false. What a copy to the device reads where it
-  // stands must be memory that the device reads when it runs, not what it is given when it is
-  // issued.
-  bool may_be_recorded = false;
-  bool may_append = false;  // dynamic, and input 0 is not used after this node
   // An input that ends with this node, which may write output 0 over it where shapes are equal and
   // nothing else holds its memory; in loops, for outputs without a place in the plan. Null: none.
   Slot* in_place_or_null = nullptr;
-  bool makes_strings = false;
-  bool has_host_values = false;                   // shapes depend on contents that are not constant
-  std::atomic<uint32_t>* current_node = nullptr;  // of its strand
   Status error;
   const BoundKernel* kernel = nullptr;
 

@@ -11,6 +11,8 @@
 namespace eddy {
 namespace {
 
+constexpr size_t kSmallOutputBytes = 4096;
+
 // How often a value is read, under any of its names. Results of `before` that only forward are
 // names, not reads.
 std::vector<uint32_t> count_reads(const Graph& graph) {
@@ -191,7 +193,10 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
   }
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
-  const bool has_own_memory = is_host && !exec->out[0].is_planned && is_in_loop(graph, node);
+  // Small ones stay in the caches beside their input.
+  const bool is_small = is_fixed && exec->out[0].size_bytes <= kSmallOutputBytes;
+  const bool has_own_memory =
+      is_host && !is_small && !exec->out[0].is_planned && is_in_loop(graph, node);
   if (has_own_memory || (is_fixed && targets != nullptr)) {
     const ValueId in_place = find_in_place(graph, node, reads);
     if (!in_place.is_none() && !is_taken(id, in_place)) {
