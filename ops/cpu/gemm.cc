@@ -196,8 +196,11 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   const int vectors = (t.columns + tiles_.width - 1) / tiles_.width;
   // What will be read next lies behind: each strip of rows fetches a part of that. Where there is
   // one strip of few rows, it fetches what it reads itself some pages later.
+  // A matrix that the first-level cache holds is fetched by reading it.
   constexpr int64_t kDistance = 2048;
-  const float* const data_end = panel(0) + num_panels() * panel_size_;
+  constexpr int64_t kFirstLevelFloats = 8192;
+  const bool is_small = num_panels() * panel_size_ <= kFirstLevelFloats;
+  const float* const data_end = panel(0) + (is_small ? 0 : num_panels() * panel_size_);
   const bool is_stream = lines_ahead(product.m, t.columns) * kLineFloats >= t.columns;
   const float* ahead = b + (is_stream ? std::min(kDistance, depth * width) : depth * width);
   const float* const ahead_end = std::min(ahead + depth * width, data_end);

@@ -19,7 +19,7 @@ constexpr int depth_unroll(int rows, int vectors) {
   return rows * vectors >= 8 ? 1 : rows * vectors >= 4 ? 2 : rows * vectors >= 2 ? 4 : 8;
 }
 
-template <typename S, int M, int N, bool Edge>
+template <typename S, int M, int N, bool Edge, bool Fetches>
 struct TileLoop {
   using V = typename S::V;
   static constexpr int kUnroll = depth_unroll(M, N);
@@ -35,9 +35,11 @@ struct TileLoop {
 
   [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
     constexpr int kSecondLevel = 2;
-    EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
-        __builtin_prefetch(ahead + l * kLineFloats, 0, kSecondLevel);
-    ahead += ahead_step;
+    if constexpr (Fetches) {
+      EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
+          __builtin_prefetch(ahead + l * kLineFloats, 0, kSecondLevel);
+      ahead += ahead_step;
+    }
     V row[N];
     EDDY_UNROLL for (int j = 0; j < N; ++j) {
       row[j] =
@@ -147,10 +149,10 @@ struct TileResult {
   }
 };
 
-template <typename S, int M, int N, bool Edge>
-void run_tile(const TileArgs& t) {
+template <typename S, int M, int N, bool Edge, bool Fetches>
+[[gnu::always_inline]] inline void make_tile(const TileArgs& t) {
   const int last = t.columns - (N - 1) * S::kWidth;
-  TileLoop<S, M, N, Edge> loop;
+  TileLoop<S, M, N, Edge, Fetches> loop;
   loop.clear();
   loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
   const int64_t step = t.ahead_step ? t.ahead_step : loop.kLinesAhead * kLineFloats;
@@ -160,6 +162,15 @@ void run_tile(const TileArgs& t) {
   EDDY_UNROLL for (int i = 0; i < M; ++i) EDDY_UNROLL for (int j = 0; j < N; ++j)
       result.values[i][j] = loop.total(i, j);
   result.finish();
+}
+
+// A row alone is made at the speed at which B is loaded: fetching takes turns with that.
+template <typename S, int M, int N, bool Edge>
+void run_tile(const TileArgs& t) {
+  if constexpr (M == 1) {
+    if (t.ahead_or_null == nullptr) return make_tile<S, M, N, Edge, false>(t);
+  }
+  make_tile<S, M, N, Edge, true>(t);
 }
 
 }  // namespace
