@@ -165,9 +165,11 @@ TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
     if (row.value("way", "") == "library") ++num_rows[row["op"]];
   }
   // Not those of uneven padding, or of pools that give indices.
-  EXPECT_THAT(num_rows, UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("ConvRelu", 4 * 2),
-                                             Pair("AveragePool", 4 * 5), Pair("MaxPool", 4 * 2),
-                                             Pair("BatchNormalization", 2)));
+  EXPECT_THAT(num_rows,
+              UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("ConvRelu", 4 * 2),
+                                   Pair("ChannelsLastConv", 4 * 2), Pair("ChannelsLastMaxPool", 4),
+                                   Pair("ChannelsLastAveragePool", 4), Pair("AveragePool", 4 * 5),
+                                   Pair("MaxPool", 4 * 2), Pair("BatchNormalization", 2)));
   EXPECT_THAT(cudnn_.violations(), IsEmpty());
 }
 
