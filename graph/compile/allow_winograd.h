@@ -3,7 +3,7 @@
 // positions of larger ones (adjoints of weights), are known to be of sizes that there are
 // transforms for, with strides and dilations of 1 and one group.
 //
-// Those of constant weights are given blocks of channels (block_channels.h), and the transforms
+// Those of constant weights are given blocks of channels (lay_out_images.h), and the transforms
 // with them; this is for graphs that train their weights. The kernel decides by the call's shape
 // whether they save time. Results are the same within rounding (some 1e-5 of a sum's largest
 // terms).

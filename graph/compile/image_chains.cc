@@ -9,8 +9,6 @@
 namespace eddy {
 namespace {
 
-constexpr int64_t kMaxTaps = 64;
-
 bool is_sum_of_two(const Node& node) {
   return (is_onnx(node, "Add") || is_onnx(node, "Sum")) && node.inputs.size() == 2;
 }
@@ -21,9 +19,8 @@ bool is_onnx(const Node& node, std::string_view op) {
   return node.kind == NodeKind::kExec && node.op->domain.empty() && node.op->name == op;
 }
 
-ImageFacts::ImageFacts(const Graph& graph, int64_t block, bool has_affine)
-    : graph_(graph), block_(block), has_affine_(has_affine), uses_(count_uses(graph)) {
-  EDDY_CHECK(block > 0) << "blocks of " << block << " channels";
+ImageFacts::ImageFacts(const Graph& graph, const LayOutImagesOptions& options)
+    : graph_(graph), options_(options), uses_(count_uses(graph)) {
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     if (graph.node(NodeId(n)).kind != NodeKind::kExec) continue;
     for (const ValueId input : graph.node(NodeId(n)).inputs) {
@@ -41,14 +38,18 @@ bool ImageFacts::is_constant_or_none(const Node& node, size_t input) const {
          is_constant(node.inputs[input]);
 }
 
+bool ImageFacts::is_here(const Node& node) const {
+  return options_.device.empty() || node.device.empty() || node.device == options_.device;
+}
+
 bool ImageFacts::is_image(ValueId value) const {
   const ValueType& type = info(value).type;
-  return type.is_tensor() && type.tensor.element == ElementType::kFloat && type.tensor.is_ranked &&
+  return type.is_tensor() && layout().has_element(type.tensor.element) && type.tensor.is_ranked &&
          type.tensor.dims.rank() == 4 && type.tensor.dims[1] > 0;
 }
 
 bool ImageFacts::is_wide_image(ValueId value) const {
-  return is_image(value) && dims(value)[1] >= block_ / 2;
+  return is_image(value) && dims(value)[1] >= layout().least_channels();
 }
 
 bool ImageFacts::is_same_shape(ValueId a, ValueId b) const {
@@ -57,25 +58,20 @@ bool ImageFacts::is_same_shape(ValueId a, ValueId b) const {
 }
 
 bool ImageFacts::is_convolution(const Node& node) const {
-  if (!is_onnx(node, "Conv") || !is_image(node.inputs[0])) return false;
+  if (!is_onnx(node, "Conv") || !is_here(node) || !is_image(node.inputs[0])) return false;
   if (!is_constant(node.inputs[1]) || !is_constant_or_none(node, 2)) return false;
   const Dims& w = dims(node.inputs[1]);
-  if (w.rank() != 4 || w[2] * w[3] == 0 || w[2] * w[3] > kMaxTaps) return false;
-  const int64_t group = node.attributes.get_int("group", 1), block = block_;
-  if (group == 1) return w[0] >= block / 2 && w[1] > 0;
-  const bool is_depthwise = w[1] == 1 && w[0] == group;
-  return is_depthwise || (w[1] % block == 0 && w[0] / group % block == 0);
+  return w.rank() == 4 && w[2] * w[3] > 0 && layout().suits(w, node.attributes.get_int("group", 1));
 }
 
-int64_t ImageFacts::block_read_by(const Node& conv) const {
-  const int64_t channels = dims(conv.inputs[0])[1];
-  const bool is_narrow = channels < block_ / 2 && conv.attributes.get_int("group", 1) == 1;
-  return is_narrow ? 1 : block_;
+int64_t ImageFacts::form_read_by(const Node& conv) const {
+  return layout().form_read_by(dims(conv.inputs[0])[1], conv.attributes.get_int("group", 1));
 }
 
 bool ImageFacts::is_norm(const Node& node) const {
   if (node.inputs.size() != 5 || node.opset_version < 9 ||
-      node.attributes.get_int("training_mode", 0) != 0 || !is_wide_image(node.inputs[0])) {
+      node.attributes.get_int("training_mode", 0) != 0 || !is_wide_image(node.inputs[0]) ||
+      info(node.inputs[0]).type.tensor.element != ElementType::kFloat) {
     return false;
   }
   for (size_t i = 1; i < 5; ++i) {
@@ -88,7 +84,7 @@ bool ImageFacts::is_norm(const Node& node) const {
 }
 
 bool ImageFacts::is_affine(const Node& node) const {
-  if (!has_affine_ || node.outputs.size() != 1) return false;
+  if (!options_.scales_norms || !is_here(node) || node.outputs.size() != 1) return false;
   if (is_onnx(node, "BatchNormalization")) return is_norm(node);
   return (is_onnx(node, "Mul") || is_onnx(node, "Add")) && !channel_constant(node).is_none();
 }
@@ -106,16 +102,19 @@ ValueId ImageFacts::channel_constant(const Node& node) const {
     const int64_t channels = dims(image)[1];
     const bool is_vector =
         type.dims == Dims{channels, 1, 1} || type.dims == Dims{1, channels, 1, 1};
-    if (is_vector && type.element == ElementType::kFloat) return constant;
+    if (is_vector && type.element == info(image).type.tensor.element) return constant;
   }
   return {};
 }
 
-std::optional<std::pair<float, float>> ImageFacts::bounds(const Node& node) const {
+std::optional<Bounds> ImageFacts::bounds(const Node& node) const {
   constexpr float kAll = std::numeric_limits<float>::infinity();
-  if (is_onnx(node, "Relu")) return std::pair{0.0f, kAll};
-  if (!is_onnx(node, "Clip") || node.opset_version < 11) return std::nullopt;
-  std::pair<float, float> found{-kAll, kAll};
+  if (is_onnx(node, "Relu")) return Bounds{0.0f, kAll};
+  if (!is_onnx(node, "Clip") || node.opset_version < 11 ||
+      info(node.inputs[0]).type.tensor.element != ElementType::kFloat) {
+    return std::nullopt;
+  }
+  Bounds found{-kAll, kAll};
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (node.inputs[i].is_none()) continue;
     if (!is_constant(node.inputs[i])) return std::nullopt;
@@ -166,7 +165,7 @@ ImageChains::ImageChains(const ImageFacts& facts) : facts_(facts) {
   for (uint32_t n = 0; n < facts.graph().num_nodes(); ++n) {
     const NodeId id(n);
     if (facts.is_convolution(node(id))) find({.first = id, .last = id, .conv = id});
-    if (facts.is_affine(node(id)) && !is_taken(id)) {
+    if (facts.layout().convolves_to_scale() && facts.is_affine(node(id)) && !is_taken(id)) {
       find({.first = id, .last = id, .affines = {id}});
     }
   }
@@ -174,9 +173,14 @@ ImageChains::ImageChains(const ImageFacts& facts) : facts_(facts) {
 
 void ImageChains::find(ImageChain chain) {
   add_affines(chain);
-  add_addend(chain);
-  add_clamp(chain);
-  if (!chain.clamp) add_activation(chain);
+  if (facts_.layout().adds_before_bounds_only()) {
+    add_bounded_addend(chain);
+  } else {
+    add_addend(chain);
+    add_clamp(chain);
+  }
+  if (!chain.clamp && facts_.layout().has_activations()) add_activation(chain);
+  if (!chain.addend.is_none()) by_addend_.emplace(chain.addend, chain.last);
   by_last_.emplace(chain.last, chain);
 }
 
@@ -213,6 +217,17 @@ void ImageChains::add_addend(ImageChain& chain) {
   chain.addend = other;
 }
 
+void ImageChains::add_bounded_addend(ImageChain& chain) {
+  ImageChain with = chain;
+  add_addend(with);
+  add_clamp(with);
+  if (!with.clamp) {
+    inner_.erase(chain.last);
+    return;
+  }
+  chain = std::move(with);
+}
+
 // Whether a chain that ends in `producer` would be found for the sum.
 bool ImageChains::may_add(NodeId producer, NodeId sum) const {
   const Node& last = node(producer);
@@ -223,7 +238,7 @@ void ImageChains::add_clamp(ImageChain& chain) {
   const NodeId reader = next(chain);
   if (reader.is_none() || node(reader).inputs[0] != node(chain.last).outputs[0]) return;
   const auto bounds = facts_.bounds(node(reader));
-  if (!bounds) return;
+  if (!bounds || !facts_.layout().has_bounds(*bounds)) return;
   extend(chain, reader);
   chain.clamp = bounds;
 }

@@ -1,5 +1,5 @@
 // ImageFacts, ImageChains: which nodes of a graph work on float images [n, c, h, w] in a way that
-// blocks of channels suit (block_channels.h), and which of them become one convolution.
+// a layout of images suits (lay_out_images.h), and which of them become one convolution.
 //
 //   Conv ── BatchNormalization ── Add ── Relu       one chain: weights and bias scaled and shifted,
 //   Conv ── Mul ── Add ── Relu                      an addend, bounds
@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/compile/lay_out_images.h"
 #include "graph/ir/graph.h"
 
 namespace eddy {
@@ -28,30 +29,30 @@ bool is_onnx(const Node& node, std::string_view op);
 
 class ImageFacts {
  public:
-  // `block`: channels in one. `has_affine`: nodes that scale and shift channels are looked at.
-  ImageFacts(const Graph& graph, int64_t block, bool has_affine);
+  ImageFacts(const Graph& graph, const LayOutImagesOptions& options);
 
   const Graph& graph() const { return graph_; }
-  int64_t block() const { return block_; }
+  const ImageLayout& layout() const { return options_.layout; }
   const ValueInfo& info(ValueId value) const { return graph_.value(value); }
   const Dims& dims(ValueId value) const { return info(value).type.tensor.dims; }
   bool is_constant(ValueId value) const;
-  // Floats of rank 4 and a known number of channels.
+  // It names no other device than the options'.
+  bool is_here(const Node& node) const;
+  // Floats of rank 4 and a known number of channels, of a type that the layout has.
   bool is_image(ValueId value) const;
   // Both are of one shape for sure.
   bool is_same_shape(ValueId a, ValueId b) const;
-  // A convolution with constant weights that suit blocks.
+  // A convolution with constant weights that suit the layout.
   bool is_convolution(const Node& node) const;
-  // Channels in a block of the image that the convolution reads: one where there are few (the first
-  // layer of a network), so that the image is read as it comes.
-  int64_t block_read_by(const Node& conv) const;
+  // That the convolution reads its image in.
+  int64_t form_read_by(const Node& conv) const;
   // What scales and shifts each channel by constants: a normalization with given moments, Mul, Add.
   bool is_affine(const Node& node) const;
   // The image that an affine node reads, and the constant beside it (of Mul and Add).
   ValueId affine_image(const Node& node) const;
   ValueId channel_constant(const Node& node) const;
-  // The bounds of a Relu, or of a Clip with constant ones.
-  std::optional<std::pair<float, float>> bounds(const Node& node) const;
+  // The bounds of a Relu, or of a Clip with constant ones, of type float.
+  std::optional<Bounds> bounds(const Node& node) const;
   // An elementwise operator that a convolution may end with.
   static bool is_activation(const Node& node);
   // The product of the value and its Sigmoid, where nothing else reads either: its Sigmoid, and the
@@ -66,8 +67,7 @@ class ImageFacts {
   bool is_norm(const Node& node) const;
 
   const Graph& graph_;
-  const int64_t block_;
-  const bool has_affine_;
+  const LayOutImagesOptions& options_;
   const std::vector<uint32_t> uses_;
   std::map<ValueId, NodeId> readers_;  // the last one of each value
 };
@@ -78,7 +78,7 @@ struct ImageChain {
   NodeId conv = {};                  // none: affine nodes alone
   std::vector<NodeId> affines = {};  // in order
   ValueId addend = {};               // none: nothing is added
-  std::optional<std::pair<float, float>> clamp = {};
+  std::optional<Bounds> clamp = {};
   std::string activation = {};  // the operator; "Swish" of two nodes, too
 };
 
@@ -91,6 +91,11 @@ class ImageChains {
     const auto found = by_last_.find(id);
     return found == by_last_.end() ? nullptr : &found->second;
   }
+  // The chain that adds the value.
+  const ImageChain* adds_or_null(ValueId value) const {
+    const auto found = by_addend_.find(value);
+    return found == by_addend_.end() ? nullptr : &by_last_.at(found->second);
+  }
   // The node is in a chain and does not end it.
   bool is_inner(NodeId id) const { return inner_.contains(id); }
 
@@ -101,6 +106,7 @@ class ImageChains {
   NodeId next(const ImageChain& chain) const;
   void add_affines(ImageChain& chain);
   void add_addend(ImageChain& chain);
+  void add_bounded_addend(ImageChain& chain);
   bool may_add(NodeId producer, NodeId sum) const;
   void add_clamp(ImageChain& chain);
   void add_activation(ImageChain& chain);
@@ -108,6 +114,7 @@ class ImageChains {
 
   const ImageFacts& facts_;
   std::map<NodeId, ImageChain> by_last_;
+  std::map<ValueId, NodeId> by_addend_;  // the last node of the chain
   std::set<NodeId> inner_;
 };
 

@@ -12,7 +12,7 @@ namespace eddy {
 void add_cpu_kernels(KernelRegistry& registry);
 
 // How many channels of an image lie beside each other where its kernels like them best: the floats
-// of a vector (graph/compile/block_channels.h).
+// of a vector (graph/compile/lay_out_images.h).
 int64_t channels_in_block();
 
 // What decides the bits of their results beside types, shapes and values: the libraries they call

@@ -1,14 +1,16 @@
 #include "runtime/api/graph_to_run.h"
 
 #include <exception>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "graph/compile/allow_winograd.h"
-#include "graph/compile/block_channels.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
+#include "graph/compile/lay_out_images.h"
 #include "graph/compile/part_products.h"
 #include "graph/compile/simplify.h"
 #include "graph/compile/turn_before_loops.h"
@@ -42,9 +44,28 @@ Result<Graph> simplified(const Library& library, Graph graph, const SessionOptio
   return simplify(std::move(graph), library.ops(), simplify_options);
 }
 
+// How images are to lie between convolutions; null: as they come.
+struct WantedLayout {
+  std::unique_ptr<ImageLayout> layout_or_null;
+  bool scales_norms = false;
+  std::string device = {};
+};
+WantedLayout wanted_layout(const SessionOptions& options,
+                           std::span<const ExecutionDevice> devices) {
+  if (!options.blocks_channels) return {};
+  if (options.make_devices.empty()) {
+    return {std::make_unique<BlockedLayout>(channels_in_block()),
+            options.folds_norms && options.simplify};
+  }
+  // The device of nodes that name none; weights are put in order by evaluating nodes.
+  if (!options.simplify || devices.size() < 2 || !devices[1].wants_channels_last) return {};
+  return {std::make_unique<ChannelsLastLayout>(), true, std::string(devices[1].device->kind())};
+}
+
 // The passes that change bits within rounding; they see constants, and leave some to be evaluated.
 Result<Graph> with_other_rounding(const Library& library, Graph graph,
-                                  const SessionOptions& options, StepLog& log) {
+                                  const SessionOptions& options,
+                                  std::span<const ExecutionDevice> devices, StepLog& log) {
   size_t num_changes = 0;
   if (options.folds_norms) {
     EDDY_ASSIGN_OR_RETURN(FoldedNorms folded, fold_norms(std::move(graph), library.ops()));
@@ -52,18 +73,17 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
     num_changes += folded.num_folded;
     log.done("folded " + count_text(folded.num_folded, "normalization"));
   }
-  if (options.blocks_channels && options.make_devices.empty()) {
-    // Evaluates the weights that were folded: only constant ones are blocked.
+  if (const WantedLayout wanted = wanted_layout(options, devices); wanted.layout_or_null) {
+    // Evaluates the weights that were folded: only convolutions of constant ones are laid out.
     if (num_changes > 0) {
       EDDY_ASSIGN_OR_RETURN(graph, simplified(library, std::move(graph), options));
     }
-    const BlockChannelsOptions block_options{
-        .block = channels_in_block(), .blocks_norms = options.folds_norms && options.simplify};
-    EDDY_ASSIGN_OR_RETURN(BlockedGraph blocked,
-                          block_channels(std::move(graph), library.ops(), block_options));
-    graph = std::move(blocked.graph);
-    num_changes = blocked.num_convolutions;
-    log.done("blocked the channels of " + count_text(num_changes, "convolution"));
+    EDDY_ASSIGN_OR_RETURN(LaidOutGraph laid, lay_out_images(std::move(graph), library.ops(),
+                                                            {*wanted.layout_or_null,
+                                                             wanted.scales_norms, wanted.device}));
+    graph = std::move(laid.graph);
+    num_changes = laid.num_convolutions;
+    log.done("laid out the images of " + count_text(num_changes, "convolution"));
   }
   return num_changes > 0 ? simplified(library, std::move(graph), options)
                          : Result<Graph>(std::move(graph));
@@ -91,10 +111,11 @@ Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& 
 }  // namespace
 
 Result<Graph> make_graph_to_run(const Library& library, Graph graph, const SessionOptions& options,
-                                StepLog& log) {
+                                std::span<const ExecutionDevice> devices, StepLog& log) {
   const size_t num_given = graph.num_nodes();
   EDDY_ASSIGN_OR_RETURN(Graph ready, simplified(library, std::move(graph), options));
-  EDDY_ASSIGN_OR_RETURN(ready, with_other_rounding(library, std::move(ready), options, log));
+  EDDY_ASSIGN_OR_RETURN(ready,
+                        with_other_rounding(library, std::move(ready), options, devices, log));
   // Devices fold more, and once nodes are placed. Batches of requests, which block no channels
   // either, have rules for the operators of models.
   if (options.simplify && options.blocks_channels && options.make_devices.empty()) {

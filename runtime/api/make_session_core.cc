@@ -251,7 +251,7 @@ Result<Graph> make_graph_to_run(const Library& library, Graph graph,
                                 const SessionOptions& options) {
   EDDY_RETURN_IF_ERROR(check_options(options));
   StepLog log(options);
-  return make_graph_to_run(library, std::move(graph), options, log);
+  return make_graph_to_run(library, std::move(graph), options, {}, log);
 }
 
 namespace {
@@ -269,7 +269,8 @@ Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph g
   const SessionOptions& options = core.options;
   Graph ready = std::move(graph);
   if (prepared_or_null == nullptr) {
-    EDDY_ASSIGN_OR_RETURN(ready, make_graph_to_run(core.library, std::move(ready), options, log));
+    EDDY_ASSIGN_OR_RETURN(
+        ready, make_graph_to_run(core.library, std::move(ready), options, core.devices, log));
   }
   if (core.ranks != nullptr) {
     EDDY_ASSIGN_OR_RETURN(ready, prepare_ranks(core, std::move(ready), ranks));

@@ -77,10 +77,11 @@ struct SessionOptions {
   bool folds_norms = false;
   // Convolutions of the CPU, and what stands between them, work on images whose channels lie in
   // blocks of a vector, windows of 3 x 3 by Winograd's transforms: faster, and other bits within
-  // rounding (graph/compile/block_channels.h, ops/cpu/blocked/winograd_conv.h). So do convolutions
+  // rounding (graph/compile/lay_out_images.h, ops/cpu/blocked/winograd_conv.h). So do convolutions
   // of weights that change (allow_winograd.h), and products in loops by matrices that are turned
-  // over before (turn_before_loops.h). The CPU's products read transposed operands where they lie,
-  // too, with the same bits (fold_into_products.h). Rules for batches know none of this.
+  // over before (turn_before_loops.h). Convolutions of another device work on images as it wants
+  // them (ExecutionDevice::wants_channels_last). The CPU's products read transposed operands where
+  // they lie, too, with the same bits (fold_into_products.h). Rules for batches know none of this.
   bool blocks_channels = true;
   // Sizes of symbolic dimensions, fixed when the session is made (more shapes become known).
   std::vector<std::pair<std::string, int64_t>> dims = {};

@@ -135,6 +135,10 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
                                                           .choices_or_null = parts->choices.get()}),
                                       *parts, parts->dnn));
   }
+  if (options.channels_last && parts->dnn == nullptr) {
+    parts->own.notices.push_back(
+        "channels do not come last: that is for cuDNN, which is not there");
+  }
   if (sources.cub_or_null != nullptr) {
     parts->long_lines = std::make_unique<LongLines>(sources.cub_or_null, *parts->module);
   }
@@ -160,7 +164,8 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
   }
   parts->device->set_kernels(std::move(parts->own));
   return ExecutionDevice{std::shared_ptr<Device>(parts, parts->device.get()),
-                         std::shared_ptr<const KernelRegistry>(parts, &parts->kernels)};
+                         std::shared_ptr<const KernelRegistry>(parts, &parts->kernels),
+                         options.channels_last && parts->dnn != nullptr};
 }
 
 std::string early_launches_text(const ExecutionDevice& made) {

@@ -35,6 +35,11 @@ struct CudaOptions {
   // the same from process to process, but not on another machine. Without a folder none is
   // measured.
   bool measures_convolutions = false;
+  // Convolutions of constant weights, and what stands between them, work on images whose channels
+  // come last, as the library's kernels for tensor cores read them (lay_out_images.h): no image is
+  // turned over inside a call. Normalizations and biases then round otherwise. Without cuDNN, or
+  // with SessionOptions::blocks_channels or simplify off, they don't. Not measured yet.
+  bool channels_last = false;
 };
 
 // What a device is made on: the machine's, or a test's.

@@ -22,6 +22,8 @@ namespace eddy {
 struct ExecutionDevice {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelRegistry> kernels;
+  // Its convolutions are to read images whose channels come last (graph/compile/image_layout.h).
+  bool wants_channels_last = false;
 };
 
 // In which the host's values live; null: no device has any.

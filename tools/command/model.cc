@@ -151,6 +151,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       throw CLI::ValidationError("--measure-convolutions",
                                  "it chooses algorithms of --device cuda, without --exact");
     }
+    if (arguments.channels_last && (!cuda_ordinal(arguments.device) || arguments.exact)) {
+      throw CLI::ValidationError("--channels-last",
+                                 "it lays out images of --device cuda, without --exact");
+    }
     if (arguments.locate_faults && !cuda_ordinal(arguments.device)) {
       throw CLI::ValidationError(
           "--locate-faults", "it is for --device cuda; elsewhere errors name their node anyway");
@@ -169,6 +173,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       "--device cuda: run each convolution of known shape by cuDNN's fastest algorithm, as "
       "it was measured when this kind of GPU first met the shape (other bits than without; "
       "kept in Eddy's cache folder)");
+  app.add_flag("--channels-last", arguments.channels_last,
+               "--device cuda: convolutions, and what stands between them, read images whose "
+               "channels come last, as cuDNN's kernels for tensor cores do (other bits than "
+               "without; which is faster has not been measured)");
   app.add_flag(
       "--exact", arguments.exact,
       "the same bits however loops are driven; no normalization folded into a convolution, "
@@ -238,7 +246,8 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     if (!status.is_ok()) return std::move(status.prepend_message(option));
     const CudaOptions wanted{.device = {.ordinal = *ordinal},
                              .allows_tf32 = arguments.tf32,
-                             .measures_convolutions = arguments.measure_convolutions};
+                             .measures_convolutions = arguments.measure_convolutions,
+                             .channels_last = arguments.channels_last};
     options.make_devices = {[option, cuda = wanted] {
       Result<ExecutionDevice> made = make_cuda_device(cuda);
       if (made.is_ok()) return made;

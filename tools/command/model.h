@@ -25,8 +25,9 @@ struct ModelArguments {
   int threads = 0;
   uint64_t memory_bytes = 0;  // of all tensors; 0: three quarters of the machine's
   bool exact = false;         // what the CPU does anyway
-  bool tf32 = false;          // of --device cuda, as are the next two
+  bool tf32 = false;          // of --device cuda, as are the next three
   bool measure_convolutions = false;
+  bool channels_last = false;
   bool locate_faults = false;
   std::vector<std::string> dims;    // NAME=N
   std::vector<std::string> shapes;  // NAME=2x3
@@ -36,8 +37,9 @@ struct ModelArguments {
 
 // --assign, --streams, --costs, --rank-by: of everything that plans.
 void add_planning_options(CLI::App& app, ModelArguments& arguments);
-// --device, --seed, --policy, --loops, --tf32, --measure-convolutions, --exact, --locate-faults,
-// --threads, --memory and those of add_shape_options: of what plans models. Not the former.
+// --device, --seed, --policy, --loops, --tf32, --measure-convolutions, --channels-last, --exact,
+// --locate-faults, --threads, --memory and those of add_shape_options: of what plans models. Not
+// the former.
 void add_model_options(CLI::App& app, ModelArguments& arguments);
 // --dim, --shape: of everything that reads a model.
 void add_shape_options(CLI::App& app, std::vector<std::string>& dims,

@@ -149,6 +149,15 @@ void add_products(std::vector<ConformanceCase>& cases) {
          .slack = 32,
          .domain = "eddy"});
   }
+  for (const int64_t filters : {9, 51}) {
+    for (const auto& pads : {ints({1, 0, 1, 2}), ints({1, 1, 1, 1})}) {
+      cases.push_back({.op = "ChannelsLastConv",
+                       .inputs = {{{2, 13, 11, 6}}, {{filters, 3, 3, 6}}, {{filters}}},
+                       .attributes = attributes({{"pads", pads}, {"relu", int64_t{1}}}),
+                       .slack = 32,
+                       .domain = "eddy"});
+    }
+  }
   for (const int64_t group : {1, 3}) {
     for (const auto& pads : {ints({1, 0, 1, 2}), ints({1, 1, 1, 1})}) {
       for (const int64_t filters : {9, 51}) {  // one by one, by tiles
@@ -187,6 +196,13 @@ void add_windows(std::vector<ConformanceCase>& cases) {
     cases.push_back({"AveragePool", {{x}}, even, 1, 4});
     even.set("count_include_pad", int64_t{1});
     cases.push_back({"AveragePool", {{x}}, even, 1, 4});
+  }
+  for (const char* op : {"ChannelsLastMaxPool", "ChannelsLastAveragePool"}) {
+    cases.push_back({.op = op,
+                     .inputs = {{{2, 17, 13, 5}}},
+                     .attributes = window({{"pads", ints({1, 1, 1, 1})}}),
+                     .slack = 4,
+                     .domain = "eddy"});
   }
   cases.push_back({"GlobalAveragePool", {{{2, 5, 17, 19}}}, {}, 1, 4});
   cases.push_back({"GlobalMaxPool", {{{2, 5, 17, 19}}}});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "graph/base/check.h"
@@ -19,6 +20,7 @@ struct LibraryCase {
   ConformanceCase library;
   std::vector<ElementType> elements = {ElementType::kFloat, ElementType::kFloat16};
   bool has_tf32 = false;
+  std::optional<ConformanceCase> channels_last = {};  // a convolution of the same sizes
 };
 
 std::string text_of(const Dims& dims) {
@@ -64,7 +66,11 @@ LibraryCase convolution(int64_t channels, int64_t side, bool is_depthwise = fals
   call.attributes.set("pads", std::vector<int64_t>(4, 1));
   call.attributes.set("group", group);
   const std::string name = is_depthwise ? "Conv 3/1 by channel of " : "Conv 3/1 of ";
-  return {name + text_of({1, channels, side, side}), call, call, {ElementType::kFloat}, true};
+  ConformanceCase last = call;
+  last.op = "ChannelsLastConv";
+  last.domain = "eddy";
+  last.inputs = {{{1, side, side, channels}}, {{channels, 3, 3, channels / group}}};
+  return {name + text_of({1, channels, side, side}), call, call, {ElementType::kFloat}, true, last};
 }
 
 // One long line: `given` is TopK's k, or CumSum's axis.
@@ -153,6 +159,9 @@ class Comparison {
       if (is_done && is_measured && status.is_ok()) {
         status = measure(one.library, measured_, element, "measured", row);
       }
+      if (is_done && has_tf32(one) && one.channels_last && status.is_ok()) {
+        status = measure(*one.channels_last, tf32_, element, "channels_last", row);
+      }
     }
     set_status(status, row);
     return row;
@@ -167,10 +176,10 @@ class Comparison {
   Status measure(const ConformanceCase& call, const KernelRegistry& kernels, ElementType element,
                  const std::string& way, Json& row) {
     Random random(kSeed);
-    const OpDef* const op = ops_.find_or_null("", call.op, call.opset);
+    const OpDef* const op = ops_.find_or_null(call.domain, call.op, call.opset);
     EDDY_CHECK(op != nullptr) << "there is no operator " << call.op;
     DeviceCall one(gpu_, *op, call, element, random);
-    if (way == "tf32" || way == "measured") one.allow_tf32();
+    if (way == "tf32" || way == "measured" || way == "channels_last") one.allow_tf32();
     EDDY_ASSIGN_OR_RETURN(const std::vector<double> times_us,
                           one.measure(reference_, kernels, num_runs_));
     row[way + "_us"] = times_us[times_us.size() / 2];

@@ -72,7 +72,12 @@ nlohmann::json report_networks(const SessionsUnderReport& what, const std::strin
       {.name = "auto, tf32, norms folded, measured",
        .allows_tf32 = true,
        .folds_norms = true,
-       .measures_convolutions = true}};
+       .measures_convolutions = true},
+      {.name = "auto, tf32, norms folded, measured, channels last",
+       .allows_tf32 = true,
+       .folds_norms = true,
+       .measures_convolutions = true,
+       .channels_last = true}};
   report_cases(report, library, cases, ways, what);
   return report.take();
 }

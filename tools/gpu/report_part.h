@@ -54,7 +54,8 @@ nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
 // to a library (kDnnLeastElements, LongLinesOptions), float32 products and convolutions with and
-// without TF32, convolutions also by measured algorithms: microseconds of a call in a recording of
+// without TF32, convolutions also by measured algorithms, and of images whose channels come last,
+// with TF32: microseconds of a call in a recording of
 // many, the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.
 nlohmann::json report_libraries(const GpuUnderReport& gpu, bool is_small, int num_runs);
 
@@ -65,6 +66,8 @@ struct SessionsUnderReport {
   MakeDevice make_tf32_device = {};
   // The same with TF32, and convolutions by measured algorithms.
   MakeDevice make_measured_device = {};
+  // The same once more, and images whose channels come last.
+  MakeDevice make_channels_last_device = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;

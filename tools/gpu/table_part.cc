@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "graph/base/check.h"
 #include "tools/gpu/run_results.h"
@@ -151,12 +153,14 @@ Json judge_streams(const std::string& network, const RunResults& results) {
   return row;
 }
 
-// What measured algorithms of convolutions bring.
-Json judge_measured(const std::string& network, const RunResults& results) {
+// What measured algorithms of convolutions bring, and what channels that come last bring then.
+std::vector<Json> judge_convolutions(const std::string& network, const RunResults& results) {
   const EddyFigure figure = {"networks", network};
-  const std::string way = "auto, tf32, norms folded";
-  return judge_gain(network, "measured convolutions over the library's choice",
-                    results.row(figure, way), results.row(figure, way + ", measured"));
+  const std::string way = "auto, tf32, norms folded", measured = way + ", measured";
+  return {judge_gain(network, "measured convolutions over the library's choice",
+                     results.row(figure, way), results.row(figure, measured)),
+          judge_gain(network, "channels last over channels first", results.row(figure, measured),
+                     results.row(figure, measured + ", channels last"))};
 }
 
 std::string number(const Json& value) {
@@ -212,7 +216,9 @@ Json report_table(const std::string& folder) {
   report["rows"].push_back(judge_much_faster(report["rows"]));
   for (const std::string& network : network_names()) {
     report["rows"].push_back(judge_streams(network, results));
-    report["rows"].push_back(judge_measured(network, results));
+    for (Json& row : judge_convolutions(network, results)) {
+      report["rows"].push_back(std::move(row));
+    }
   }
   report["failed"] = std::ranges::count_if(report["rows"], [](const Json& row) {
     return row["verdict"] == "missed" || row["verdict"] == "failed";

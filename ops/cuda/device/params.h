@@ -185,9 +185,10 @@ struct PoolParams {
   uint64_t count;    // of the output's elements
   int32_t counts_padding;
   int32_t is_column_major;
+  int64_t last_channels;  // how many, of images [n, ..., c]; 0: of images [n, c, ...]
   WindowParams window;
 };
-static_assert(sizeof(PoolParams) == 208, "as above");
+static_assert(sizeof(PoolParams) == 216, "as above");
 
 // Conv and ConvTranspose. For the transposed one the window lies on the output (window.in) and
 // steps once for each element of the input (window.out).
@@ -203,7 +204,7 @@ struct ConvParams {
   int64_t filters;   // of the output, in a group
   uint64_t count;    // of the output's elements
   int32_t ends_in_relu;
-  int32_t reserved;
+  int32_t is_channels_last;  // images are [n, ..., c] and weights [filters, taps, channels]
   WindowParams window;
 };
 static_assert(sizeof(ConvParams) == 256, "as above");

@@ -37,6 +37,7 @@ constexpr bool is_dnn_refusal(int status) {
 }
 enum class DnnType : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
 constexpr int kDnnFormatNchw = 0;
+constexpr int kDnnFormatNhwc = 1;        // dims are named in the order of NCHW all the same
 constexpr int kDnnCrossCorrelation = 1;  // what ONNX calls a convolution
 constexpr int kDnnDefaultMath = 0;       // float32 may be rounded to TF32
 constexpr int kDnnTensorMath = 1;        // tensor cores without conversions: 16-bit types

@@ -17,6 +17,10 @@ constexpr size_t kMostMeasured = 3;
 // A later answer of the heuristic is taken where it takes less than this part of the time.
 constexpr float kClearlyFaster = 0.95f;
 
+DnnOrder order_of(const ConvParams& p) {
+  return p.is_channels_last != 0 ? DnnOrder::kChannelsLast : DnnOrder::kChannelsFirst;
+}
+
 // An algorithm under a math type, as it is kept.
 std::string text_of(const DnnAlgorithm& one) {
   return "algorithm " + std::to_string(one.algorithm) + ", math " + std::to_string(one.math);
@@ -30,17 +34,18 @@ Result<bool> DnnConvolutions::describe(DnnHandle handle, Plan& plan, ElementType
   const int rank = dnn_spatial_rank(w);
   const int64_t channels = p.groups * p.channels, filters = p.groups * p.filters;
   const int64_t ones[cuda::kMaxSpatialAxes] = {1, 1, 1};
-  const DnnShape x = dnn_shape(p.batch, channels, w.in, rank);
-  const DnnShape y = dnn_shape(p.batch, filters, w.out, rank);
-  const DnnShape weights = dnn_shape(filters, p.channels, w.kernel, rank);
+  const DnnOrder order = order_of(p);
+  const DnnShape x = dnn_shape(p.batch, channels, w.in, rank, order);
+  const DnnShape y = dnn_shape(p.batch, filters, w.out, rank, order);
+  const DnnShape weights = dnn_shape(filters, p.channels, w.kernel, rank, order);
   if (!is_dnn_window(w) || !x.fits || !y.fits || !weights.fits || !fits_dnn_int(p.groups)) {
     return false;
   }
   EDDY_RETURN_IF_ERROR(describe_tensor(handles_, element, x, plan.x));
   EDDY_RETURN_IF_ERROR(describe_tensor(handles_, element, y, plan.y));
   EDDY_RETURN_IF_ERROR(
-      describe_tensor(handles_, element, dnn_shape(1, filters, ones, rank), plan.bias));
-  EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights));
+      describe_tensor(handles_, element, dnn_shape(1, filters, ones, rank, order), plan.bias));
+  EDDY_RETURN_IF_ERROR(describe_filter(plan, element, weights, order));
   EDDY_RETURN_IF_ERROR(describe_convolution(plan, element, p));
   if (p.ends_in_relu != 0) EDDY_RETURN_IF_ERROR(describe_relu(plan));
   const int wanted = wanted_math(element);
@@ -77,18 +82,20 @@ void DnnConvolutions::note_refusal(const ConvParams& p, const std::string& why) 
   handles_.note_refusal("a convolution of " + std::to_string(p.groups * p.channels) +
                         " channels of " + sizes(p.window.in) + " by " +
                         std::to_string(p.groups * p.filters) + " filters of " +
-                        sizes(p.window.kernel) + " in " + std::to_string(p.groups) +
-                        " groups is run by our own kernel, which may take far longer: " + why);
+                        sizes(p.window.kernel) + " in " + std::to_string(p.groups) + " groups" +
+                        (p.is_channels_last != 0 ? ", channels last," : "") +
+                        " is run by our own kernel, which may take far longer: " + why);
 }
 
-Status DnnConvolutions::describe_filter(Plan& plan, ElementType element,
-                                        const DnnShape& weights) const {
+Status DnnConvolutions::describe_filter(Plan& plan, ElementType element, const DnnShape& weights,
+                                        DnnOrder order) const {
   const CudnnApi& api = handles_.api();
   EDDY_RETURN_IF_ERROR(
       plan.w.make(handles_, api.filter_create, api.filter_destroy, "cudnnCreateFilterDescriptor"));
-  return handles_.check(api.filter_set(plan.w.get(), dnn_type(element), kDnnFormatNchw,
-                                       weights.rank, weights.dims.data()),
-                        "cudnnSetFilterNdDescriptor");
+  const int format = order == DnnOrder::kChannelsLast ? kDnnFormatNhwc : kDnnFormatNchw;
+  return handles_.check(
+      api.filter_set(plan.w.get(), dnn_type(element), format, weights.rank, weights.dims.data()),
+      "cudnnSetFilterNdDescriptor");
 }
 
 Status DnnConvolutions::describe_convolution(Plan& plan, ElementType element,
@@ -261,6 +268,7 @@ DnnPlans<DnnConvolutions::Plan>::Key DnnConvolutions::key_of(ElementType element
   std::vector<int64_t> key = {
       static_cast<int64_t>(element), p.batch, p.groups, p.channels, p.filters, p.ends_in_relu};
   add_to_key(key, p.window);
+  if (p.is_channels_last != 0) key.push_back(1);
   return key;
 }
 

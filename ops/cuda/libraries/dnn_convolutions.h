@@ -1,14 +1,15 @@
 // DnnConvolutions: convolutions by cuDNN, with descriptors and an algorithm for every shape met.
 //
-// A convolution has ConvParams, as our own kernels have; for what the library does not do (padding
-// that differs at the two ends beyond what the strides make of it, no deterministic algorithm
-// within the workspace, whatever it refuses at the call) run() returns false, and the caller takes
-// its own kernel. Algorithms are requested once for each shape and type, of which the latest are
-// kept (dnn_plans.h); only deterministic ones are taken: same bits from run to run.
-// Taken is the first that the library's heuristic names. With DnnOptions::choices_or_null it is the
-// one of the first three that was measured to be the fastest when the shape was first prepared on
-// this kind of device: other algorithms give other bits, so what was measured is kept for good, and
-// what can't be kept is not measured. Shapes that are first met in a run are never measured.
+// A convolution has ConvParams, as our own kernels have, channels first or last; for what the
+// library does not do (padding that differs at the two ends beyond what the strides make of it, no
+// deterministic algorithm within the workspace, whatever it refuses at the call) run() returns
+// false, and the caller takes its own kernel. Algorithms are requested once for each shape, order
+// and type, of which the latest are kept (dnn_plans.h); only deterministic ones are taken: same
+// bits from run to run. Taken is the first that the library's heuristic names. With
+// DnnOptions::choices_or_null it is the one of the first three that was measured to be the fastest
+// when the shape was first prepared on this kind of device: other algorithms give other bits, so
+// what was measured is kept for good, and what can't be kept is not measured. Shapes that are first
+// met in a run are never measured.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.
@@ -62,7 +63,8 @@ class DnnConvolutions {
   Result<bool> describe_or_note(DnnHandle handle, Plan& plan, ElementType element,
                                 const cuda::ConvParams& params, When when) const;
   void note_refusal(const cuda::ConvParams& params, const std::string& why) const;
-  Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights) const;
+  Status describe_filter(Plan& plan, ElementType element, const DnnShape& weights,
+                         DnnOrder order) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;
   Status describe_relu(Plan& plan) const;

@@ -36,10 +36,12 @@ int64_t elements_of(int64_t batch, int64_t channels, const WindowParams& w) {
 }  // namespace
 
 Result<bool> DnnPools::describe(Plan& plan, ElementType element, DnnPoolMode mode, int64_t batch,
-                                int64_t channels, const WindowParams& w) const {
+                                int64_t channels, const PoolParams& p) const {
+  const WindowParams& w = p.window;
+  const DnnOrder order = p.last_channels > 0 ? DnnOrder::kChannelsLast : DnnOrder::kChannelsFirst;
   const int rank = dnn_spatial_rank(w);
-  const DnnShape x = dnn_shape(batch, channels, w.in, rank);
-  const DnnShape y = dnn_shape(batch, channels, w.out, rank);
+  const DnnShape x = dnn_shape(batch, channels, w.in, rank, order);
+  const DnnShape y = dnn_shape(batch, channels, w.out, rank, order);
   if (!has_pool_window(w) || !x.fits || !y.fits || !fits_dnn_grid(batch, channels)) return false;
   if (mode == DnnPoolMode::kAverageOfWindow && !has_whole_windows(w)) return false;
   EDDY_RETURN_IF_ERROR(describe_tensor(handles_, element, x, plan.x));
@@ -70,9 +72,10 @@ Result<bool> DnnPools::run(const KernelArgs& args, ElementType element, bool is_
   // The key has the padding behind, too: the padding before does not determine whether windows are
   // whole.
   key.insert(key.end(), std::begin(w.pad_end), std::end(w.pad_end));
+  if (p.last_channels > 0) key.push_back(1);
   return plans_.run(
       args, key,
-      [&](DnnHandle, Plan& plan) { return describe(plan, element, mode, batch, channels, w); },
+      [&](DnnHandle, Plan& plan) { return describe(plan, element, mode, batch, channels, p); },
       [&](DnnHandle handle, const Plan& plan) {
         const DnnFactors factors = dnn_factors(element);
         return handles_.check(

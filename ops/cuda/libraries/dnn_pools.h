@@ -26,8 +26,8 @@ class DnnPools {
       : handles_(handles), options_(options), plans_(handles, options.max_plans) {}
 
   static bool has_type(ElementType element) { return has_dnn_type(element); }
-  // Enqueues the pool of [batch, channels, window.in]. False in the result: the library has no way
-  // for it.
+  // Enqueues the pool of [batch, channels, window.in], or with the channels last. False in the
+  // result: the library has no way for it.
   Result<bool> run(const KernelArgs& args, ElementType element, bool is_max, int64_t batch,
                    int64_t channels, const cuda::PoolParams& params);
 
@@ -37,7 +37,7 @@ class DnnPools {
     DnnDescriptor<DnnPooling> pooling;
   };
   Result<bool> describe(Plan& plan, ElementType element, DnnPoolMode mode, int64_t batch,
-                        int64_t channels, const cuda::WindowParams& window) const;
+                        int64_t channels, const cuda::PoolParams& params) const;
 
   DnnHandles& handles_;
   const DnnOptions options_;

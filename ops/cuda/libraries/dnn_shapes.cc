@@ -54,7 +54,7 @@ bool fits_dnn_grid(int64_t batch, int64_t channels) {
 }
 
 DnnShape dnn_shape(int64_t first, int64_t second, const int64_t (&spatial)[kMaxSpatialAxes],
-                   int rank) {
+                   int rank, DnnOrder order) {
   EDDY_DCHECK(rank > 0 && rank <= kMaxSpatialAxes) << rank << " spatial axes";
   DnnShape shape;
   const auto add = [&](int64_t dim) {
@@ -65,12 +65,17 @@ DnnShape dnn_shape(int64_t first, int64_t second, const int64_t (&spatial)[kMaxS
   add(second);
   for (int i = kMaxSpatialAxes - rank; i < kMaxSpatialAxes; ++i) add(spatial[i]);
   int64_t stride = 1;
-  for (int i = shape.rank - 1; i >= 0 && shape.fits; --i) {
-    const auto at = static_cast<size_t>(i);
-    shape.fits = fits_dnn_int(stride);
+  const auto lay = [&](int axis) {
+    const auto at = static_cast<size_t>(axis);
+    shape.fits = shape.fits && fits_dnn_int(stride);
+    if (!shape.fits) return;
     shape.strides[at] = static_cast<int>(stride);
     stride *= shape.dims[at];
-  }
+  };
+  if (order == DnnOrder::kChannelsLast) lay(1);
+  for (int i = shape.rank - 1; i > 1; --i) lay(i);
+  if (order == DnnOrder::kChannelsFirst) lay(1);
+  lay(0);
   return shape;
 }
 

@@ -30,7 +30,9 @@ DnnFactors dnn_factors(ElementType element);
 // A positive number that an int holds.
 bool fits_dnn_int(int64_t value);
 
-// [first, second, spatial …], row-major.
+// Where a tensor's second axis, the channels, lies: as it is named, or behind the spatial axes.
+enum class DnnOrder : uint8_t { kChannelsFirst, kChannelsLast };
+// [first, second, spatial …], dense.
 struct DnnShape {
   DnnInts dims{}, strides{};
   int rank = 0;
@@ -38,7 +40,7 @@ struct DnnShape {
 };
 // Takes the last `rank` of the spatial axes.
 DnnShape dnn_shape(int64_t first, int64_t second, const int64_t (&spatial)[cuda::kMaxSpatialAxes],
-                   int rank);
+                   int rank, DnnOrder order = DnnOrder::kChannelsFirst);
 
 // Whether batch and channels are few enough for the kernels of pools and norms, some of which may
 // have them for the second axis of a grid and then fail to launch, which is no refusal.

@@ -147,15 +147,16 @@ struct DequantizeProduct : MatrixProduct<float> {
   }
 };
 
-// A convolution: filters × (channels · taps) times (channels · taps) × positions.
+// A convolution: filters × (channels · taps) times (channels · taps) × positions. The depth is
+// counted as the weights of a filter lie.
 template <typename T>
 struct ConvProduct {
   using Params = ConvParams;
   using Sum = product_t<T>;
   const Params& p;
-  int64_t num_taps, in_size, out_size, group;
-  uint64_t plane;  // of image and group
-  const T* in;
+  int64_t num_taps, in_size, out_size, group, image;
+  ImageSteps x;
+  const T* in;  // of the group
 
   EDDY_HD static uint64_t num_batches(const Params& p) {
     return static_cast<uint64_t>(p.batch * p.groups);
@@ -164,7 +165,7 @@ struct ConvProduct {
   EDDY_HD static int64_t columns(const Params& p) { return volume(p.window.out); }
   EDDY_HD static int64_t depth(const Params& p) { return p.channels * volume(p.window.kernel); }
   EDDY_HD static bool is_a_by_depth(const Params&) { return true; }
-  EDDY_HD static bool is_b_by_column(const Params&) { return true; }
+  EDDY_HD static bool is_b_by_column(const Params& p) { return p.is_channels_last == 0; }
 
   EDDY_HD ConvProduct(const Params& params, uint64_t index)
       : p(params),
@@ -172,30 +173,36 @@ struct ConvProduct {
         in_size(volume(p.window.in)),
         out_size(volume(p.window.out)),
         group(static_cast<int64_t>(index) % p.groups),
-        plane(index),
-        in(static_cast<const T*>(p.in) + static_cast<int64_t>(index) * p.channels * in_size) {}
+        image(static_cast<int64_t>(index) / p.groups),
+        x(image_steps(p.is_channels_last != 0, p.groups * p.channels, in_size)),
+        in(static_cast<const T*>(p.in) + image * p.groups * p.channels * in_size +
+           group * p.channels * x.channel) {}
   EDDY_HD Sum a(int64_t row, int64_t k) const {
     return load(
         static_cast<const T*>(p.weights)[(group * p.filters + row) * p.channels * num_taps + k]);
   }
   EDDY_HD Sum b(int64_t k, int64_t column) const {
     const WindowParams& w = p.window;
-    const int64_t c = k / num_taps;
+    const int64_t inner = p.is_channels_last != 0 ? p.channels : num_taps;
+    const int64_t row = k / inner, rest = k - row * inner;
+    const int64_t c = p.is_channels_last != 0 ? rest : row;
     int64_t at[kMaxSpatialAxes], tap[kMaxSpatialAxes];
     unravel(column, w.out, at);
-    unravel(k - c * num_taps, w.kernel, tap);
-    int64_t index = c;
+    unravel(p.is_channels_last != 0 ? row : rest, w.kernel, tap);
+    int64_t index = 0;
     for (int i = 0; i < kMaxSpatialAxes; ++i) {
       const int64_t place = at[i] * w.stride[i] + tap[i] * w.dilation[i] - w.pad[i];
       if (place < 0 || place >= w.in[i]) return 0;
       index = index * w.in[i] + place;
     }
-    return load(in[index]);
+    return load(in[c * x.channel + index * x.position]);
   }
   EDDY_HD void store_result(int64_t row, int64_t column, Sum sum) const {
     const int64_t filter = group * p.filters + row;
     if (p.bias != nullptr) sum += static_cast<Sum>(load(static_cast<const T*>(p.bias)[filter]));
-    const int64_t place = (static_cast<int64_t>(plane) * p.filters + row) * out_size + column;
+    const int64_t filters = p.groups * p.filters;
+    const ImageSteps y = image_steps(p.is_channels_last != 0, filters, out_size);
+    const int64_t place = image * filters * out_size + filter * y.channel + column * y.position;
     static_cast<T*>(p.out)[place] =
         store<T>(static_cast<computed_t<T>>(finish_conv<T>(p, sum, place)));
   }

@@ -57,6 +57,28 @@ EDDY_HD void walk_window(const WindowParams& w, int64_t out_index, Visit visit) 
   }
 }
 
+// How far channels and positions of an image are apart: it lies [channels, positions], or the other
+// way round.
+struct ImageSteps {
+  int64_t channel;
+  int64_t position;
+};
+EDDY_HD ImageSteps image_steps(bool is_channels_last, int64_t channels, int64_t positions) {
+  return is_channels_last ? ImageSteps{1, channels} : ImageSteps{positions, 1};
+}
+// An element of images of so many channels and positions.
+struct ImagePlace {
+  int64_t image, channel, position;
+};
+EDDY_HD ImagePlace image_place(bool is_channels_last, int64_t index, int64_t channels,
+                               int64_t positions) {
+  const int64_t inner = is_channels_last ? channels : positions;
+  const int64_t outer = is_channels_last ? positions : channels;
+  const int64_t row = index / inner, at = index % inner;
+  if (is_channels_last) return {row / outer, at, row % outer};
+  return {row / outer, row % outer, at};
+}
+
 // A flat index of the input counted with its first axis fastest.
 EDDY_HD int64_t column_major(const WindowParams& w, int64_t index) {
   int64_t at[kMaxSpatialAxes];
@@ -64,24 +86,50 @@ EDDY_HD int64_t column_major(const WindowParams& w, int64_t index) {
   return (at[2] * w.in[1] + at[1]) * w.in[0] + at[0];
 }
 
+// The window that makes one element of the result: its position there, and the input's elements of
+// its channel.
+template <typename T>
+struct PoolWindow {
+  const T* in;
+  int64_t step;  // between two elements
+  int64_t position;
+
+  EDDY_HD PoolWindow(const PoolParams& p, int64_t item) {
+    const int64_t in_size = volume(p.window.in), out_size = volume(p.window.out);
+    const T* const images = static_cast<const T*>(p.in);
+    if (p.last_channels == 0) {
+      in = images + item / out_size * in_size;
+      step = 1;
+      position = item % out_size;
+      return;
+    }
+    const ImagePlace at = image_place(true, item, p.last_channels, out_size);
+    in = images + at.image * in_size * p.last_channels + at.channel;
+    step = p.last_channels;
+    position = at.position;
+  }
+};
+
+// Indices are those of planes.
 template <typename T>
 EDDY_HD void run_max_pool(const PoolParams& p, uint64_t first, uint64_t step) {
-  const int64_t out_size = volume(p.window.out), in_size = volume(p.window.in);
+  const int64_t in_size = volume(p.window.in);
   for (uint64_t item = first; item < p.count; item += step) {
-    const int64_t plane = static_cast<int64_t>(item) / out_size;
-    const T* const in = static_cast<const T*>(p.in) + plane * in_size;
+    const PoolWindow<T> window(p, static_cast<int64_t>(item));
     int64_t best_index = -1;
     T best = lowest<T>();
-    walk_window(p.window, static_cast<int64_t>(item) % out_size, [&](int64_t index, int64_t) {
-      const auto value = load(in[index]);
+    walk_window(p.window, window.position, [&](int64_t index, int64_t) {
+      const T element = window.in[index * window.step];
+      const auto value = load(element);
       if (best_index >= 0 && !is_nan(value) && !(value > load(best))) return;
-      best = in[index];
+      best = element;
       best_index = index;
     });
     static_cast<T*>(p.out)[item] = best;
     if (p.indices == nullptr) continue;
     const int64_t within =
         p.is_column_major != 0 && best_index >= 0 ? column_major(p.window, best_index) : best_index;
+    const int64_t plane = static_cast<int64_t>(item) / volume(p.window.out);
     p.indices[item] = best_index < 0 ? -1 : plane * in_size + within;
   }
 }
@@ -101,18 +149,15 @@ EDDY_HD int64_t padded_taps(const WindowParams& w, int64_t out_index) {
 
 template <typename T>
 EDDY_HD void run_average_pool(const PoolParams& p, uint64_t first, uint64_t step) {
-  const int64_t out_size = volume(p.window.out), in_size = volume(p.window.in);
   for (uint64_t item = first; item < p.count; item += step) {
-    const int64_t plane = static_cast<int64_t>(item) / out_size;
-    const int64_t place = static_cast<int64_t>(item) % out_size;
-    const T* const in = static_cast<const T*>(p.in) + plane * in_size;
+    const PoolWindow<T> window(p, static_cast<int64_t>(item));
     double sum = 0;
     int64_t count = 0;
-    walk_window(p.window, place, [&](int64_t index, int64_t) {
-      sum += static_cast<double>(load(in[index]));
+    walk_window(p.window, window.position, [&](int64_t index, int64_t) {
+      sum += static_cast<double>(load(window.in[index * window.step]));
       ++count;
     });
-    if (p.counts_padding != 0) count = padded_taps(p.window, place);
+    if (p.counts_padding != 0) count = padded_taps(p.window, window.position);
     const double mean = count == 0 ? 0 : sum / static_cast<double>(count);
     static_cast<T*>(p.out)[item] = round_sum<T>(mean);
   }
@@ -132,22 +177,26 @@ EDDY_HD Sum finish_conv(const ConvParams& p, Sum sum, int64_t place) {
   return p.ends_in_relu != 0 && sum < Sum(0) ? Sum(0) : sum;
 }
 
-// Weights: [groups * filters, channels, taps].
+// Weights: [groups * filters, channels, taps], or those of each filter the other way round.
 template <typename T>
 EDDY_HD void run_conv(const ConvParams& p, uint64_t first, uint64_t step) {
+  const bool is_last = p.is_channels_last != 0;
   const int64_t out_size = volume(p.window.out), in_size = volume(p.window.in);
-  const int64_t num_taps = volume(p.window.kernel), filters = p.groups * p.filters;
+  const int64_t num_taps = volume(p.window.kernel), channels = p.groups * p.channels;
+  const ImageSteps x = image_steps(is_last, channels, in_size);
+  const ImageSteps w = image_steps(is_last, p.channels, num_taps);
   for (uint64_t item = first; item < p.count; item += step) {
-    const int64_t plane = static_cast<int64_t>(item) / out_size;
-    const int64_t n = plane / filters, f = plane % filters;
-    const T* const in =
-        static_cast<const T*>(p.in) + (n * p.groups + f / p.filters) * p.channels * in_size;
+    const ImagePlace at =
+        image_place(is_last, static_cast<int64_t>(item), p.groups * p.filters, out_size);
+    const int64_t f = at.channel;
+    const T* const in = static_cast<const T*>(p.in) + at.image * channels * in_size +
+                        f / p.filters * p.channels * x.channel;
     const T* const weights = static_cast<const T*>(p.weights) + f * p.channels * num_taps;
     double sum = bias_at<T>(p, f);
-    walk_window(p.window, static_cast<int64_t>(item) % out_size, [&](int64_t index, int64_t tap) {
+    walk_window(p.window, at.position, [&](int64_t index, int64_t tap) {
       for (int64_t c = 0; c < p.channels; ++c) {
-        sum += static_cast<double>(load(in[c * in_size + index])) *
-               static_cast<double>(load(weights[c * num_taps + tap]));
+        sum += static_cast<double>(load(in[c * x.channel + index * x.position])) *
+               static_cast<double>(load(weights[c * w.channel + tap * w.position]));
       }
     });
     sum = finish_conv<T>(p, sum, static_cast<int64_t>(item));

@@ -3,10 +3,13 @@
 // Convolutions and large pools go to cuDNN where it is there and has a way; global pools are rows
 // to us, a block each. Of our own kernels of convolutions one with enough filters and depth takes
 // tiles (implicit GEMM); others, the depthwise ones above all, take a thread for each result.
+#include <optional>
+
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
 #include "ops/reference/parts/outputs.h"
+#include "ops/reference/windows/channels_last.h"
 #include "ops/reference/windows/conv_shape.h"
 
 namespace eddy {
@@ -24,11 +27,25 @@ struct WindowState : cuda::LaunchState {
   ElementType element = ElementType::kFloat;
   bool is_max = false;        // of a pool
   bool ends_in_relu = false;  // of a convolution
+  bool is_channels_last = false;
 };
 
 const WindowState& state_of(const KernelArgs& args) {
   return *static_cast<const WindowState*>(args.state);
 }
+
+// [n, c, spatial axes], whichever way the image or the filters lie; sizes without bytes.
+class Sizes {
+ public:
+  Sizes(const WindowState& state, const TensorView& view)
+      : view_(view),
+        turned_(state.is_channels_last ? std::optional(ChannelsFirst(view)) : std::nullopt) {}
+  TensorView view() const { return turned_ ? turned_->view() : view_; }
+
+ private:
+  const TensorView view_;
+  const std::optional<ChannelsFirst> turned_;
+};
 
 // Axes of 1 come before the grid's own.
 WindowParams window_of(const Grid& grid) {
@@ -54,15 +71,17 @@ WindowParams window_of(const Grid& grid) {
 
 bool run_pool(const KernelArgs& args) {
   const WindowState& state = state_of(args);
-  const TensorView& x = args.inputs[0];
+  const Sizes in(state, args.inputs[0]), out(state, args.outputs[0]);
+  const TensorView x = in.view();
   Windows windows;
   Grid grid;
   Status status = parse_windows(state.attributes, x.rank - 2, nullptr, windows);
-  if (status.is_ok()) status = make_grid(windows, x, args.outputs[0], grid);
+  if (status.is_ok()) status = make_grid(windows, x, out.view(), grid);
   if (!status.is_ok()) return args.fail(std::move(status));
   PoolParams p{};
   p.out = args.outputs[0].data;
-  p.in = x.data;
+  p.in = args.inputs[0].data;
+  p.last_channels = state.is_channels_last ? x.dims[1] : 0;
   p.indices = output_or_null<int64_t>(args, 1);
   p.count = cuda::count_of(args.outputs[0]);
   p.counts_padding = state.attributes.get_int("count_include_pad", 0) != 0 ? 1 : 0;
@@ -118,6 +137,17 @@ void fill_conv(const KernelArgs& args, const ConvShape& shape, ConvParams& p) {
   fill_sizes(shape, args.outputs[0], p);
 }
 
+Status shape_of(const WindowState& state, const TensorView& x, const TensorView& w,
+                const TensorView& y, ConvShape& shape) {
+  const Sizes in(state, x), filters(state, w), out(state, y);
+  return make_conv_shape(state.attributes, in.view(), filters.view(), out.view(), shape);
+}
+
+void fill_form(const WindowState& state, ConvParams& p) {
+  p.ends_in_relu = state.ends_in_relu ? 1 : 0;
+  p.is_channels_last = state.is_channels_last ? 1 : 0;
+}
+
 // Whether tiles of 64 x 64 results and slabs of 16 of the depth are filled well enough.
 bool pays_tiles(const ConvParams& p, const Grid& grid) {
   return p.filters >= 16 && p.channels * grid.kernel_size >= 16;
@@ -126,12 +156,11 @@ bool pays_tiles(const ConvParams& p, const Grid& grid) {
 bool run_conv(const KernelArgs& args) {
   const WindowState& state = state_of(args);
   ConvShape shape;
-  Status status =
-      make_conv_shape(state.attributes, args.inputs[0], args.inputs[1], args.outputs[0], shape);
+  Status status = shape_of(state, args.inputs[0], args.inputs[1], args.outputs[0], shape);
   if (!status.is_ok()) return args.fail(std::move(status));
   ConvParams p{};
   fill_conv(args, shape, p);
-  p.ends_in_relu = state.ends_in_relu ? 1 : 0;
+  fill_form(state, p);
   if (state.dnn_or_null != nullptr) {
     const auto outcome =
         cuda::outcome_of(args, state.dnn_or_null->convolutions().run(args, state.element, p));
@@ -176,8 +205,10 @@ Result<std::unique_ptr<WindowState>> make_state(const KernelInit& init, CudaLaun
 
 Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher,
                               DnnLibrary* dnn_or_null) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, init.op.name));
-  state->is_max = init.op.name == "MaxPool";
+  const bool is_max = init.op.name.ends_with("MaxPool");
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, is_max ? "MaxPool" : "AveragePool"));
+  state->is_max = is_max;
+  state->is_channels_last = init.op.name.starts_with("ChannelsLast");
   if (DnnPools::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
   return cuda::bound(run_pool, std::move(state));
@@ -203,19 +234,18 @@ void plan_conv(const KernelInit& init, const WindowState& state) {
   };
   const TensorView y = view(init.outputs[0]);
   ConvShape shape;
-  Status status =
-      make_conv_shape(state.attributes, view(init.inputs[0]), view(init.inputs[1]), y, shape);
-  if (!status.is_ok()) return;
+  if (!shape_of(state, view(init.inputs[0]), view(init.inputs[1]), y, shape).is_ok()) return;
   ConvParams p{};
   fill_sizes(shape, y, p);
-  p.ends_in_relu = state.ends_in_relu ? 1 : 0;
+  fill_form(state, p);
   state.dnn_or_null->convolutions().prepare(state.element, p);
 }
 
 Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
                               DnnLibrary* dnn_or_null) {
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
-  state->ends_in_relu = init.op.name == "ConvRelu";
+  state->ends_in_relu = init.op.name == "ConvRelu" || init.attributes.get_int("relu", 0) != 0;
+  state->is_channels_last = init.op.name == "ChannelsLastConv";
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   if (state->dnn_or_null != nullptr) {
     state->dnn_or_null->expect_use();
@@ -234,6 +264,9 @@ Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& la
 void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibrary* dnn_or_null) {
   cuda::add_kernel(registry, launcher, "Conv", bind_conv, dnn_or_null);
   cuda::add_kernel(registry, launcher, "ConvRelu", bind_conv, dnn_or_null, "eddy");
+  cuda::add_kernel(registry, launcher, "ChannelsLastConv", bind_conv, dnn_or_null, "eddy");
+  cuda::add_kernel(registry, launcher, "ChannelsLastMaxPool", bind_pool, dnn_or_null, "eddy");
+  cuda::add_kernel(registry, launcher, "ChannelsLastAveragePool", bind_pool, dnn_or_null, "eddy");
   cuda::add_kernel(registry, launcher, "MaxPool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "AveragePool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);

@@ -1,9 +1,10 @@
-// Conv, eddy.ConvRelu, eddy.WinogradConv and ConvTranspose: one sum for each output element, taps
-// and channels by counting.
+// Conv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv and ConvTranspose: one sum for each
+// output element, taps and channels by counting.
 #include <algorithm>
 
 #include "ops/reference/families.h"
 #include "ops/reference/parts/typed_kernel.h"
+#include "ops/reference/windows/channels_last.h"
 #include "ops/reference/windows/conv.h"
 #include "ops/reference/windows/conv_shape.h"
 
@@ -128,6 +129,12 @@ void add_conv_reference(KernelRegistry& registry) {
   registry.add({.op = "Conv", .bind = bind_conv_reference, .provider = "reference"});
   registry.add({.op = "ConvRelu",
                 .bind = [](const KernelInit& init) { return bind_conv<Conv>(init, true); },
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "ChannelsLastConv",
+                .bind = channels_last([](const KernelInit& init) {
+                  return bind_conv<Conv>(init, init.attributes.get_int("relu", 0) != 0);
+                }),
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add({.op = "WinogradConv",

@@ -1,5 +1,5 @@
-// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool: one window at a
-// time.
+// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool, and
+// eddy.ChannelsLastMaxPool and ChannelsLastAveragePool: one window at a time.
 #include <cmath>
 #include <limits>
 
@@ -7,6 +7,7 @@
 #include "ops/reference/parts/outputs.h"
 #include "ops/reference/parts/typed_kernel.h"
 #include "ops/reference/parts/window_walk.h"
+#include "ops/reference/windows/channels_last.h"
 
 namespace eddy {
 namespace {
@@ -248,6 +249,14 @@ void add_pool_reference(KernelRegistry& registry) {
   registry.add({.op = "GlobalMaxPool", .bind = bind_pool<GlobalMaxPool>, .provider = "reference"});
   registry.add(
       {.op = "GlobalAveragePool", .bind = bind_pool<GlobalAveragePool>, .provider = "reference"});
+  registry.add({.op = "ChannelsLastMaxPool",
+                .bind = channels_last(bind_pool<MaxPool>),
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "ChannelsLastAveragePool",
+                .bind = channels_last(bind_pool<AveragePool>),
+                .provider = "reference",
+                .domain = "eddy"});
 }
 
 }  // namespace eddy

@@ -14,6 +14,10 @@
 //                   the CPU without bias and addend.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
+//   ChannelsLastConv   Conv of images [n, h, w, c] by filters [f, h, w, c], with `addend`, laid out
+//                   as the result, added, and with `relu` bounded from below. Made by
+//                   graph/compile/lay_out_images, as are the next two.
+//   ChannelsLastMaxPool, ChannelsLastAveragePool   MaxPool and AveragePool of such images.
 //   WinogradConv    Conv whose sums may be rounded as Winograd's transforms round them. Made by
 //                   graph/compile/allow_winograd.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
@@ -26,7 +30,7 @@
 //                   graph/compile/fuse, too, where a Split's parts are read by such nodes alone.
 //   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
 //                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
-//                   `channels` of them. Made by graph/compile/block_channels, as are the next two.
+//                   `channels` of them. Made by graph/compile/lay_out_images, as are the next two.
 //   BlockedConv     Conv whose X is in such blocks, or in others of `x_block`, with
 //                   `addend`, laid out as the result, added, bounded to `clamp` (two floats), and
 //                   `activation`, an operator of one float (with its `alpha` and `beta`), at last.

@@ -1,8 +1,9 @@
-// Conv, ConvTranspose, DeformConv, eddy.ConvRelu, eddy.WinogradConv.
+// Conv, ConvTranspose, DeformConv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv.
 #include <string>
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules/batch_rules.h"
+#include "ops/schema/rules/channels_last.h"
 #include "ops/schema/rules/rules.h"
 #include "ops/schema/rules/window.h"
 
@@ -222,6 +223,12 @@ std::vector<FormalAttribute> conv_attributes() {
           attribute("pads", kInts),       attribute("strides", kInts)};
 }
 
+std::vector<FormalAttribute> channels_last_attributes() {
+  std::vector<FormalAttribute> attributes = conv_attributes();
+  attributes.push_back(attribute("relu", kInt));
+  return attributes;
+}
+
 std::vector<FormalInput> conv_relu_inputs() {
   std::vector<FormalInput> inputs = conv_inputs();
   inputs.push_back(in("addend", kFloatTypes, InputFlag::kOptional));
@@ -243,6 +250,12 @@ Status add_conv_schemas(OpTable& table) {
                .inputs = conv_relu_inputs(),
                .attributes = conv_attributes(),
                .infer = infer_conv_relu,
+               .flops = conv_flops},
+              {.name = "ChannelsLastConv",
+               .domain = "eddy",
+               .inputs = conv_relu_inputs(),
+               .attributes = channels_last_attributes(),
+               .infer = channels_last(infer_conv_relu),
                .flops = conv_flops},
               {.name = "WinogradConv",
                .domain = "eddy",

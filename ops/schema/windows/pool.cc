@@ -1,8 +1,10 @@
-// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool.
+// MaxPool, AveragePool, LpPool, GlobalMaxPool, GlobalAveragePool, GlobalLpPool,
+// eddy.ChannelsLastMaxPool, eddy.ChannelsLastAveragePool.
 #include <string>
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules/batch_rules.h"
+#include "ops/schema/rules/channels_last.h"
 #include "ops/schema/rules/rules.h"
 #include "ops/schema/rules/window.h"
 
@@ -117,6 +119,18 @@ OpDef max_pool(int since_version, int max_outputs) {
   return def;
 }
 
+OpDef channels_last_pool(const char* name) {
+  return {.name = name,
+          .domain = "eddy",
+          .inputs = {in("X", kFloatTypes)},
+          .attributes = {attribute("auto_pad", kString), attribute("ceil_mode", kInt),
+                         attribute("count_include_pad", kInt), attribute("dilations", kInts),
+                         attribute("kernel_shape", kInts, true), attribute("pads", kInts),
+                         attribute("strides", kInts)},
+          .infer = channels_last(infer_pool),
+          .flops = pool_flops};
+}
+
 OpDef lp_pool() {
   return {.name = "LpPool",
           .since_version = 2,
@@ -149,9 +163,11 @@ OpDef global_lp_pool() {
 
 Status add_pool_schemas(OpTable& table) {
   return add_schemas(
-      table, {max_pool(1, 1), max_pool(8, 2),
-              pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))), lp_pool(),
-              global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool"), global_lp_pool()});
+      table,
+      {max_pool(1, 1), max_pool(8, 2),
+       pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))), lp_pool(),
+       global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool"), global_lp_pool(),
+       channels_last_pool("ChannelsLastMaxPool"), channels_last_pool("ChannelsLastAveragePool")});
 }
 
 }  // namespace eddy

@@ -437,6 +437,7 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "FusedParts",
       "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu", "WinogradConv",
+      "ChannelsLastConv", "ChannelsLastMaxPool", "ChannelsLastAveragePool",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
       "Rank", "Agree",

@@ -21,6 +21,7 @@ struct FakeLibraryGpuOptions {
   bool fuses = false;        // it has a compiler
   bool runs_kernels = true;  // else they are counted, and do nothing
   size_t memory_bytes = size_t{1} << 30;
+  bool channels_last = false;       // for convolutions
   std::string choices_folder = {};  // where measured convolutions are kept; "": none is measured
 };
 
@@ -45,6 +46,7 @@ class FakeLibraryGpu {
                }),
         has_libraries_(has_libraries),
         fuses_(options.fuses),
+        channels_last_(options.channels_last),
         choices_folder_(options.choices_folder) {
     define_host_kernels(cuda_, random_);
     define_loop_kernels(cuda_);
@@ -66,7 +68,8 @@ class FakeLibraryGpu {
                                .cub_or_null = has_libraries_ ? cub_.api() : nullptr,
                                .nvrtc_or_null = fuses_ ? nvrtc_.api() : nullptr},
                               {.kernel_cache_folder = choices_folder_,
-                               .measures_convolutions = !choices_folder_.empty()});
+                               .measures_convolutions = !choices_folder_.empty(),
+                               .channels_last = channels_last_});
     }};
     return options;
   }
@@ -91,6 +94,7 @@ class FakeLibraryGpu {
   FakeNvrtc nvrtc_;
   const bool has_libraries_;
   const bool fuses_;
+  const bool channels_last_;
   const std::string choices_folder_;
   std::unique_ptr<FakeEngine> engine_;
 };

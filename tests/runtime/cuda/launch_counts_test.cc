@@ -262,13 +262,15 @@ struct NetLimit {
   std::vector<int64_t> dims;
   uint64_t most_kernels;
   uint64_t output_bytes;
+  bool channels_last = false;
 };
 
 class NetCounts : public ::testing::TestWithParam<NetLimit> {};
 
 TEST_P(NetCounts, ARunLaunchesNoMoreThanStated) {
   const NetLimit& limit = GetParam();
-  FakeLibraryGpu gpu(7, true, {.fuses = true, .runs_kernels = false});
+  FakeLibraryGpu gpu(7, true,
+                     {.fuses = true, .runs_kernels = false, .channels_last = limit.channels_last});
   const Tensor x = Tensor::zeros(ElementType::kFloat, Dims(limit.dims));
   {
     auto session = Session::create(library(), graph_of(limit.build), gpu.options());
@@ -280,7 +282,7 @@ TEST_P(NetCounts, ARunLaunchesNoMoreThanStated) {
       ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
     }
     const FakeCudaCounts run = gpu.cuda().counts() - before;
-    print(limit.name, "a run", 1, run);
+    print(limit.name, limit.channels_last ? "channels last" : "a run", 1, run);
     EXPECT_LE(run.kernels, limit.most_kernels) << (*session)->placement_text();
     EXPECT_LE(run.copied_bytes, x.view().size_bytes() + limit.output_bytes)
         << "its input and its output, once each";
@@ -334,6 +336,8 @@ INSTANTIATE_TEST_SUITE_P(
     Nets, NetCounts,
     ::testing::Values(NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 61, 4000},
                       NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 125, 4000},
+                      NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 58, 4000, true},
+                      NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 126, 4000, true},
                       NetLimit{"BERT-like", bert_like, {1, 128, 96}, 156, 49152}));
 
 }  // namespace

@@ -168,9 +168,10 @@ TEST(BadInput, Tf32WhereNothingIsRounded) {
   expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
   expect_refused({"run", path, "--locate-faults"}, {"--locate-faults", "--device cuda"}, 2);
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
-  const std::string measure = "--measure-convolutions";
-  expect_refused({"run", path, measure}, {measure, "--device cuda"}, 2);
-  expect_refused({"run", path, "--device", "cuda", "--exact", measure}, {measure, "--exact"}, 2);
+  for (const std::string option : {"--measure-convolutions", "--channels-last"}) {
+    expect_refused({"run", path, option}, {option, "--device cuda"}, 2);
+    expect_refused({"run", path, "--device", "cuda", "--exact", option}, {option, "--exact"}, 2);
+  }
 }
 
 TEST(BadInput, AnUnknownOpset) {

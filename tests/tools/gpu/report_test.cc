@@ -165,9 +165,11 @@ TEST_P(GpuReportTest, WhatLibrariesDoHasRowsOfItsOwn) {
     if (row.value("way", "") == "library") ++num_rows[row["op"]];
   }
   // Not those of uneven padding, or of pools that give indices.
-  EXPECT_THAT(num_rows, UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("ConvRelu", 4 * 2),
-                                             Pair("AveragePool", 4 * 5), Pair("MaxPool", 4 * 2),
-                                             Pair("BatchNormalization", 2)));
+  EXPECT_THAT(num_rows,
+              UnorderedElementsAre(Pair("Conv", 4 * 4), Pair("ConvRelu", 4 * 2),
+                                   Pair("ChannelsLastConv", 4 * 2), Pair("ChannelsLastMaxPool", 4),
+                                   Pair("ChannelsLastAveragePool", 4), Pair("AveragePool", 4 * 5),
+                                   Pair("MaxPool", 4 * 2), Pair("BatchNormalization", 2)));
   EXPECT_THAT(cudnn_.violations(), IsEmpty());
 }
 
@@ -239,12 +241,14 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   }
   gpu_.libraries.products = products_.get();
   gpu_.tf32_libraries = {.products = tf32_products_.get(), .dnn = tf32_dnn_.get()};
-  int num_both = 0;
+  int num_both = 0, num_last = 0;
   const auto both = report_libraries(gpu_, true, 1);
   EXPECT_EQ(both["failed"], 0) << both.dump(1);
   for (const auto& row : both["rows"]) {
     num_both += row.contains("library_us") && row.contains("tf32_us") ? 1 : 0;
+    num_last += row.contains("channels_last_us") ? 1 : 0;
   }
+  EXPECT_EQ(num_last, 4) << "convolutions";
   EXPECT_EQ(num_both, 6) << "products and convolutions";
 }
 

@@ -172,7 +172,11 @@ TEST_F(GpuTableTest, NetworksAreHeldAgainstThePyTorchThatExportedThem) {
               {{"case", "resnet50"},
                {"way", "auto, tf32, norms folded, measured"},
                {"status", "passed"},
-               {"ms", 0.5}}});
+               {"ms", 0.5}},
+              {{"case", "resnet50"},
+               {"way", "auto, tf32, norms folded, measured, channels last"},
+               {"status", "passed"},
+               {"ms", 0.25}}});
   write("networks/resnet50/rivals.json",
         R"({"cuda_graph_ms": 0.7, "compiled_ms": "failed: no compiler"})");
   const Json report = table();
@@ -186,6 +190,9 @@ TEST_F(GpuTableTest, NetworksAreHeldAgainstThePyTorchThatExportedThem) {
   const std::string gain = ", measured convolutions over the library's choice";
   EXPECT_DOUBLE_EQ(row_of(report, "resnet50" + gain)["eddy"], 1.2);
   EXPECT_EQ(row_of(report, "bert_base" + gain)["verdict"], "not measured");
+  const std::string last = ", channels last over channels first";
+  EXPECT_DOUBLE_EQ(row_of(report, "resnet50" + last)["eddy"], 2);
+  EXPECT_EQ(row_of(report, "bert_base" + last)["verdict"], "not measured");
 }
 
 TEST_F(GpuTableTest, TextTellsTheTwoKindsOfRivalsApart) {

@@ -1,6 +1,7 @@
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tests/ops/cuda/fakes/fake_cudnn_types.h"
 
@@ -8,6 +9,23 @@ namespace eddy::testing {
 namespace {
 
 constexpr int kBadParam = 2000;
+
+// Whether a dense tensor's axis 1 lies innermost; nothing: neither that nor row-major.
+std::optional<bool> lies_channels_last(int rank, const int* dims, const int* strides) {
+  std::vector<int> axes(static_cast<size_t>(rank));  // the innermost first
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  const auto are_in_order = [&] {
+    int64_t stride = 1;
+    for (const int axis : axes) {
+      if (strides[axis] != stride) return false;
+      stride *= dims[axis];
+    }
+    return true;
+  };
+  if (are_in_order()) return false;
+  std::rotate(axes.begin(), axes.end() - 2, axes.end() - 1);
+  return are_in_order() ? std::optional(true) : std::nullopt;
+}
 
 }  // namespace
 
@@ -80,18 +98,18 @@ void FakeCudnn::fill_descriptors(CudnnApi& api) {
   };
   api.tensor_set = [this](DnnTensor tensor, DnnType type, int rank, const int* dims,
                           const int* strides) {
-    int64_t stride = 1;
-    for (int i = rank - 1; i >= 0; --i) {
-      if (strides[i] != stride) return violation("a tensor that is not row-major");
-      stride *= dims[i];
-    }
     if (rank < 4 || rank > 5) return violation("a tensor of neither planes nor volumes");
-    *reinterpret_cast<Shape*>(tensor) = {type, std::vector<int64_t>(dims, dims + rank)};
+    const std::optional<bool> is_last = lies_channels_last(rank, dims, strides);
+    if (!is_last) return violation("a tensor with channels neither first nor last");
+    *reinterpret_cast<Shape*>(tensor) = {type, std::vector<int64_t>(dims, dims + rank), *is_last};
     return kDnnSuccess;
   };
   api.filter_set = [this](DnnFilter filter, DnnType type, int format, int rank, const int* dims) {
-    if (format != kDnnFormatNchw) return violation("another format than ours");
-    *reinterpret_cast<Shape*>(filter) = {type, std::vector<int64_t>(dims, dims + rank)};
+    if (format != kDnnFormatNchw && format != kDnnFormatNhwc) {
+      return violation("another format than ours");
+    }
+    *reinterpret_cast<Shape*>(filter) = {type, std::vector<int64_t>(dims, dims + rank),
+                                         format == kDnnFormatNhwc};
     return kDnnSuccess;
   };
   api.convolution_set = [this](DnnConvolution handle, int rank, const int* pads, const int* strides,
@@ -175,6 +193,7 @@ std::string FakeCudnn::misfit(const Shape& x, const Shape& w, const Convolution&
   const size_t rank = x.dims.size();
   if (w.dims.size() != rank || y.dims.size() != rank || c.pads.size() != rank - 2) return "ranks";
   if (x.type != w.type || x.type != y.type) return "types";
+  if (!x.is_laid_as(w) || !x.is_laid_as(y)) return "orders";
   if (x.dims[0] != y.dims[0] || w.dims[1] * c.groups != x.dims[1] || w.dims[0] != y.dims[1]) {
     return "channels";
   }
@@ -218,7 +237,7 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
     if (!are_one_and_zero(sums.type(), alpha, beta)) return violation("factors other than 1 and 0");
     if (const int problem = begin(sums, algorithm, workspace, workspace_bytes)) return problem;
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, y}, [=] {
-      for (int64_t i = 0; i < sums.y.volume(0); ++i) write_number(sums.type(), y, i, sums.at(i));
+      for (int64_t i = 0; i < sums.y.volume(0); ++i) sums.y.write(y, i, sums.at(i));
     });
     return kDnnSuccess;
   };
@@ -230,11 +249,11 @@ void FakeCudnn::fill_calls(CudnnApi& api) {
     if (as.dims[1] != cs.dims[1] || (!is_whole && as.volume(0) != as.dims[1])) {
       return violation("another bias");
     }
-    const FakeFloat type = float_of(cs.type);
+    if (!as.is_laid_as(cs)) return violation("an addend in another order");
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {a, c}, [=] {
       for (int64_t i = 0; i < cs.volume(0); ++i) {
         const int64_t from = is_whole ? i : i / cs.volume(2) % cs.dims[1];
-        write_number(type, c, i, read_number(type, c, i) + read_number(type, a, from));
+        cs.write(c, i, cs.read(c, i) + as.read(a, from));
       }
     });
     return kDnnSuccess;
@@ -252,6 +271,7 @@ int FakeCudnn::begin(const Sums& sums, int algorithm, const void* workspace, siz
   }
   if (bytes < 1024 || workspace == nullptr) return violation("no workspace");
   ++num_convolutions_;
+  num_channels_last_ += sums.x.is_channels_last ? 1 : 0;
   last_run_ = {algorithm, sums.c.math};
   num_exact_ += sums.c.math == kDnnFmaMath ? 1 : 0;
   return 0;
@@ -280,13 +300,13 @@ void FakeCudnn::fill_activations(CudnnApi& api) {
     const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ys = *reinterpret_cast<Shape*>(y_tensor);
     const FakeFloat type = float_of(xs.type);
     if (!reinterpret_cast<Activation*>(activation)->is_set || xs.dims != ys.dims ||
-        !are_one_and_zero(type, alpha, beta)) {
+        !xs.is_laid_as(ys) || !are_one_and_zero(type, alpha, beta)) {
       return violation("another activation");
     }
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, y}, [=] {
       for (int64_t i = 0; i < xs.volume(0); ++i) {
-        const double value = read_number(type, x, i);
-        write_number(type, y, i, value < 0 ? 0 : value);
+        const double value = xs.read(x, i);
+        ys.write(y, i, value < 0 ? 0 : value);
       }
     });
     return kDnnSuccess;
@@ -312,10 +332,11 @@ void FakeCudnn::fill_one_call(CudnnApi& api) {
     const FakeFloat scale = type == FakeFloat::kDouble ? type : FakeFloat::kFloat;
     const double z_times = read_number(scale, z_factor, 0);
     const Shape biases = *reinterpret_cast<Shape*>(bias_tensor);
+    const Shape zs = *reinterpret_cast<Shape*>(z_tensor);
     if (read_number(scale, alpha, 0) != 1 || (z_times != 0 && z_times != 1)) {
       return violation("factors other than 1 and 0");
     }
-    if (reinterpret_cast<Shape*>(z_tensor)->dims != sums.y.dims || bias == nullptr ||
+    if (zs.dims != sums.y.dims || !zs.is_laid_as(sums.y) || bias == nullptr ||
         biases.volume(0) != sums.y.dims[1] || !reinterpret_cast<Activation*>(activation)->is_set) {
       return violation("an addend, a bias or an activation that does not fit");
     }
@@ -324,8 +345,8 @@ void FakeCudnn::fill_one_call(CudnnApi& api) {
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, z, bias, y}, [=] {
       for (int64_t i = 0; i < sums.y.volume(0); ++i) {
         double sum = sums.at(i) + read_number(type, bias, i / sums.y.volume(2) % sums.y.dims[1]);
-        if (z_times != 0) sum += read_number(type, z, i);
-        write_number(type, y, i, sum < 0 ? 0 : sum);
+        if (z_times != 0) sum += zs.read(z, i);
+        sums.y.write(y, i, sum < 0 ? 0 : sum);
       }
     });
     return kDnnSuccess;

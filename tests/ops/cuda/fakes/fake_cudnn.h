@@ -1,7 +1,7 @@
 // FakeCudnn: cuDNN without a GPU: the door's table, which computes by plain loops as the
-// descriptors define, and as strict: sizes that do not follow from window and padding, types that
-// differ, an algorithm that was not offered are errors, and objects that are not destroyed are
-// counted.
+// descriptors define, channels first or last, and as strict: sizes that do not follow from window
+// and padding, types or orders that differ, an algorithm that was not offered are errors, and
+// objects that are not destroyed are counted.
 //
 // Work runs when `enqueue` runs it: at once, or in a fake stream's order. The first algorithm it
 // offers is not deterministic, the second needs more workspace than any device has, the third is
@@ -27,6 +27,7 @@ class FakeCudnn {
 
   std::shared_ptr<const CudnnApi> api() const { return api_; }
   int num_convolutions() const { return num_convolutions_; }
+  int num_channels_last() const { return num_channels_last_; }  // of those
   int num_one_calls() const { return num_one_calls_; }  // convolutions with what stands behind
   int num_pools() const { return num_pools_; }
   int num_norms() const { return num_norms_; }
@@ -94,7 +95,7 @@ class FakeCudnn {
 
   const Enqueue enqueue_;
   int num_convolutions_ = 0, num_choices_ = 0, num_exact_ = 0, num_alive_ = 0, unknown_ = 0;
-  int num_one_calls_ = 0, num_measured_ = 0;
+  int num_one_calls_ = 0, num_measured_ = 0, num_channels_last_ = 0;
   std::optional<Times> times_;
   Ran last_run_;
   int num_created_ = 0, num_destroyed_ = 0, num_pools_ = 0, num_norms_ = 0;

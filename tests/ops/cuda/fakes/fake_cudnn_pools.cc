@@ -9,6 +9,7 @@ std::string FakeCudnn::misfit(const Pooling& pooling, const Shape& x, const Shap
   if (y.dims.size() != rank || pooling.sizes.size() != rank - 2) return "ranks";
   if (x.type != y.type) return "types";
   if (x.dims[0] != y.dims[0] || x.dims[1] != y.dims[1]) return "planes";
+  if (!x.is_laid_as(y)) return "orders";
   for (size_t i = 0; i + 2 < rank; ++i) {
     const int64_t room = x.dims[i + 2] + 2 * pooling.pads[i] - pooling.sizes[i];
     if (room < 0 || 1 + room / pooling.strides[i] != y.dims[i + 2]) return "sizes";
@@ -20,7 +21,6 @@ int FakeCudnn::pool(const Handle& handle, const Pooling& pooling, const Shape& x
                     const Shape& y, void* to) {
   ++num_pools_;
   enqueue(handle.stream, {from, to}, [=] {
-    const FakeFloat type = float_of(x.type);
     const bool is_max = pooling.mode == DnnPoolMode::kMax;
     const Shape window{x.type, [&] {
                          std::vector<int64_t> dims = {1, 1};
@@ -36,13 +36,13 @@ int FakeCudnn::pool(const Handle& handle, const Pooling& pooling, const Shape& x
         const int64_t place = pooling.place(x, at, window.position(tap));
         if (place < 0) continue;
         ++inside;
-        const double value = read_number(type, from, plane * x.volume(2) + place);
+        const double value = x.read(from, plane * x.volume(2) + place);
         if (!is_max) result += value;
         if (is_max && !std::isnan(result) && !(value <= result)) result = value;
       }
       const bool counts_all = pooling.mode == DnnPoolMode::kAverageOfWindow;
       const auto count = static_cast<double>(counts_all ? window.volume(2) : inside);
-      write_number(type, to, item, is_max ? result : result / count);
+      y.write(to, item, is_max ? result : result / count);
     }
   });
   return kDnnSuccess;
@@ -103,7 +103,9 @@ void FakeCudnn::fill_norms(CudnnApi& api) {
     const FakeFloat type = float_of(xs.type);
     const FakeFloat moment = type == FakeFloat::kDouble ? type : FakeFloat::kFloat;
     if (mode != kDnnNormSpatial || epsilon < 0) return violation("another norm");
-    if (ys.type != xs.type || ys.dims != xs.dims) return violation("a norm's shapes do not fit");
+    if (ys.type != xs.type || ys.dims != xs.dims || !xs.is_laid_as(ys)) {
+      return violation("a norm's shapes do not fit");
+    }
     if (float_of(channels.type) != moment) return violation("moments of another type");
     if (channels.volume(0) != xs.dims[1] || channels.dims[1] != xs.dims[1] ||
         channels.dims.size() != xs.dims.size()) {
@@ -114,10 +116,10 @@ void FakeCudnn::fill_norms(CudnnApi& api) {
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, scale, bias, mean, variance, y}, [=] {
       for (int64_t i = 0; i < xs.volume(0); ++i) {
         const int64_t c = i / xs.volume(2) % xs.dims[1];
-        const double distance = read_number(type, x, i) - read_number(moment, mean, c);
+        const double distance = xs.read(x, i) - read_number(moment, mean, c);
         const double deviation = std::sqrt(read_number(moment, variance, c) + epsilon);
-        write_number(
-            type, y, i,
+        ys.write(
+            y, i,
             read_number(moment, scale, c) * distance / deviation + read_number(moment, bias, c));
       }
     });

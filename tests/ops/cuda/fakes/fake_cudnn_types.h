@@ -32,10 +32,33 @@ struct FakeCudnn::Handle {
   void* stream = nullptr;
 };
 
-// A tensor or a filter; row-major.
+// A tensor or a filter, dense; elements are counted row-major by the dims, wherever they lie.
 struct FakeCudnn::Shape {
   DnnType type = DnnType::kFloat;
   std::vector<int64_t> dims;
+  bool is_channels_last = false;  // axis 1 lies behind the others
+
+  // Both are channels first, or both last, or could be either.
+  bool is_laid_as(const Shape& other) const {
+    const auto could_be_either = [](const Shape& shape) {
+      return shape.dims[1] == 1 || shape.volume(2) == 1;
+    };
+    return is_channels_last == other.is_channels_last || could_be_either(*this) ||
+           could_be_either(other);
+  }
+  // Where an element lies.
+  int64_t place(int64_t index) const {
+    if (!is_channels_last) return index;
+    const int64_t size = volume(2), channels = dims[1];
+    const int64_t n = index / size / channels, c = index / size % channels;
+    return (n * size + index % size) * channels + c;
+  }
+  double read(const void* from, int64_t index) const {
+    return read_number(float_of(type), from, place(index));
+  }
+  void write(void* to, int64_t index, double value) const {
+    write_number(float_of(type), to, place(index), value);
+  }
 
   int64_t volume(size_t from) const {
     int64_t volume = 1;
@@ -103,8 +126,8 @@ struct FakeCudnn::Sums {
       const int64_t place = c.place(x, place_of, w.position(tap));
       for (int64_t i = 0; place >= 0 && i < channels; ++i) {
         const int64_t plane = n * x.dims[1] + f / (filters / c.groups) * channels + i;
-        sum += read_number(type(), from, plane * in_size + place) *
-               read_number(type(), weights, (f * channels + i) * num_taps + tap);
+        sum += x.read(from, plane * in_size + place) *
+               w.read(weights, (f * channels + i) * num_taps + tap);
       }
     }
     return sum;

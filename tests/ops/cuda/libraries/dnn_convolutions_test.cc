@@ -91,6 +91,63 @@ TEST_F(DnnConvolutionsTest, OurOwnKernelsAddAndBoundToo) {
   EXPECT_EQ(fake_.num_convolutions(), 0);
 }
 
+TEST_F(DnnConvolutionsTest, ChannelsMayComeLast) {
+  const Dims y = {2, 7, 8, 6};
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-6;
+    for (const bool relu : {false, true}) {
+      for (const Dims* addend : {static_cast<const Dims*>(nullptr), &y}) {
+        const int before = fake_.num_channels_last();
+        compare_ranked(make_channels_last_conv(element, {2, 7, 8, 4}, {6, 3, 3, 4}, {1, 1, 1, 1},
+                                               relu, addend),
+                       tolerance, tolerance);
+        EXPECT_EQ(fake_.num_channels_last(), before + 2);
+      }
+    }
+    // In groups, by channel, and with a window of one element.
+    compare_ranked(
+        make_channels_last_conv(element, {2, 5, 4, 6}, {4, 3, 2, 3}, {1, 0, 1, 0}, false, nullptr),
+        tolerance, tolerance);
+    compare_ranked(
+        make_channels_last_conv(element, {1, 5, 4, 6}, {6, 3, 3, 1}, {1, 1, 1, 1}, true, nullptr),
+        tolerance, tolerance);
+    compare_ranked(
+        make_channels_last_conv(element, {1, 5, 4, 6}, {3, 1, 1, 6}, {0, 0, 0, 0}, true, nullptr),
+        tolerance, tolerance);
+  }
+  EXPECT_EQ(fake_.num_convolutions(), fake_.num_channels_last());
+}
+
+TEST_F(DnnConvolutionsTest, BothOrdersOfAShapeHavePlansOfTheirOwn) {
+  const OpCall last = make_channels_last_conv(ElementType::kFloat, {1, 6, 6, 6}, {6, 3, 3, 6},
+                                              {1, 1, 1, 1}, false, nullptr);
+  const OpCall first = make_conv(ElementType::kFloat, {1, 6, 6, 6}, {6, 6, 3, 3}, {1, 1, 1, 1});
+  for (const OpCall* call : {&last, &first, &last}) compare_ranked(*call, 1e-6, 1e-6);
+  EXPECT_EQ(fake_.num_choices(), 2);
+  EXPECT_EQ(fake_.num_channels_last(), 4);
+}
+
+// Filters one by one and by tiles, in groups, and with paddings that the library has not.
+TEST_F(DnnConvolutionsTest, OurOwnKernelsTakeChannelsThatComeLastToo) {
+  for (const ElementType element : kCudaFloats) {
+    const double tolerance = is_half(element) ? 2e-2 : 1e-5;
+    for (const int64_t filters : {6, 40, 140}) {
+      for (const int64_t group : {1, 2}) {
+        const Dims y = {2, 6, 9, filters};
+        for (const bool relu : {false, true}) {
+          compare_ranked(make_channels_last_conv(element, {2, 7, 9, 8}, {filters, 3, 3, 8 / group},
+                                                 {0, 1, 1, 1}, relu, relu ? &y : nullptr),
+                         tolerance, tolerance);
+        }
+      }
+    }
+    compare_ranked(
+        make_channels_last_conv(element, {2, 7, 9, 8}, {8, 3, 3, 1}, {1, 1, 0, 1}, true, nullptr),
+        tolerance, tolerance);
+  }
+  EXPECT_EQ(fake_.num_convolutions(), 0);
+}
+
 // A volume of one plane, of which the only window lies in the padding before it.
 TEST_F(DnnConvolutionsTest, AVolumeOfOnePlaneIsNoPlaneWhereItIsPadded) {
   OpCall call =

@@ -49,6 +49,19 @@ class DnnFixture : public CudaKernelFixture {
     if (addend != nullptr) call.inputs.push_back(random(element, *addend, -1, 1));
     return call;
   }
+  // The same of images and filters whose channels come last; `relu`: ends in one.
+  OpCall make_channels_last_conv(ElementType element, const Dims& x, const Dims& w,
+                                 std::vector<int64_t> pads, bool relu, const Dims* addend) {
+    OpCall call = make_call(
+        "ChannelsLastConv",
+        {random(element, x, -1, 1), random(element, w, -1, 1), random(element, {w[0]}, -1, 1)});
+    call.domain = "eddy";
+    call.attributes.set("pads", std::move(pads));
+    call.attributes.set("group", x[3] / w[3]);
+    if (relu) call.attributes.set("relu", int64_t{1});
+    if (addend != nullptr) call.inputs.push_back(random(element, *addend, -1, 1));
+    return call;
+  }
   // A pool with a window of 3, padding of 1 and a stride of 2.
   OpCall make_pool(const std::string& op, ElementType element, const Dims& x) {
     OpCall call = make_call(op, {random(element, x, -2, 2)});

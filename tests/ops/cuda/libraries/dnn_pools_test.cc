@@ -58,6 +58,28 @@ TEST_F(DnnPoolsTest, RandomWindowsHaveTheReferencesValuesWhicheverWayTheyGo) {
   EXPECT_LT(fake_.num_pools(), num_pools * 3 / 4);
 }
 
+// The same windows; images turned over where they have two axes.
+TEST_F(DnnPoolsTest, RandomWindowsOverChannelsThatComeLastHaveTheReferencesValues) {
+  int num_pools = 0;
+  for (int i = 0; i < 1000; ++i) {
+    SCOPED_TRACE("pool " + std::to_string(i));
+    const ElementType element = kCudaFloats[i % 4];
+    const double tolerance = is_half(element) ? 2e-2 : 1e-6;
+    OpCall call = draw_pool(i % 3 == 0 ? "MaxPool" : "AveragePool", element);
+    const Dims plain = call.inputs[0].tensor().dims();
+    if (plain.rank() != 4) continue;
+    call.op = "ChannelsLast" + call.op;
+    call.domain = "eddy";
+    call.inputs = {random(element, {plain[0], plain[2], plain[3], plain[1]}, -2, 2)};
+    if (!run_op(call, KernelSet::kReference).is_ok()) continue;  // windows larger than the input
+    compare_ranked(call, tolerance, tolerance);
+    num_pools += 2;
+  }
+  EXPECT_GT(num_pools, 150);
+  EXPECT_GT(fake_.num_pools(), num_pools / 4);
+  EXPECT_LT(fake_.num_pools(), num_pools * 3 / 4);
+}
+
 TEST_F(DnnPoolsTest, PlanesAndVolumesOfEveryFloatGoThere) {
   for (const ElementType element : kCudaFloats) {
     const double tolerance = is_half(element) ? 2e-2 : 1e-6;

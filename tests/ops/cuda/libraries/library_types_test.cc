@@ -71,6 +71,7 @@ TEST(LibraryTypes, ValuesAreCudnns) {
       {static_cast<int>(DnnType::kHalf), CUDNN_DATA_HALF},
       {static_cast<int>(DnnType::kBfloat16), CUDNN_DATA_BFLOAT16},
       {kDnnFormatNchw, CUDNN_TENSOR_NCHW},
+      {kDnnFormatNhwc, CUDNN_TENSOR_NHWC},
       {kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION},
       {kDnnDefaultMath, CUDNN_DEFAULT_MATH},
       {kDnnFmaMath, CUDNN_FMA_MATH},

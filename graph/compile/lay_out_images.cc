@@ -1,8 +1,9 @@
-#include "graph/compile/block_channels.h"
+#include "graph/compile/lay_out_images.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
@@ -21,20 +22,24 @@ bool is_one_of(const Node& node, const std::array<std::string_view, N>& ops) {
 constexpr std::array<std::string_view, 13> kUnary = {
     "Relu", "LeakyRelu", "Clip", "Sigmoid",  "Tanh",     "HardSigmoid", "HardSwish",
     "Elu",  "Selu",      "Abs",  "Softplus", "Identity", "Neg"};
+// Of each element, whatever it is.
+constexpr std::array<std::string_view, 14> kFurtherUnary = {
+    "Celu", "Ceil",  "Erf",        "Exp",  "Floor",    "Gelu", "Log",
+    "Mish", "Round", "Reciprocal", "Sign", "Softsign", "Sqrt", "ThresholdedRelu"};
 constexpr std::array<std::string_view, 6> kBinary = {"Add", "Sub", "Mul", "Max", "Min", "Sum"};
 
 // Without training it hands its image on.
 bool is_dropout(const Node& node) { return is_onnx(node, "Dropout") && node.inputs.size() < 3; }
 
-class ChannelBlocker : public GraphCopier {
+class ImageLayer : public GraphCopier {
  public:
-  ChannelBlocker(const Graph& source, GraphBuilder& builder, const ImageFacts& facts,
-                 const ImageChains& chains)
+  ImageLayer(const Graph& source, GraphBuilder& builder, const ImageFacts& facts,
+             const ImageChains& chains)
       : GraphCopier(source, builder),
         facts_(facts),
         chains_(chains),
-        block_(facts.block()),
-        blocked_(source.num_values()),
+        layout_(facts.layout()),
+        laid_(source.num_values()),
         is_read_elsewhere_(source.num_values(), false) {
     find_values_read_elsewhere();
   }
@@ -62,43 +67,36 @@ class ChannelBlocker : public GraphCopier {
     region_ = node.region;
     if (chains_.is_inner(id)) return;  // stands where its chain's last node stands
     if (const ImageChain* const chain = chains_.ends_or_null(id)) return emit(*chain);
-    if (may_stay_blocked(node) && emit_blocked(node, id)) return;
+    if (may_stay_laid(node) && emit_laid(node, id)) return;
     copy_exec(id);
   }
 
-  // What stands for the plain image, turned over where there are only blocks of it.
+  // What stands for the plain image, turned over where there is only the laid one.
   Value value(ValueId id) override {
     const Value known = GraphCopier::value(id);
-    if (!known.is_none() || !is_blocked(id)) return known;
+    if (!known.is_none() || !is_laid(id)) return known;
     EDDY_DCHECK(source_.value(id).region == region_)
         << "an image is turned over for each iteration";
     const Value made =
-        builder_.op("UnblockChannels", {blocked_[id.index()]}, {{"channels", facts_.dims(id)[1]}},
-                    named(source_.value(id).name));
+        layout_.leave(builder_, laid_[id.index()], facts_.dims(id), named(source_.value(id).name));
     define(id, made);
     return made;
   }
 
   static OpOptions named(const std::string& output) {
     OpOptions options;
-    options.domain = "eddy";
     options.output_names = {output};
     return options;
   }
 
-  bool is_blocked(ValueId id) const { return !id.is_none() && !blocked_[id.index()].is_none(); }
+  bool is_laid(ValueId id) const { return !id.is_none() && !laid_[id.index()].is_none(); }
 
-  // The image in blocks of so many channels. Blocks of one are the image itself, seen otherwise.
-  Value blocked(ValueId id, int64_t block) {
-    if (block == block_ && is_blocked(id)) return blocked_[id.index()];
-    const auto known = turned_.find({id, block});
+  Value laid(ValueId id, int64_t form) {
+    if (form == layout_.form() && is_laid(id)) return laid_[id.index()];
+    const auto known = turned_.find({id, form});
     if (known != turned_.end()) return known->second;
-    OpOptions options;
-    options.domain = "eddy";
-    const Value turned =
-        block == 1 ? builder_.op("Unsqueeze", {value(id), builder_.int64s({4})})
-                   : builder_.op("BlockChannels", {value(id)}, {{"block", block}}, options);
-    if (source_.value(id).region == region_) turned_[{id, block}] = turned;
+    const Value turned = layout_.enter(builder_, value(id), facts_.dims(id), form);
+    if (source_.value(id).region == region_) turned_[{id, form}] = turned;
     return turned;
   }
 
@@ -108,10 +106,10 @@ class ChannelBlocker : public GraphCopier {
     std::erase_if(turned_, [id](const auto& turned) { return turned.first.first == id; });
   }
 
-  void define_blocked(ValueId id, Value made) {
+  void define_laid(ValueId id, Value made) {
     define(id, Value());
     forget_turned(id);
-    blocked_[id.index()] = made;
+    laid_[id.index()] = made;
     if (is_read_elsewhere_[id.index()]) value(id);
   }
 
@@ -153,6 +151,10 @@ class ChannelBlocker : public GraphCopier {
       if (conv.inputs.size() > 2) affine.shift = value(conv.inputs[2]);
     }
     for (const NodeId id : chain.affines) apply(affine, source_.node(id));
+    const auto left_out = handed_on_.find(chain.addend);
+    if (left_out != handed_on_.end() && !left_out->second.is_none()) {
+      shift(affine, left_out->second);
+    }
     const auto column = [&](Value factor) {
       return builder_.op("Reshape", {factor, builder_.int64s({channels, 1, 1, 1})});
     };
@@ -168,10 +170,6 @@ class ChannelBlocker : public GraphCopier {
     return {column(affine.factor), affine.shift};
   }
 
-  int64_t block_read_by(const ImageChain& chain) const {
-    return chain.conv.is_none() ? block_ : facts_.block_read_by(source_.node(chain.conv));
-  }
-
   Attributes attributes_of(const ImageChain& chain, int64_t channels) {
     Attributes attributes;
     if (chain.conv.is_none()) {
@@ -179,14 +177,6 @@ class ChannelBlocker : public GraphCopier {
     } else {
       attributes = source_.node(chain.conv).attributes;
     }
-    attributes.set("block", block_);
-    if (const int64_t x_block = block_read_by(chain); x_block != block_) {
-      attributes.set("x_block", x_block);
-    }
-    if (chain.clamp) {
-      attributes.set("clamp", std::vector<float>{chain.clamp->first, chain.clamp->second});
-    }
-    if (!chain.activation.empty()) attributes.set("activation", chain.activation);
     for (const char* name : {"alpha", "beta"}) {
       const Attributes& last = source_.node(chain.last).attributes;
       if (!chain.activation.empty() && last.has(name)) {
@@ -196,27 +186,43 @@ class ChannelBlocker : public GraphCopier {
     return attributes;
   }
 
+  // Whether the chain that alone reads this one, as its addend, adds the biases of both at once.
+  bool hands_bias_on(const ImageChain& chain, ValueId made) const {
+    const bool has_end = chain.clamp || !chain.addend.is_none() || !chain.activation.empty();
+    return layout_.adds_before_bounds_only() && !has_end && chains_.adds_or_null(made) != nullptr &&
+           !facts_.only_reader(source_.node(chain.last)).is_none();
+  }
+
   void emit(const ImageChain& chain) {
     const Node& first = source_.node(chain.first);
     const ValueId made = source_.node(chain.last).outputs[0];
     const int64_t channels = facts_.dims(first.outputs[0])[1];
     const ValueId x = chain.conv.is_none() ? facts_.affine_image(first) : first.inputs[0];
-    const Weights weights = weights_of(chain, channels);
-    const Value image = blocked(x, block_read_by(chain));
-    const Value addend = chain.addend.is_none() ? Value() : blocked(chain.addend, block_);
+    Weights weights = weights_of(chain, channels);
+    if (hands_bias_on(chain, made)) handed_on_[made] = std::exchange(weights.b, Value());
+    LaidConv conv{.image = {}, .weights = weights.w, .bias = weights.b};
+    conv.form = chain.conv.is_none() ? layout_.form() : facts_.form_read_by(first);
+    conv.image = laid(x, conv.form);
+    if (!chain.addend.is_none()) conv.addend = laid(chain.addend, layout_.form());
+    conv.attributes = attributes_of(chain, channels);
+    conv.clamp = chain.clamp;
+    conv.activation = chain.activation;
     OpOptions options = named(source_.value(made).name);
     options.name = first.name;
     options.device = first.device;
-    define_blocked(made, builder_.op("BlockedConv", {image, weights.w, weights.b, addend},
-                                     attributes_of(chain, channels), options));
+    define_laid(made, layout_.convolve(builder_, std::move(conv), options));
   }
 
-  // Nodes that take images as they come, where theirs are blocked.
-  bool may_stay_blocked(const Node& node) const {
-    if (node.inputs.empty() || node.outputs.size() != 1) return false;
-    if (is_one_of(node, kUnary) || is_dropout(node)) return is_blocked(node.inputs[0]);
-    if (is_pool(node)) return is_blocked(node.inputs[0]);
-    if (is_one_of(node, kBinary)) return may_combine(node);
+  // Nodes that take images as they come, where theirs are laid out.
+  bool may_stay_laid(const Node& node) const {
+    if (node.inputs.empty() || node.outputs.size() != 1 || !facts_.is_here(node)) return false;
+    if (is_one_of(node, kUnary) || is_dropout(node)) return is_laid(node.inputs[0]);
+    if (layout_.is_dense() && is_one_of(node, kFurtherUnary)) return is_laid(node.inputs[0]);
+    if (is_pool(node)) return is_laid(node.inputs[0]) && has_positions(node.inputs[0]);
+    if (scales(node)) return true;
+    if (is_one_of(node, kBinary) || (layout_.is_dense() && is_onnx(node, "Div"))) {
+      return may_combine(node);
+    }
     return is_onnx(node, "Concat") && may_join(node);
   }
 
@@ -224,8 +230,18 @@ class ChannelBlocker : public GraphCopier {
     return is_onnx(node, "MaxPool") || is_onnx(node, "AveragePool") ||
            is_onnx(node, "GlobalAveragePool") || is_onnx(node, "GlobalMaxPool");
   }
+  // Sizes are known and none is 0, or the layout's pools refuse those themselves.
+  bool has_positions(ValueId image) const {
+    const Dims& dims = facts_.dims(image);
+    return !layout_.is_dense() || (dims[2] > 0 && dims[3] > 0);
+  }
+  // Nodes that scale and shift, of which the layout makes no convolution.
+  bool scales(const Node& node) const {
+    return !layout_.convolves_to_scale() && facts_.is_affine(node) &&
+           is_laid(facts_.affine_image(node));
+  }
 
-  // Both are blocked and of as many channels, or one is a single number.
+  // Both are laid out and of as many channels, or one is a single number.
   bool may_combine(const Node& node) const {
     if (node.inputs.size() != 2) return false;
     const auto is_number = [&](ValueId id) {
@@ -233,87 +249,91 @@ class ChannelBlocker : public GraphCopier {
              facts_.dims(id).rank() <= 1;
     };
     const ValueId a = node.inputs[0], b = node.inputs[1];
-    if (is_blocked(a) && is_blocked(b)) return facts_.dims(a)[1] == facts_.dims(b)[1];
-    return (is_blocked(a) && is_number(b)) || (is_number(a) && is_blocked(b));
+    if (is_laid(a) && is_laid(b)) return facts_.dims(a)[1] == facts_.dims(b)[1];
+    return (is_laid(a) && is_number(b)) || (is_number(a) && is_laid(b));
   }
 
-  // Joins whole blocks of channels.
   bool may_join(const Node& node) const {
     const int64_t axis = node.attributes.get_int("axis", 0);
-    if (axis != 1 && axis != -3) return false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!is_blocked(node.inputs[i])) return false;
-      if (i + 1 < node.inputs.size() && facts_.dims(node.inputs[i])[1] % block_ != 0) return false;
-    }
-    return true;
+    const auto is_laid_out = [&](ValueId id) { return is_laid(id); };
+    if ((axis != 1 && axis != -3) || !std::ranges::all_of(node.inputs, is_laid_out)) return false;
+    std::vector<int64_t> channels;
+    for (const ValueId id : node.inputs) channels.push_back(facts_.dims(id)[1]);
+    return layout_.joins(channels);
   }
 
-  bool emit_blocked(const Node& node, NodeId id) {
-    if (!facts_.is_image(node.outputs[0])) return false;
+  bool emit_laid(const Node& node, NodeId id) {
+    const ValueId made = node.outputs[0];
+    if (!facts_.is_image(made)) return false;
     OpOptions options{.name = name_of(id),
                       .domain = {},
                       .opset_version = node.opset_version,
                       .num_outputs = 1,
                       .device = node.device,
-                      .output_names = {source_.value(node.outputs[0]).name}};
+                      .output_names = {source_.value(made).name}};
     if (is_pool(node)) {
-      emit_pool(node, std::move(options));
+      const Value x = laid_[node.inputs[0].index()];
+      define_laid(made, layout_.pool(builder_, node.op->name, node.attributes, x, options));
+      return true;
+    }
+    if (scales(node)) {
+      emit_scaled(node, std::move(options));
       return true;
     }
     std::vector<Value> inputs;
     for (const ValueId input : node.inputs) {
-      inputs.push_back(is_blocked(input) ? blocked_[input.index()] : value(input));
+      inputs.push_back(is_laid(input) ? laid_[input.index()] : value(input));
     }
     Attributes attributes = node.attributes;
-    if (node.op->name == "Concat") attributes.set("axis", int64_t{1});
-    define_blocked(node.outputs[0],
-                   builder_.op(node.op->name, inputs, std::move(attributes), std::move(options)));
+    if (node.op->name == "Concat") attributes.set("axis", layout_.channel_axis());
+    define_laid(made,
+                builder_.op(node.op->name, inputs, std::move(attributes), std::move(options)));
     return true;
   }
 
-  void emit_pool(const Node& node, OpOptions options) {
-    const std::string& name = node.op->name;
-    Attributes attributes;
-    for (const Attributes::Entry& entry : node.attributes.entries()) {
-      if (entry.name != "storage_order") attributes.set(entry.name, entry.value);
-    }
-    attributes.set("block", block_);
-    attributes.set("kind", std::string(name.ends_with("MaxPool") ? "max" : "average"));
-    if (name.starts_with("Global")) attributes.set("global", int64_t{1});
-    options.domain = "eddy";
+  // By a factor and a shift for each channel, which is the last axis.
+  void emit_scaled(const Node& node, OpOptions options) {
+    Affine affine;
+    apply(affine, node);
     options.opset_version = 0;
-    const Value x = blocked_[node.inputs[0].index()];
-    define_blocked(node.outputs[0],
-                   builder_.op("BlockedPool", {x}, std::move(attributes), std::move(options)));
+    OpOptions inner = options;
+    inner.output_names.clear();
+    Value made = laid_[facts_.affine_image(node).index()];
+    if (!affine.factor.is_none()) {
+      const bool is_last = affine.shift.is_none();
+      made = builder_.op("Mul", {made, affine.factor}, {}, is_last ? options : inner);
+    }
+    if (!affine.shift.is_none()) made = builder_.op("Add", {made, affine.shift}, {}, options);
+    define_laid(node.outputs[0], made);
   }
 
   const ImageFacts& facts_;
   const ImageChains& chains_;
-  const int64_t block_;
+  const ImageLayout& layout_;
   RegionId region_;
-  std::vector<Value> blocked_;  // by ValueId
+  std::vector<Value> laid_;  // by ValueId
   std::map<std::pair<ValueId, int64_t>, Value>
-      turned_;  // by image and block: plain images that were turned over, in their regions
+      turned_;  // by image and form: plain images that were turned over, in their regions
+  std::map<ValueId, Value> handed_on_;   // by addend: the bias that was left out of it, if any
   std::vector<bool> is_read_elsewhere_;  // by ValueId
 };
 
 }  // namespace
 
-Result<BlockedGraph> block_channels(Graph graph, const OpTable& ops,
-                                    const BlockChannelsOptions& options) {
-  EDDY_CHECK(options.block > 0) << "blocks of " << options.block << " channels";
-  const ImageFacts facts(graph, options.block, options.blocks_norms);
+Result<LaidOutGraph> lay_out_images(Graph graph, const OpTable& ops,
+                                    const LayOutImagesOptions& options) {
+  const ImageFacts facts(graph, options);
   size_t num_convolutions = 0;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
     num_convolutions += facts.is_convolution(graph.node(NodeId(n))) ? 1 : 0;
   }
-  if (num_convolutions == 0) return BlockedGraph{std::move(graph), 0};
+  if (num_convolutions == 0) return LaidOutGraph{std::move(graph), 0};
   const ImageChains chains(facts);
   GraphBuilder builder(ops, graph.name());
-  ChannelBlocker(graph, builder, facts, chains).run();
+  ImageLayer(graph, builder, facts, chains).run();
   builder.adopt_blobs_of(std::move(graph));
-  EDDY_ASSIGN_OR_RETURN(Graph blocked, builder.finish());
-  return BlockedGraph{std::move(blocked), num_convolutions};
+  EDDY_ASSIGN_OR_RETURN(Graph laid, builder.finish());
+  return LaidOutGraph{std::move(laid), num_convolutions};
 }
 
 }  // namespace eddy

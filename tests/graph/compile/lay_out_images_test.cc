@@ -1,6 +1,7 @@
-// Claim: which nodes become convolutions and pools of blocked images, which become part of them,
-// and where images are turned over: as seldom as can be, and never where channels would mix.
-#include "graph/compile/block_channels.h"
+// Claim: in either layout: which nodes become convolutions and pools of images laid out so, which
+// become part of them, and where images are turned over: as seldom as can be, and never where
+// channels would mix.
+#include "graph/compile/lay_out_images.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,11 +16,9 @@ using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 using Ints = std::vector<int64_t>;
 
-class BlockChannelsTest : public ::testing::Test {
+class LayOutImagesTest : public ::testing::Test {
  protected:
-  static constexpr int64_t kBlock = 4;
-
-  BlockChannelsTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
+  LayOutImagesTest() { EXPECT_TRUE(add_standard_schemas(ops_).is_ok()); }
 
   Value ones(GraphBuilder& b, const Dims& dims) {
     const std::vector<float> values(static_cast<size_t>(*dims.count()), 1.0f);
@@ -35,13 +34,12 @@ class BlockChannelsTest : public ::testing::Test {
     const Value v = ones(b, {channels});
     return b.op("BatchNormalization", {x, v, v, v, v});
   }
-  Graph block(GraphBuilder& b, bool blocks_norms = true) {
+  Graph lay_out(GraphBuilder& b, const LayOutImagesOptions& options) {
     auto graph = b.finish();
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    auto blocked =
-        block_channels(std::move(*graph), ops_, {.block = kBlock, .blocks_norms = blocks_norms});
-    EXPECT_TRUE(blocked.is_ok()) << blocked.status().to_string();
-    return std::move(blocked->graph);
+    auto laid = lay_out_images(std::move(*graph), ops_, options);
+    EXPECT_TRUE(laid.is_ok()) << laid.status().to_string();
+    return std::move(laid->graph);
   }
   // Of nodes that have an input which is not constant.
   static std::vector<std::string> ops_of(const Graph& graph, RegionId region = Graph::kRoot) {
@@ -73,7 +71,27 @@ class BlockChannelsTest : public ::testing::Test {
   OpTable ops_;
 };
 
-TEST_F(BlockChannelsTest, AResidualBlockIsThreeNodesAndTurnedOverOnce) {
+class BlockedImagesTest : public LayOutImagesTest {
+ protected:
+  Graph block(GraphBuilder& b, bool scales_norms = true) {
+    return lay_out(b, {.layout = blocks_, .scales_norms = scales_norms});
+  }
+  const BlockedLayout blocks_{4};
+};
+
+class ChannelsLastTest : public LayOutImagesTest {
+ protected:
+  Graph turn(GraphBuilder& b, const std::string& device = "") {
+    return lay_out(b, {.layout = layout_, .device = device});
+  }
+  Value biased(GraphBuilder& b, Value x, int64_t channels, int64_t filters) {
+    return b.op("Conv", {x, ones(b, {filters, channels, 3, 3}), ones(b, {filters})},
+                {{"pads", Ints{1, 1, 1, 1}}});
+  }
+  const ChannelsLastLayout layout_;
+};
+
+TEST_F(BlockedImagesTest, AResidualBlockIsThreeNodesAndTurnedOverOnce) {
   GraphBuilder b(ops_);
   const Value x = conv(b, image(b, 1), 1, 8);
   const Value a = b.op("Relu", {norm(b, conv(b, x, 8, 8), 8)});
@@ -88,7 +106,7 @@ TEST_F(BlockChannelsTest, AResidualBlockIsThreeNodesAndTurnedOverOnce) {
   EXPECT_THAT(conv.attributes.get_floats("clamp"), ElementsAre(0.0f, ::testing::Gt(1e30f)));
 }
 
-TEST_F(BlockChannelsTest, TheFirstLayerReadsTheImageAsItComesAndReadersShareATurnedOne) {
+TEST_F(BlockedImagesTest, TheFirstLayerReadsTheImageAsItComesAndReadersShareATurnedOne) {
   GraphBuilder narrow(ops_);
   narrow.output("y", conv(narrow, image(narrow, 1), 1, 8));
   EXPECT_THAT(ops_of(block(narrow)), ElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels"));
@@ -101,7 +119,7 @@ TEST_F(BlockChannelsTest, TheFirstLayerReadsTheImageAsItComesAndReadersShareATur
                                                         "BlockedConv", "UnblockChannels"));
 }
 
-TEST_F(BlockChannelsTest, AConvolutionEndsWithAnActivation) {
+TEST_F(BlockedImagesTest, AConvolutionEndsWithAnActivation) {
   GraphBuilder b(ops_);
   const Value x = conv(b, image(b, 1), 1, 8);
   const Value swish = b.op("Mul", {b.op("Sigmoid", {x}), x});
@@ -117,7 +135,7 @@ TEST_F(BlockChannelsTest, AConvolutionEndsWithAnActivation) {
   EXPECT_EQ(first.attributes.get_string("activation", ""), "Swish");
 }
 
-TEST_F(BlockChannelsTest, AProductWithItsSigmoidHasNoOtherReaderOfEither) {
+TEST_F(BlockedImagesTest, AProductWithItsSigmoidHasNoOtherReaderOfEither) {
   for (const bool reads_sigmoid : {false, true}) {
     GraphBuilder b(ops_);
     const Value x = conv(b, image(b, 1), 1, 8);
@@ -130,7 +148,7 @@ TEST_F(BlockChannelsTest, AProductWithItsSigmoidHasNoOtherReaderOfEither) {
   }
 }
 
-TEST_F(BlockChannelsTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {
+TEST_F(BlockedImagesTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {
   GraphBuilder b(ops_);
   const Value y = conv(b, image(b, 1), 1, 8);
   b.output("relu", b.op("Relu", {y}));
@@ -139,7 +157,7 @@ TEST_F(BlockChannelsTest, WhatHasAnotherReaderIsNoPartOfAConvolution) {
                                                      "Relu", "UnblockChannels"));
 }
 
-TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
+TEST_F(BlockedImagesTest, ChannelsAreJoinedWhereBlocksAreWhole) {
   for (const int64_t filters : {8, 6}) {
     GraphBuilder b(ops_);
     const Value x = image(b, 1);
@@ -158,21 +176,21 @@ TEST_F(BlockChannelsTest, ChannelsAreJoinedWhereBlocksAreWhole) {
   }
 }
 
-TEST_F(BlockChannelsTest, NodesThatMakeSomethingInfiniteOfZeroReadPlainImages) {
+TEST_F(BlockedImagesTest, NodesThatMakeSomethingInfiniteOfZeroReadPlainImages) {
   GraphBuilder b(ops_);
   b.output("y", b.op("Log", {b.op("Abs", {conv(b, image(b, 1), 1, 5)})}));
   EXPECT_THAT(ops_of(block(b)),
               ElementsAre("Unsqueeze", "BlockedConv", "Abs", "UnblockChannels", "Log"));
 }
 
-TEST_F(BlockChannelsTest, NormalizationsStayWhereTheyMustNotRound) {
+TEST_F(BlockedImagesTest, NormalizationsStayWhereTheyMustNotRound) {
   GraphBuilder b(ops_);
   b.output("y", norm(b, conv(b, image(b, 1), 1, 8), 8));
   EXPECT_THAT(ops_of(block(b, false)),
               ElementsAre("Unsqueeze", "BlockedConv", "UnblockChannels", "BatchNormalization"));
 }
 
-TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
+TEST_F(BlockedImagesTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
   GraphBuilder b(ops_);
   const Value y = conv(b, image(b, 1), 1, 8);
   const auto made = b.while_loop(
@@ -191,7 +209,7 @@ TEST_F(BlockChannelsTest, AnImageThatALoopReadsIsTurnedOverOutsideIt) {
   EXPECT_THAT(ops_of(graph, loop.regions[1]), ElementsAre("ReduceSum", "Add"));
 }
 
-TEST_F(BlockChannelsTest, GroupsAndUnknownWeightsStay) {
+TEST_F(BlockedImagesTest, GroupsAndUnknownWeightsStay) {
   GraphBuilder groups(ops_);
   groups.output("y", groups.op("Conv", {image(groups, 6), ones(groups, {6, 3, 3, 3})},
                                {{"group", int64_t{2}}}));
@@ -206,6 +224,94 @@ TEST_F(BlockChannelsTest, GroupsAndUnknownWeightsStay) {
   depthwise.output("y", depthwise.op("Conv", {image(depthwise, 6), ones(depthwise, {6, 1, 3, 3})},
                                      {{"group", int64_t{6}}}));
   EXPECT_EQ(node_of(block(depthwise), "BlockedConv").attributes.get_int("group", 0), 6);
+}
+
+TEST_F(ChannelsLastTest, AResidualBlockIsTurnedOverWhereItComesInAndWhereItGoesOut) {
+  GraphBuilder b(ops_);
+  const Value x = biased(b, image(b, 3), 3, 8);
+  const Value a = b.op("Relu", {norm(b, conv(b, x, 8, 8), 8)});
+  const Value sum = b.op("Add", {norm(b, conv(b, a, 8, 8), 8), x});
+  b.output("y", b.op("MaxPool", {b.op("Relu", {sum})}, {{"kernel_shape", Ints{2, 2}}}));
+  const Graph graph = turn(b);
+  EXPECT_THAT(ops_of(graph), ElementsAre("Transpose", "ChannelsLastConv", "Add", "ChannelsLastConv",
+                                         "ChannelsLastConv", "ChannelsLastMaxPool", "Transpose"));
+  const Node& last = graph.node(graph.value(graph.outputs()[0]).producer);
+  const Node& pool = graph.node(graph.value(last.inputs[0]).producer);
+  const Node& conv = graph.node(graph.value(pool.inputs[0]).producer);
+  EXPECT_EQ(conv.inputs.size(), 4u) << "it adds";
+  EXPECT_EQ(conv.attributes.get_int("relu", 0), 1);
+}
+
+// The bias of the one that is added is added by the one that adds, which has one anyway.
+TEST_F(ChannelsLastTest, TwoConvolutionsThatAreAddedHaveOneBias) {
+  GraphBuilder b(ops_);
+  const Value x = image(b, 4);
+  const Value sum = b.op("Add", {biased(b, x, 4, 8), biased(b, x, 4, 8)});
+  b.output("y", b.op("Relu", {sum}));
+  const Graph graph = turn(b);
+  EXPECT_THAT(ops_of(graph),
+              ElementsAre("Transpose", "ChannelsLastConv", "ChannelsLastConv", "Transpose"));
+  EXPECT_EQ(node_of(graph, "ChannelsLastConv").inputs.size(), 2u);
+}
+
+// The library ends in nothing else: elementwise nodes, which are fused, do it.
+TEST_F(ChannelsLastTest, WhatIsNoReluIsNoPartOfAConvolution) {
+  GraphBuilder b(ops_);
+  const Value x = biased(b, image(b, 3), 3, 8);
+  const Value swish = b.op("Mul", {b.op("Sigmoid", {x}), x});
+  const Value bounds = b.scalar(6.0f);
+  const Value clipped = b.op("Clip", {conv(b, swish, 8, 8), b.scalar(0.0f), bounds});
+  b.output("y", b.op("Log", {b.op("Add", {clipped, swish})}));
+  EXPECT_THAT(ops_of(turn(b)), ElementsAre("Transpose", "ChannelsLastConv", "Add", "Sigmoid", "Mul",
+                                           "ChannelsLastConv", "Clip", "Add", "Log", "Transpose"));
+}
+
+TEST_F(ChannelsLastTest, NormalizationsBehindNoConvolutionScaleAndShift) {
+  GraphBuilder b(ops_);
+  const Value x = b.op("Relu", {conv(b, image(b, 3), 3, 8)});
+  const Value joined = b.op("Concat", {x, b.op("Neg", {x})}, {{"axis", int64_t{-3}}});
+  const Value scaled = b.op("Relu", {norm(b, joined, 16)});
+  b.output("y", b.op("GlobalMaxPool", {conv(b, scaled, 16, 5)}));
+  const Graph graph = turn(b);
+  EXPECT_THAT(ops_of(graph), ElementsAre("Transpose", "ChannelsLastConv", "Neg", "Concat", "Mul",
+                                         "Add", "Relu", "ChannelsLastConv", "ReduceMax", "Reshape"))
+      << "one position lies alike in both orders";
+  EXPECT_EQ(node_of(graph, "Concat").attributes.get_int("axis", 0), 3);
+  EXPECT_EQ(graph.value(graph.outputs()[0]).type.tensor.dims, (Dims{1, 5, 1, 1}));
+}
+
+TEST_F(ChannelsLastTest, FiltersStandInOrderAndGroupsStay) {
+  GraphBuilder b(ops_);
+  b.output("y", b.op("Conv", {image(b, 6), ones(b, {9, 2, 3, 1})}, {{"group", int64_t{3}}}));
+  const Graph graph = turn(b);
+  const Node& conv = node_of(graph, "ChannelsLastConv");
+  EXPECT_EQ(graph.value(conv.inputs[1]).type.tensor.dims, (Dims{9, 3, 1, 2}));
+  EXPECT_EQ(conv.attributes.get_int("group", 0), 3);
+  EXPECT_EQ(graph.value(graph.outputs()[0]).type.tensor.dims, (Dims{1, 9, 4, 6}));
+}
+
+TEST_F(ChannelsLastTest, NodesOfAnotherDeviceReadImagesAsTheyCome) {
+  GraphBuilder b(ops_);
+  const Value x = conv(b, image(b, 3), 3, 8);
+  const Value there = b.op("Relu", {x}, {}, {.device = "cpu"});
+  const Value last = b.op("Conv", {there, ones(b, {8, 8, 1, 1})}, {}, {.device = "cpu"});
+  b.output("y", last);
+  EXPECT_THAT(ops_of(turn(b, "cuda")),
+              ElementsAre("Transpose", "ChannelsLastConv", "Transpose", "Relu", "Conv"));
+}
+
+TEST_F(ChannelsLastTest, Float64AndUnknownWeightsStay) {
+  GraphBuilder wide(ops_);
+  const std::vector<double> ones(8 * 4, 1.0);
+  const Value w = wide.tensor<double>({8, 4, 1, 1}, std::span<const double>(ones));
+  const Value x = wide.input("x", tensor_type(ElementType::kDouble, {1, 4, 6, 6}));
+  wide.output("y", wide.op("Conv", {x, w}));
+  EXPECT_THAT(ops_of(turn(wide)), ElementsAre("Conv"));
+
+  GraphBuilder unknown(ops_);
+  const Value v = unknown.input("w", tensor_type(ElementType::kFloat, {8, 8, 3, 3}));
+  unknown.output("y", unknown.op("Conv", {image(unknown, 8), v}));
+  EXPECT_THAT(ops_of(turn(unknown)), ElementsAre("Conv"));
 }
 
 }  // namespace
