@@ -43,7 +43,10 @@ Result<DecodedTensor> Importer::decode(const OnnxTensor& tensor) {
 Result<DecodedTensor> Importer::decode_charged(const OnnxSparseTensor& sparse) {
   EDDY_ASSIGN_OR_RETURN(const TensorLayout layout, layout_of(sparse, options_.limits));
   // Once to decode it, once as the builder's copy.
-  if (!budget_.charge(dense_bytes(layout, 2))) return budget_.error();
+  if (!budget_.charge(dense_bytes(layout, 2))) {
+    Status status = budget_.error();
+    return std::move(status.append_message("or store the tensor with all its elements"));
+  }
   Result<DecodedTensor> values = decode_charged(sparse.values);
   if (!values.is_ok()) return std::move(values.take_status().prepend_message("values"));
   if (!sparse.has_indices) return decode_sparse(layout, *values, nullptr);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "graph/base/check.h"
+#include "graph/base/shortened.h"
 #include "graph/io/check_operators.h"
 #include "graph/io/onnx_types.h"
 #include "graph/io/text.h"

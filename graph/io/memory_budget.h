@@ -44,8 +44,8 @@ class MemoryBudget {
 
   std::string message() const {
     return "reading this would take more than " + std::to_string(allowed_) +
-           " bytes of memory, which is what a file of its size may take; raise the limits if you "
-           "trust it";
+           " bytes of memory, which is what a file of its size may take; a program that trusts "
+           "it can raise ImportLimits::min_memory_bytes";
   }
   Status error() const { return resource_exhausted(message()); }
 

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "graph/base/check.h"
+#include "graph/base/shortened.h"
 #include "graph/io/check_operators.h"
 #include "graph/io/decode_tensor.h"
 #include "graph/io/file_bytes.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "graph/base/check.h"
+#include "graph/base/shortened.h"
 
 namespace eddy {
 namespace {
@@ -49,14 +50,6 @@ bool is_clean_utf8(std::string_view text) {
     i += length;
   }
   return true;
-}
-
-std::string shortened(std::string_view text) {
-  constexpr size_t kMaxShown = 120;
-  if (text.size() <= kMaxShown) return std::string(text);
-  size_t cut = kMaxShown;
-  while (cut > 0 && (static_cast<uint8_t>(text[cut]) & 0xc0) == 0x80) --cut;
-  return std::string(text.substr(0, cut)) + "...";
 }
 
 std::string quoted(std::string_view text) { return "'" + shortened(text) + "'"; }

@@ -9,8 +9,7 @@ namespace eddy {
 // True for well-formed UTF-8 without control characters (below 0x20, and 0x7f).
 bool is_clean_utf8(std::string_view text);
 
-// Text for a message: cut when long; the second in quotes.
-std::string shortened(std::string_view text);
+// Text for a message: shortened where it is long, in quotes.
 std::string quoted(std::string_view text);
 // A file's whole path, in quotes: the reader of the message must find the file.
 std::string quoted_path(std::string_view path);

@@ -1,6 +1,7 @@
 #include "graph/ir/expansion.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/base/check.h"
 
@@ -55,10 +56,12 @@ Value Expansion::number(ElementType element, double value) {
     case ElementType::kDouble:
       return builder_.scalar(value);
     case ElementType::kInt64:
-      return builder_.scalar(static_cast<int64_t>(value));
+      if (std::fabs(value) < 0x1p63) return builder_.scalar(static_cast<int64_t>(value));
+      break;
     default:
-      return cast(builder_.scalar(value), element);
+      break;
   }
+  return cast(builder_.scalar(value), element);
 }
 
 Value Expansion::sizes(Value x, int64_t begin, int64_t end) {

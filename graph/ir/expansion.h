@@ -73,6 +73,7 @@ class Expansion {
   Value floats(std::span<const float> values) { return builder_.vector(values); }
   // A scalar of any numeric type, rounded to it.
   Value number(ElementType element, double value);
+  Value integer(int64_t value) { return builder_.scalar(value); }
   // x's sizes as int64s, or those of axes [begin, end).
   Value shape(Value x) { return op("Shape", {x}); }
   Value sizes(Value x, int64_t begin, int64_t end);

@@ -49,6 +49,7 @@ BroadcastPlan plan_broadcast(const Dims& output, std::span<const Dims> inputs);
 template <typename Row>
 void for_rows(const BroadcastPlan& plan, int64_t first, int64_t end, Row row) {
   EDDY_DCHECK(first >= 0 && end <= plan.num_rows()) << "rows " << first << " to " << end;
+  if (first >= end) return;  // a dimension may be 0
   std::array<int64_t, kMaxRank> index{};
   std::array<int64_t, kMaxBroadcastInputs> offsets{};
   const int outer_rank = plan.rank - 1;

@@ -1,10 +1,13 @@
-// Fast elementwise operators of one input, Clip and IsNaN: one flat loop over the elements.
+// Fast elementwise operators of one input, Clip, IsNaN and IsInf: one flat loop over the elements.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "graph/base/check.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/reference/parts/activation.h"
+#include "ops/reference/parts/small_float.h"
 #include "ops/schema/unary_operators.h"
 
 namespace eddy {
@@ -164,6 +167,36 @@ Result<BoundKernel> bind_clip(const KernelInit& init) {
   return kernel;
 }
 
+// IsNaN and IsInf of bytes, by the byte: what the type's table of numbers answers.
+struct ByteTestState : KernelState {
+  std::array<bool, 256> answers = {};
+};
+
+bool run_byte_test(const KernelArgs& args) {
+  const auto& answers = static_cast<const ByteTestState*>(args.state)->answers;
+  const auto* const x = args.inputs[0].as<uint8_t>();
+  auto* const y = args.outputs[0].mutable_as<bool>();
+  const int64_t count = args.outputs[0].count();
+  for (int64_t i = 0; i < count; ++i) y[i] = answers[x[i]];
+  return true;
+}
+
+// None for other types than those of 8 bits.
+Result<BoundKernel> bind_byte_test(const KernelInit& init) {
+  const ElementType element = init.inputs[0].tensor.element;
+  if (!kFloat8Types.contains(element)) return no_fast_kernel(init);
+  const bool is_nan = init.op.name == "IsNaN";
+  const ActivationParameters wanted = activation_parameters(init.op.name, init.attributes);
+  const auto numbers = small_float_values(element);
+  auto state = std::make_unique<ByteTestState>();
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const float x = numbers[byte];
+    const bool counts = x > 0 ? wanted.detects_positive : wanted.detects_negative;
+    state->answers[byte] = is_nan ? std::isnan(x) : std::isinf(x) && counts;
+  }
+  return BoundKernel{.run = run_byte_test, .state = std::move(state)};
+}
+
 struct IsNanState : KernelState {
   CastLoop loop = nullptr;
 };
@@ -179,7 +212,7 @@ Result<BoundKernel> bind_is_nan(const KernelInit& init) {
   const std::optional<LoopType> type = loop_type(init.inputs[0].tensor.element);
   if (type == LoopType::kFloat) state->loop = loop_set().is_nan_float;
   if (type == LoopType::kDouble) state->loop = loop_set().is_nan_double;
-  if (state->loop == nullptr) return no_fast_kernel(init);
+  if (state->loop == nullptr) return bind_byte_test(init);
   BoundKernel kernel;
   kernel.run = run_is_nan;
   kernel.state = std::move(state);
@@ -200,6 +233,7 @@ void add_unary_cpu(KernelRegistry& registry) {
     registry.add({.op = kUnaryOperators[op].name, .bind = bind_unary, .has_tiles = true});
   }
   registry.add({.op = "Clip", .bind = bind_clip});
+  registry.add({.op = "IsInf", .bind = bind_byte_test});
   registry.add({.op = "IsNaN", .bind = bind_is_nan});
 }
 

@@ -20,52 +20,48 @@ Value kernel_of_ones(GradientContext& c, const Windows& windows) {
   return c.op("Expand", {c.number(1), c.int64s(dims.span())});
 }
 
+// How many elements each window averages: all, those of the padded image, or those of the image.
 // With ceil_mode the last window may reach beyond the padding.
-bool has_rounded_up(const GradientContext& c, const Windows& windows) {
-  if (!windows.ceil_mode) return false;
-  Windows down = windows;
-  down.ceil_mode = false;
-  for (int i = 0; i < windows.rank; ++i) {
-    const int64_t size = c.input_type(0).dims[i + 2];
-    WindowAxis axis;
-    int64_t up_size = 0, down_size = 1;
-    if (size < 0 || !resolve_axis(windows, i, size, axis, up_size).is_ok() ||
-        !resolve_axis(down, i, size, axis, down_size).is_ok() || up_size != down_size) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// How many elements each window averages: all, or those of the image.
-Term window_counts(GradientContext& c, const Windows& windows, Value sizes) {
-  const WindowLists lists = lists_of(windows);
+Term window_counts(GradientContext& c, const Windows& windows, Value sizes, Value out_sizes) {
+  WindowLists lists = lists_of(windows);
   const bool has_pads = std::ranges::any_of(lists.pads, [](int64_t pad) { return pad != 0; });
-  if (!has_pads || c.attributes().get_int("count_include_pad", 0) != 0) {
+  const bool counts_padding = c.attributes().get_int("count_include_pad", 0) != 0;
+  if (!windows.ceil_mode && (!has_pads || counts_padding)) {
     double count = 1;
     for (const int64_t size : lists.kernel) count *= static_cast<double>(size);
     return {c, c.number(count)};
   }
+  const size_t rank = static_cast<size_t>(windows.rank);
+  if (counts_padding) {
+    std::vector<int64_t> both(rank);
+    for (size_t i = 0; i < rank; ++i) both[i] = lists.pads[i] + lists.pads[rank + i];
+    sizes = c.op("Add", {sizes, c.int64s(both)});
+    std::ranges::fill(lists.pads, 0);
+  }
+  if (windows.ceil_mode) {
+    for (size_t i = 0; i < rank; ++i) lists.pads[rank + i] += lists.strides[i] - 1;
+  }
   const Value shape = c.op("Concat", {c.int64s({1, 1}), sizes}, {{"axis", int64_t{0}}});
   const Value ones = c.op("Expand", {c.number(1), shape});
-  return {c,
-          c.op("Conv", {ones, kernel_of_ones(c, windows)},
-               {{"strides", lists.strides}, {"dilations", lists.dilations}, {"pads", lists.pads}})};
+  Value counts =
+      c.op("Conv", {ones, kernel_of_ones(c, windows)},
+           {{"strides", lists.strides}, {"dilations", lists.dilations}, {"pads", lists.pads}});
+  if (windows.ceil_mode) {
+    const std::vector<int64_t> begins(rank, 0);
+    counts = c.op("Slice", {counts, c.int64s(begins), out_sizes,
+                            c.int64s(axes_between(2, static_cast<int64_t>(rank) + 2))});
+    counts = c.op("Max", {counts, c.number(1)});  // a window may see no element
+  }
+  return {c, counts};
 }
 
 void average_pool_gradient(GradientContext& c) {
   const auto windows = windows_of(c, c.input_type(0), nullptr);
   if (!windows) return;
-  if (has_rounded_up(c, *windows)) {
-    c.fail(
-        unsupported("the gradient of AveragePool with ceil_mode is known only where its windows "
-                    "fit; pad the image, or declare its shape"));
-    return;
-  }
   const Value sizes = spatial_sizes(c, 0);
   const Value out_sizes = c.op("Shape", {c.gradient()}, {{"start", int64_t{2}}});
   const Term g{c, one_by_one(c, c.gradient(), out_sizes)};
-  const Term each = g / window_counts(c, *windows, sizes);
+  const Term each = g / window_counts(c, *windows, sizes, out_sizes);
   const Value image =
       spread_windows(c, each.value(), kernel_of_ones(c, *windows), *windows, 1, sizes);
   c.set_gradient(0, reshape_to_input(c, image, 0));

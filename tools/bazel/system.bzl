@@ -39,7 +39,14 @@ _LIBRARIES = {
 # The same, of what Eddy does without. Loaded as IS_INSTALLED[name] from optional.bzl.
 _OPTIONAL = {
     "jpeg": ("libjpeg-dev", "jpeglib.h", ["libjpeg.so"], ["-ljpeg"]),
+    "jpeg2000": (
+        "libopenjp2-7-dev",
+        "openjpeg-2.5/openjpeg.h",
+        ["libopenjp2.so"],
+        ["-lopenjp2"],
+    ),
     "png": ("libpng-dev", "png.h", ["libpng.so"], ["-lpng"]),
+    "tiff": ("libtiff-dev", "x86_64-linux-gnu/tiffio.h", ["libtiff.so"], ["-ltiff"]),
     "webp": ("libwebp-dev", "webp/decode.h", ["libwebp.so"], ["-lwebp"]),
 }
 

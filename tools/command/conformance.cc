@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/shortened.h"
 #include "graph/io/model_summary.h"
 #include "runtime/net/gather.h"
 #include "runtime/net/world.h"
@@ -64,7 +65,7 @@ TestResult failed(std::string reason) { return {Verdict::kFailed, std::move(reas
 TestResult refused(const Status& status) {
   const Verdict verdict =
       status.code() == StatusCode::kUnsupported ? Verdict::kUnsupported : Verdict::kFailed;
-  const std::string place = status.path().empty() ? "" : "at " + status.path() + ": ";
+  const std::string place = status.path().empty() ? "" : "at " + shown_path(status) + ": ";
   return {verdict, place + status.message(), false};
 }
 

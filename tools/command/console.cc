@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/base/shortened.h"
 #include "tools/command/crash_report.h"
 
 namespace eddy {
@@ -72,7 +73,7 @@ void Console::fail(const Outcome& outcome) {
   if (!subcommand_.empty()) line += " " + subcommand_;
   line += ": ";
   if (rank_ && !has_shared_failures_) line += "rank " + std::to_string(*rank_) + ": ";
-  if (!status.path().empty()) line += "at " + status.path() + ": ";
+  if (!status.path().empty()) line += "at " + shown_path(status) + ": ";
   line += status.message();
   std::fflush(stdout);  // the reason comes after the results, also in one file
   write_line(stderr, one_line(std::move(line)));

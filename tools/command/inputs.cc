@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "graph/base/check.h"
+#include "graph/base/shortened.h"
 #include "graph/io/tensor_file.h"
 #include "tools/command/model.h"
 #include "tools/command/values.h"
@@ -31,9 +32,11 @@ Result<std::optional<size_t>> find_input(const InputArguments& arguments, const 
     if (names[i] == name) return std::optional(i);
   }
   if (arguments.may_lack_inputs) return std::optional<size_t>();
+  std::vector<std::string> shown;
+  for (const std::string& each : names) shown.push_back(shortened(each));
   return invalid_argument(fmt::format(
-      "{} {}: the model has no input of that name; {}", option, name,
-      names.empty() ? "it takes none" : fmt::format("its inputs are {}", fmt::join(names, ", "))));
+      "{} {}: the model has no input of that name; {}", option, shortened(name),
+      names.empty() ? "it takes none" : fmt::format("its inputs are {}", fmt::join(shown, ", "))));
 }
 
 // ONNX's own test data holds bfloat16 values as uint16 tensors of the same bits.
@@ -111,8 +114,8 @@ std::string missing_text(const std::vector<ValueDescription>& inputs,
   std::string example;
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i]) continue;
-    if (missing.empty()) example = inputs[i].name;
-    missing.push_back(fmt::format("{} ({})", inputs[i].name, inputs[i].text));
+    if (missing.empty()) example = shortened(inputs[i].name);
+    missing.push_back(fmt::format("{} ({})", shortened(inputs[i].name), inputs[i].text));
   }
   const bool is_folder_empty = data_set_or_null != nullptr && !data_set_or_null->has_inputs();
   return fmt::format(

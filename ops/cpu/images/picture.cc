@@ -14,9 +14,13 @@ bool starts_with(Bytes bytes, std::string_view magic, size_t at = 0) {
 
 }  // namespace
 
-bool Picture::resize(int64_t new_height, int64_t new_width, size_t num_bytes) {
+int64_t most_pixels(size_t num_bytes) {
   const auto size = static_cast<int64_t>(std::min<size_t>(num_bytes, kMostPixels));
-  const int64_t most = std::clamp(size * kMostPixelsPerByte, kAlwaysPixels, kMostPixels);
+  return std::clamp(size * kMostPixelsPerByte, kAlwaysPixels, kMostPixels);
+}
+
+bool Picture::resize(int64_t new_height, int64_t new_width, size_t num_bytes) {
+  const int64_t most = most_pixels(num_bytes);
   if (new_height < 1 || new_width < 1 || new_height > most / new_width) return false;
   height = new_height;
   width = new_width;
@@ -31,14 +35,12 @@ Result<Picture> decode_picture(Bytes bytes) {
   if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return decode_webp(bytes);
   const bool is_pnm = bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6';
   if (is_pnm) return decode_pnm(bytes);
-  const bool is_tiff = starts_with(bytes, std::string_view("II*\0", 4)) ||
-                       starts_with(bytes, std::string_view("MM\0*", 4));
-  if (is_tiff) return unsupported("a TIFF picture is not supported; store it as PNG");
+  for (const char* const magic : {"II*\0", "MM\0*", "II+\0", "MM\0+"}) {  // + is of 64 bits
+    if (starts_with(bytes, {magic, 4})) return decode_tiff(bytes);
+  }
   const bool is_jpeg2000 = starts_with(bytes, "\xff\x4f\xff\x51") ||
                            starts_with(bytes, std::string_view("\0\0\0\x0cjP  ", 8));
-  if (is_jpeg2000) {
-    return unsupported("a JPEG 2000 picture is not supported; store it as PNG or JPEG");
-  }
+  if (is_jpeg2000) return decode_jpeg2000(bytes);
   return Picture{};
 }
 

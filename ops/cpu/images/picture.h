@@ -31,6 +31,9 @@ inline constexpr int64_t kMostPixelsPerByte = 8 * 1032;
 inline constexpr int64_t kAlwaysPixels = int64_t{1} << 20;  // WebP packs one color into nothing
 inline constexpr int64_t kMostPixels = int64_t{1} << 28;
 
+// The pixels that a file of so many bytes may have.
+int64_t most_pixels(size_t num_bytes);
+
 using Bytes = std::span<const uint8_t>;
 
 Result<Picture> decode_picture(Bytes bytes);
@@ -39,8 +42,10 @@ Result<Picture> decode_picture(Bytes bytes);
 // *_stub.cc where the library was not there.
 Result<Picture> decode_bmp(Bytes bytes);
 Result<Picture> decode_jpeg(Bytes bytes);
+Result<Picture> decode_jpeg2000(Bytes bytes);
 Result<Picture> decode_png(Bytes bytes);
 Result<Picture> decode_pnm(Bytes bytes);
+Result<Picture> decode_tiff(Bytes bytes);
 Result<Picture> decode_webp(Bytes bytes);
 
 }  // namespace eddy::images

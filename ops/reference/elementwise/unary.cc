@@ -144,7 +144,8 @@ bool run_integer(const KernelArgs& args) {
 
 Result<BoundKernel> bind_unary(const KernelInit& init) {
   const ElementType element = init.inputs[0].tensor.element;
-  if (!kNumberTypes.contains(element)) {
+  const bool is_test = init.op.name == "IsNaN" || init.op.name == "IsInf";
+  if (!kNumberTypes.contains(element) && !(is_test && kFloat8Types.contains(element))) {
     return unsupported(std::string(element_type_name(element)) +
                        " is not supported by the reference kernel of " + init.op.name);
   }

@@ -63,6 +63,8 @@ bool run_classifier(const KernelArgs& args) {
     if (is_shared) scores = {-scores[0], scores[0]};
     const size_t best = greatest(scores);
     transform_scores(state.transform, scores);
+    // As it stands it is a probability, as in ONNX Runtime: the text is silent.
+    if (is_shared && state.transform == PostTransform::kNone) scores[0] = 1 - scores[1];
     if (classes == 1) {
       write_only_class(state, args.outputs[0], row, scores[0]);
     } else {

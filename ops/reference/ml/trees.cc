@@ -123,7 +123,10 @@ void ForestState::finish_row(const KernelArgs& args, int64_t row, std::span<doub
     scores[i] += base[base.size() == 1 ? 0 : i];
   }
   if (is_binary) split_score(*this, scores);
-  if (is_classifier()) labels.write(args.outputs[0], row, greatest(scores));
+  if (is_classifier()) {
+    const size_t best = is_binary ? (scores[1] > least_of_second ? 1 : 0) : greatest(scores);
+    labels.write(args.outputs[0], row, best);
+  }
   const uint32_t output = is_classifier() ? 1 : 0;
   if (!has_output(args, output)) return;
   transform_scores(forest.transform, scores);
@@ -151,9 +154,10 @@ Result<std::unique_ptr<ForestState>> make_forest_state(const KernelInit& init) {
   const Forest& forest = state->forest;
   const bool takes_reals =
       forest.transform != PostTransform::kNone && forest.transform != PostTransform::kProbit;
-  state->is_probability =
-      !takes_reals && std::all_of(forest.votes.begin(), forest.votes.end(),
-                                  [](const Forest::Vote& vote) { return vote.weight >= 0; });
+  const bool are_positive = std::all_of(forest.votes.begin(), forest.votes.end(),
+                                        [](const Forest::Vote& vote) { return vote.weight >= 0; });
+  state->is_probability = !takes_reals && are_positive;
+  state->least_of_second = are_positive ? 0.5 : 0;
   return state;
 }
 

@@ -23,6 +23,7 @@ struct ForestState : KernelState {
   // transform takes all reals: then the first has its negative.
   bool is_binary = false;
   bool is_probability = false;
+  double least_of_second = 0;  // of two classes, the second where its score is greater
   size_t binary_score = 0;
 
   bool is_classifier() const { return labels.count() > 0; }

@@ -1,5 +1,6 @@
 // Elementwise operators: output dimensions are those of the input, or of all inputs broadcast.
 // Those of two inputs begin with opset 7: before, they are functions of these (early.cc).
+#include <span>
 #include <string_view>
 
 #include "ops/schema/families.h"
@@ -302,6 +303,11 @@ Status add_logic(OpTable& table) {
   defs.push_back(to_bool("IsInf", 10, kFloatTypes,
                          {attribute("detect_positive", AttributeKind::kInt),
                           attribute("detect_negative", AttributeKind::kInt)}));
+  for (OpDef& test : std::span(defs).last(2)) {
+    test.inputs[0].later_types = {ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ,
+                                  ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ};
+    test.inputs[0].later_since = 20;
+  }
   OpDef where;
   where.name = "Where";
   where.since_version = 9;

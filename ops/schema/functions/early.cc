@@ -92,9 +92,7 @@ Value aligned(Expansion& e, Value a, Value b, int64_t axis, bool only_lists = fa
     }
     return places.empty() ? b : e.op("Unsqueeze", {b, e.int64s(places)});
   }
-  const auto number = [&](int64_t value) {
-    return e.number(ElementType::kInt64, static_cast<double>(value));
-  };
+  const auto number = [&](int64_t value) { return e.integer(value); };
   const Value a_rank = rank_of(e, a), b_rank = rank_of(e, b);
   const Value first = axis < 0 ? e.op("Add", {a_rank, number(axis)}) : number(axis);
   const Value lacks = e.op("Sub", {a_rank, b_rank});

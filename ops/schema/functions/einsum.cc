@@ -50,6 +50,49 @@ Status check_sizes(const InferContext& context, std::string_view text,
   return Status::ok();
 }
 
+// Where one process ends, whatever the machine has.
+constexpr double kMostBytes = 0x1p47;
+
+// The labels of the inputs after input i and of the result.
+std::set<int> labels_wanted_after(const EinsumEquation& equation, size_t i) {
+  std::set<int> wanted(equation.result.begin(), equation.result.end());
+  for (size_t later = i + 1; later < equation.operands.size(); ++later) {
+    wanted.insert(equation.operands[later].begin(), equation.operands[later].end());
+  }
+  return wanted;
+}
+
+// What is made on the way, by the order of expand_einsum, can be held where its sizes are known.
+Status check_products(const InferContext& context, std::string_view text,
+                      const EinsumEquation& equation) {
+  std::map<int, int64_t> sizes;
+  Labels labels;  // of the product so far
+  for (size_t i = 0; i < equation.operands.size(); ++i) {
+    const std::set<int> wanted = labels_wanted_after(equation, i);
+    const Dims& dims = context.input(i).tensor.dims;
+    for (int axis = 0; axis < dims.rank(); ++axis) {
+      const int label = equation.operands[i][static_cast<size_t>(axis)];
+      const auto [known, is_new] = sizes.try_emplace(label, dims[axis]);
+      if (known->second == 1) known->second = dims[axis];
+      if (known->second < 0 && dims[axis] != 1) known->second = dims[axis];
+      if (is_new) labels.push_back(label);
+    }
+    std::erase_if(labels, [&](int label) { return !wanted.contains(label); });
+    double bytes = static_cast<double>(element_size_bytes(context.input(0).tensor.element));
+    Dims shape;
+    for (const int label : labels) {
+      bytes *= static_cast<double>(std::max<int64_t>(sizes.at(label), 0));  // unknown: may be none
+      shape.push_back(sizes.at(label));
+    }
+    if (i == 0 || bytes <= kMostBytes) continue;
+    return resource_exhausted("equation '" + std::string(text) + "': the product of inputs 0 to " +
+                              std::to_string(i) + " has the shape " + to_string(shape) +
+                              ", which no memory holds; sum over axes earlier, by another order "
+                              "of inputs, or split an input");
+  }
+  return Status::ok();
+}
+
 Status infer_einsum(InferContext& context) {
   const std::string_view equation = context.attributes().get_string("equation", "");
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
@@ -62,6 +105,7 @@ Status infer_einsum(InferContext& context) {
   if (ranks.size() == context.num_inputs()) {
     EDDY_ASSIGN_OR_RETURN(const EinsumEquation parsed, parse_einsum(equation, ranks));
     EDDY_RETURN_IF_ERROR(check_sizes(context, equation, parsed));
+    EDDY_RETURN_IF_ERROR(check_products(context, equation, parsed));
   }
   context.set_output(0, TensorType(context.input(0).tensor.element));
   return Status::ok();
@@ -248,11 +292,7 @@ void expand_einsum(Expansion& e) {
   }
   Operand sum = operands[0];
   for (size_t i = 1; i < operands.size(); ++i) {
-    std::set<int> wanted(equation->result.begin(), equation->result.end());
-    for (size_t later = i + 1; later < operands.size(); ++later) {
-      wanted.insert(operands[later].labels.begin(), operands[later].labels.end());
-    }
-    sum = multiplied(e, sum, operands[i], wanted);
+    sum = multiplied(e, sum, operands[i], labels_wanted_after(*equation, i));
   }
   sum = summed(e, sum, {equation->result.begin(), equation->result.end()});
   Value value = transposed(e, sum, equation->result).value;

@@ -70,9 +70,13 @@ Targets read_targets(Expansion& e, ElementType element) {
   Targets targets{e.input(1), {}, {}};
   if (e.attributes().has("ignore_index")) {
     const ElementType of = e.element(e.input(1));
-    const auto ignored = static_cast<double>(e.attributes().get_int("ignore_index", 0));
-    targets.is_ignored = e.op("Equal", {e.input(1), e.number(of, ignored)});
-    targets.classes = e.op("Where", {targets.is_ignored, e.number(of, 0), e.input(1)});
+    const int64_t ignored = e.attributes().get_int("ignore_index", 0);
+    const bool may_occur = of == ElementType::kInt64 || ignored == static_cast<int32_t>(ignored);
+    if (may_occur) {
+      const Value number = e.cast(e.integer(ignored), of);
+      targets.is_ignored = e.op("Equal", {e.input(1), number});
+      targets.classes = e.op("Where", {targets.is_ignored, e.number(of, 0), e.input(1)});
+    }
   }
   if (e.has_input(2)) {
     const Value weights = sized(e, e.input(2), e.sizes(e.input(0), 1, 2));

@@ -39,9 +39,7 @@ struct Cosines {
 
 void expand_window(Expansion& e, const Cosines& window) {
   const auto number = [&](double value) { return e.number(ElementType::kDouble, value); };
-  const auto integer = [&](int64_t value) {
-    return e.number(ElementType::kInt64, static_cast<double>(value));
-  };
+  const auto integer = [&](int64_t value) { return e.integer(value); };
   const Value no_axes = e.int64s(std::span<const int64_t>());
   const Value size = e.op("Reshape", {e.cast(e.input(0), ElementType::kInt64), no_axes});
   const bool is_periodic = e.attributes().get_int("periodic", 1) != 0;

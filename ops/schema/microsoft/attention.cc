@@ -152,7 +152,7 @@ void expand_projected(Expansion& e, Value all, const ProjectionInputs& at, Value
   if (e.has_input(at.past)) {
     const Value past = e.input(at.past);
     const auto half = [&](int64_t i) {
-      return e.op("Gather", {past, e.number(ElementType::kInt64, static_cast<double>(i))});
+      return e.op("Gather", {past, e.integer(static_cast<int64_t>(i))});
     };
     attention.past_k = half(0);
     attention.past_v = half(1);

@@ -1,10 +1,13 @@
 // Claim: a Status holds what, where and why; success costs nothing and stays success.
+// A long name is shown by its ends.
 #include "graph/base/status.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "graph/base/shortened.h"
 
 namespace eddy {
 namespace {
@@ -49,6 +52,20 @@ TEST(StatusTest, CopiesAreIndependent) {
   copy.prepend_message("outer");
   EXPECT_EQ(original.message(), "stop");
   EXPECT_EQ(copy.message(), "outer: stop");
+}
+
+TEST(StatusTest, LongNamesAreShownByTheirEnds) {
+  EXPECT_EQ(shortened("name"), "name");
+  EXPECT_EQ(shortened(std::string(120, 'a')), std::string(120, 'a'));
+  EXPECT_EQ(shortened(std::string(3000, 'a') + std::string(2000, 'z')),
+            std::string(59, 'a') + "..." + std::string(58, 'z'));
+  EXPECT_EQ(shortened("abcdefghij", 8), "abc...ij");
+  // Letters of two bytes are whole, and never more bytes than wanted.
+  EXPECT_EQ(shortened("\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4", 8), "\u00e4...\u00e4");
+  Status status = invalid_argument("no");
+  status.prepend_path(std::string(5000, 'n'));
+  EXPECT_EQ(status.path().size(), 5000u);  // whole: programs look nodes up by it
+  EXPECT_EQ(shown_path(status).size(), 400u);
 }
 
 TEST(StatusTest, EveryCodeHasItsOwnName) {

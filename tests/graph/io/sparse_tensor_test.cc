@@ -192,8 +192,10 @@ TEST(SparseTensor, TypesAndCountsThatDisagreeAreRefused) {
 // 64 GiB of zeros in a file of some hundred bytes.
 TEST(SparseTensor, ZerosAreChargedBeforeTheyAreMade) {
   const WireWriter proto = floats_at({1}, {0}, {1}, {int64_t{1} << 34});
-  expect_import_error(as_initializer(proto), StatusCode::kResourceExhausted, "raise the limits");
-  expect_import_error(as_constant(proto), StatusCode::kResourceExhausted, "raise the limits");
+  expect_import_error(as_initializer(proto), StatusCode::kResourceExhausted,
+                      "store the tensor with all its elements");
+  expect_import_error(as_constant(proto), StatusCode::kResourceExhausted,
+                      "store the tensor with all its elements");
 }
 
 // Nodes may read a sparse initializer, and a body its own, also where the outer graph has one of

@@ -296,6 +296,28 @@ TEST_F(RulesTest, Pools) {
   expect_gradient(make("MaxPool", {doubles({1, 2, 3, 2, 4})},
                        {{"kernel_shape", Ints{2, 2, 2}}, {"storage_order", int64_t{1}}}));
   expect_gradient(make("AveragePool", {x}, counted));
+  // Rounded up: the last windows reach beyond the image, or begin behind it and see nothing.
+  for (const int64_t counts_padding : {0, 1}) {
+    for (const Ints& pads : {Ints{0, 0, 0, 0}, Ints{1, 0, 1, 1}, Ints{0, 1, 1, 0}}) {
+      for (const Ints& dilations : {Ints{1, 1}, Ints{1, 2}}) {
+        expect_gradient(make("AveragePool", {x},
+                             {{"kernel_shape", Ints{3, 2}},
+                              {"strides", Ints{3, 3}},
+                              {"pads", pads},
+                              {"dilations", dilations},
+                              {"ceil_mode", int64_t{1}},
+                              {"count_include_pad", counts_padding}},
+                             19));
+      }
+    }
+    expect_gradient(make("AveragePool", {doubles({1, 1, 4})},
+                         {{"kernel_shape", Ints{3}},
+                          {"strides", Ints{4}},
+                          {"pads", Ints{0, 2}},
+                          {"ceil_mode", int64_t{1}},
+                          {"count_include_pad", counts_padding}},
+                         19));
+  }
   expect_gradient(make("GlobalAveragePool", {x}));
   expect_gradient(make("GlobalMaxPool", {x}));
 }

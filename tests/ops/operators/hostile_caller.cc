@@ -23,6 +23,9 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
 TestTensor in_shape(const TestTensor& from, const Dims& dims) {
   TestTensor made(from.element(), dims);
   const int64_t count = from.count();
+  if (count == 0 && from.element() == ElementType::kBool) {  // no byte is one but 0 and 1
+    std::fill_n(made.view().mutable_as<uint8_t>(), made.count(), uint8_t{0});
+  }
   if (count == 0) return made;
   if (from.element() == ElementType::kString) {
     for (int64_t i = 0; i < made.count(); ++i) {

@@ -82,7 +82,7 @@ TEST(LinearClassifierTest, TwoClassesMayShareAScore) {
   Attributes model = {{"coefficients", Floats{1}}, {"classlabels_ints", Ints{7, 9}}};
   Classes y = classify("LinearClassifier", x, model);
   EXPECT_EQ(y.labels.values<int64_t>(), (Ints{9, 7, 7}));
-  expect_near(y.scores, {3, 2}, {-2, 2, 1, -1, 0, 0});
+  expect_near(y.scores, {3, 2}, {-1, 2, 2, -1, 1, 0});
   model.set("post_transform", "LOGISTIC");
   y = classify("LinearClassifier", x, model);
   EXPECT_EQ(y.labels.values<int64_t>(), (Ints{9, 7, 7}));

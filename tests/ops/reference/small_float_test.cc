@@ -193,6 +193,47 @@ TEST(SmallInteger, FloatsRoundToEvenAndKeepTheirLowBits) {
             (std::vector<int32_t>{-8, -1, 7}));
 }
 
+// NaN is all ones, or what would be negative zero; of infinities only float8e5m2 has bits.
+TEST(SmallFloat, IsNaNAndIsInfLookAtEachByte) {
+  Bytes all(256);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint8_t>(i);
+  const auto expect = [&](const char* op, ElementType type, Attributes attributes,
+                          const auto& is_true) {
+    OpCall call;
+    call.op = op;
+    call.opset = 20;
+    TestTensor x(type, {256});
+    std::copy(all.begin(), all.end(), x.view().mutable_as<uint8_t>());
+    call.inputs = {x};
+    call.attributes = std::move(attributes);
+    for (const KernelSet kernels : {KernelSet::kReference, KernelSet::kCpu}) {
+      const TestTensor y = run_one(call, kernels);
+      ASSERT_EQ(y.element(), ElementType::kBool);
+      for (size_t i = 0; i < all.size(); ++i) {
+        EXPECT_EQ(y.view().as<bool>()[i], is_true(all[i]))
+            << op << " " << element_type_name(type) << " " << i;
+      }
+    }
+    call.opset = 19;
+    EXPECT_FALSE(infer_op(call).is_ok()) << op << " " << element_type_name(type);
+  };
+  const auto is_fnuz_nan = [](uint8_t byte) { return byte == 0x80; };
+  expect("IsNaN", ElementType::kFloat8E4M3FN, {},
+         [](uint8_t byte) { return (byte & 0x7f) == 0x7f; });
+  expect("IsNaN", ElementType::kFloat8E5M2, {}, [](uint8_t byte) { return (byte & 0x7f) > 0x7c; });
+  expect("IsNaN", ElementType::kFloat8E4M3FNUZ, {}, is_fnuz_nan);
+  expect("IsNaN", ElementType::kFloat8E5M2FNUZ, {}, is_fnuz_nan);
+  const auto never = [](uint8_t) { return false; };
+  for (const ElementType type :
+       {ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2FNUZ}) {
+    expect("IsInf", type, {}, never);
+  }
+  const ElementType e5m2 = ElementType::kFloat8E5M2;
+  expect("IsInf", e5m2, {}, [](uint8_t byte) { return (byte & 0x7f) == 0x7c; });
+  expect("IsInf", e5m2, {{"detect_negative", 0}}, [](uint8_t byte) { return byte == 0x7c; });
+  expect("IsInf", e5m2, {{"detect_positive", 0}}, [](uint8_t byte) { return byte == 0xfc; });
+}
+
 TEST(SmallInteger, TextIsReadAndWritten) {
   const TestTensor text = TestTensor::of_strings({2}, {"-3", "6"});
   const TestTensor small = cast(text, ElementType::kInt4);

@@ -209,5 +209,29 @@ TEST(EinsumTest, AxesOfOneLabelHaveOneSize) {
             "axis 0 of input 1 has size 4");
 }
 
+// Neither the result nor what is made on the way to a small one.
+TEST(EinsumTest, ProductsThatNoMemoryHoldsAreRefusedWhenShapesAreKnown) {
+  const TestTensor x(ElementType::kInt8, {400'000});
+  const auto said = [&](const char* equation) {
+    return infer_op(einsum(equation, {x, x, x})).status().message();
+  };
+  const std::string of_three =
+      "the product of inputs 0 to 2 has the shape [400000,400000,400000], which no memory holds; "
+      "sum over axes earlier, by another order of inputs, or split an input";
+  EXPECT_EQ(said("a,b,c->abc"), "equation 'a,b,c->abc': " + of_three);
+  EXPECT_EQ(said("a,b,c"), "equation 'a,b,c': " + of_three);
+  EXPECT_EQ(said("a,b,c->"), "");  // each is summed first
+  const TestTensor none(ElementType::kInt8, {0});
+  EXPECT_TRUE(
+      infer_op(einsum("a,b,c,d->abcd", {x, x, x, none})).status().message().find("inputs 0 to 2") !=
+      std::string::npos);
+  EXPECT_TRUE(infer_op(einsum("d,a,b,c->abcd", {none, x, x, x})).is_ok());
+  EXPECT_NE(infer_op(einsum("a,b,c,abc->", {x, x, x, TestTensor(ElementType::kInt8, {1, 1, 1})}))
+                .status()
+                .message()
+                .find("inputs 0 to 2"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace eddy::testing

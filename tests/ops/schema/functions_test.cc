@@ -169,6 +169,13 @@ TEST(FunctionsTest, NegativeLogLikelihoodPicksWeighsAndIgnores) {
   expect_close(loss({2, -7}, false, {{"ignore_index", int64_t{-7}}}), floats({}, {-3}));
   expect_close(loss({2, -7}, true, {{"ignore_index", int64_t{-7}}, {"reduction", "none"}}),
                floats({2}, {-9, 0}));
+  // One that no class of 32 bits has, and the two ends of 64 bits.
+  expect_close(make("NegativeLogLikelihoodLoss", 13, {x, TestTensor::of<int32_t>({2}, {2, 0})},
+                    {{"ignore_index", int64_t{1} << 32}}),
+               floats({}, {-3.5f}));
+  for (const int64_t end : {INT64_MIN, INT64_MAX}) {
+    expect_close(loss({2, end}, false, {{"ignore_index", end}}), floats({}, {-3}));
+  }
   const TestTensor image = floats({1, 2, 2}, {1, 2, 3, 4});
   expect_close(make("NegativeLogLikelihoodLoss", 12,
                     {image, TestTensor::of<int32_t>({1, 2}, {1, 0})}, {{"reduction", "none"}}),

@@ -239,6 +239,45 @@ TEST_F(RivalMlTest, TreeClassifiers) {
   EXPECT_GE(num_compared_, 11);
 }
 
+// As they stand, and through the transform that exporters ask for; ops/schema/ml/README.md says
+// where the others differ.
+TEST_F(RivalMlTest, TwoClassesOfOneScore) {
+  const TestTensor x = floats({12, 4});
+  for (const char* transform : {"NONE", "LOGISTIC"}) {
+    for (const Ints& labels : {Ints{0, 1}, Ints{5, 9}}) {
+      SCOPED_TRACE(transform);
+      compare("LinearClassifier", 1, {x},
+              {{"classlabels_ints", labels},
+               {"post_transform", transform},
+               {"coefficients", weights(4)},
+               {"intercepts", weights(1)}},
+              2);
+      // Weights of both signs, or of one.
+      for (const float low : {-1.0f, 0.1f}) {
+        Attributes machine = {{"classlabels_ints", labels},
+                              {"post_transform", transform},
+                              {"kernel_type", "RBF"},
+                              {"kernel_params", Floats{0.3f, 0.2f, 3}},
+                              {"support_vectors", weights(16)},
+                              {"vectors_per_class", Ints{2, 2}},
+                              {"coefficients", weights(4, low, 1)},
+                              {"rho", weights(1, -0.5f, 0.5f)}};
+        compare("SVMClassifier", 1, {x}, machine, 2);
+        machine.set("prob_a", Floats{-1.5f});
+        machine.set("prob_b", Floats{0.1f});
+        compare("SVMClassifier", 1, {x}, machine, 2);
+        Attributes forest = trees("class", 1, "BRANCH_LEQ", low < 0 ? -1 : 0, false);
+        forest.set("classlabels_int64s", labels);
+        forest.set("post_transform", transform);
+        compare("TreeEnsembleClassifier", 3, {rows(40, false)}, forest, 2);
+        forest.set("base_values", weights(1));
+        compare("TreeEnsembleClassifier", 3, {rows(40, false)}, forest, 2);
+      }
+    }
+  }
+  EXPECT_GE(num_compared_, 36);
+}
+
 TEST_F(RivalMlTest, TreeEnsembles) {
   // ONNX Runtime's members are small whole numbers.
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

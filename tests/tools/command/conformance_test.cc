@@ -139,17 +139,19 @@ TEST(Conformance, EachKnownMistakeOfOnnxHasItsReason) {
 }
 
 TEST(Conformance, APictureOfAnotherFormatIsUnsupportedThoughItsRunHasBegun) {
-  const std::string root = fresh_folder("tests"), name = "tests/test_tiff";
-  const ValueType bytes = tensor_type(ElementType::kUint8, {8});
+  const std::string root = fresh_folder("tests"), name = "tests/test_bmp_of_runs";
+  const ValueType bytes = tensor_type(ElementType::kUint8, {54});
   const ValueType picture = tensor_type(ElementType::kUint8, {-2, -3, 3});
   write_test_file(name + "/model.onnx", model(graph({.nodes = {node("ImageDecoder", {"d"}, {"y"})},
                                                      .inputs = {info("d", bytes)},
                                                      .outputs = {info("y", picture)}}),
                                               20));
-  const int64_t count = 8, dims[] = {1, 1, 3};
-  uint8_t tiff[] = {'I', 'I', 42, 0, 8, 0, 0, 0}, pixel[] = {1, 2, 3};
+  const int64_t count = 54, dims[] = {1, 1, 3};
+  uint8_t bmp[54] = {'B', 'M'}, pixel[] = {1, 2, 3};
+  bmp[14] = 40;  // bytes of header
+  bmp[30] = 1;   // runs
   write_test_file(name + "/test_data_set_0/input_0.pb",
-                  format_pb(HostValue::copy_of({tiff, &count, 1, ElementType::kUint8}), "d"));
+                  format_pb(HostValue::copy_of({bmp, &count, 1, ElementType::kUint8}), "d"));
   write_test_file(name + "/test_data_set_0/output_0.pb",
                   format_pb(HostValue::copy_of({pixel, dims, 3, ElementType::kUint8}), "y"));
   const Finished run = run_eddy({"conformance", root, "--json"});
@@ -157,7 +159,7 @@ TEST(Conformance, APictureOfAnotherFormatIsUnsupportedThoughItsRunHasBegun) {
   const json document = run.json();
   EXPECT_EQ(document["summary"], json({{"passed", 0}, {"failed", 0}, {"unsupported", 1}}));
   const std::string reason = document["tests"][0]["reason"];
-  EXPECT_NE(reason.find("a TIFF picture is not supported"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("a BMP picture of runs is not supported"), std::string::npos) << reason;
 }
 
 TEST(Conformance, AFolderWithoutTestsIsBadInput) {

@@ -150,7 +150,7 @@ void add_sparse(HostileFiles& files) {
                      says});
   };
   add("bomb", int64_t{1} << 40, 0, "more than 68719476736 elements");
-  add("gigabytes", int64_t{1} << 30, 0, "raise the limits");
+  add("gigabytes", int64_t{1} << 30, 0, "store the tensor with all its elements");
   add("index_outside", 4, 4, "index 0 is 4, outside of the shape [4]");
   add("index_int64_min", 4, INT64_MIN, "index 0 is -9223372036854775808, outside");
 }
