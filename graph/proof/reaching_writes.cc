@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -16,18 +17,16 @@ using Op = Program::Op;
 constexpr uint32_t kNone = ProgramViolation::kNone;
 constexpr size_t kMaxViolations = 100;
 
+using Placed = std::pair<uint32_t, uint32_t>;  // a place and a name that stands there
+
 struct State {
-  std::vector<uint32_t> live;                // names that are intact in some order; ascending
+  std::set<Placed> live;                     // names that are intact in some order
   std::map<uint32_t, uint32_t> overwritten;  // names that may be gone, and by which node
 
   // True when this has grown.
   bool unite(const State& other) {
-    EDDY_DCHECK(std::ranges::is_sorted(live) && std::ranges::is_sorted(other.live));
-    std::vector<uint32_t> all;
-    std::set_union(live.begin(), live.end(), other.live.begin(), other.live.end(),
-                   std::back_inserter(all));
     const size_t before = live.size() + overwritten.size();
-    live = std::move(all);
+    live.insert(other.live.begin(), other.live.end());
     overwritten.insert(other.overwritten.begin(), other.overwritten.end());
     return live.size() + overwritten.size() != before;
   }
@@ -122,6 +121,7 @@ class Follower {
   explicit Follower(const Program& program)
       : program_(program),
         last_reads_(program),
+        place_of_(program.memory.size(), kNone),
         loop_heads_(program.loops.size()),
         loop_ends_(program.loops.size()),
         is_loop_known_(program.loops.size(), false) {
@@ -135,6 +135,7 @@ class Follower {
   ReachingWrites run() {
     check_blocks();
     if (!result_.violations.empty()) return std::move(result_);
+    find_places();
     State state;
     follow(0, state);
     for (const uint32_t name : program_.results) {
@@ -186,6 +187,55 @@ class Follower {
     return false;
   }
 
+  // Numbers the places that names stand at, and finds which of them meet.
+  void find_places() {
+    using Key = std::tuple<uint32_t, uint64_t, std::vector<uint64_t>, uint32_t>;
+    std::map<Key, uint32_t> places;
+    std::vector<uint32_t> names;  // one of each place
+    for (uint32_t name = 0; name < program_.memory.size(); ++name) {
+      if (!has_place(name)) continue;
+      const Program::Memory& block = memory(name);
+      const Key key = {block.arena, block.size_bytes, block.offsets_bytes, block.loop};
+      const auto next = static_cast<uint32_t>(places.size());
+      const auto [place, is_new] = places.emplace(key, next);
+      place_of_[name] = place->second;
+      if (is_new) names.push_back(name);
+    }
+    struct Range {
+      uint32_t arena;
+      uint64_t begin, end;
+      uint32_t place;
+    };
+    std::vector<Range> ranges;
+    for (uint32_t place = 0; place < names.size(); ++place) {
+      const Program::Memory& block = memory(names[place]);
+      for (const uint64_t offset : block.offsets_bytes) {
+        ranges.push_back({block.arena, offset, offset + block.size_bytes, place});
+      }
+    }
+    std::ranges::sort(ranges, {}, [](const Range& range) {
+      return std::tuple(range.arena, range.begin, range.place);
+    });
+    met_.resize(names.size());
+    std::vector<Range> open;
+    for (const Range& range : ranges) {
+      std::erase_if(open, [&](const Range& other) {
+        return other.arena != range.arena || other.end <= range.begin;
+      });
+      open.push_back(range);
+      for (const Range& other : open) {
+        if (!meet(names[range.place], names[other.place])) continue;
+        met_[range.place].push_back(other.place);
+        met_[other.place].push_back(range.place);
+      }
+    }
+    for (std::vector<uint32_t>& met : met_) {
+      std::ranges::sort(met);
+      met.erase(std::unique(met.begin(), met.end()), met.end());
+    }
+  }
+  Placed placed(uint32_t name) const { return {place_of_[name], name}; }
+
   void follow(uint32_t region, State& state) {
     for (const Program::Step& step : program_.blocks[region].steps) {
       switch (step.op) {
@@ -236,7 +286,7 @@ class Follower {
       state.overwritten.erase(name);
       if (!has_place(name)) continue;
       insert(touched.writes, name);
-      insert(state.live, name);
+      state.live.insert(placed(name));
     }
     hand_on({region, launch.node, id}, launch.aliases, {}, state, touched);
   }
@@ -280,15 +330,19 @@ class Follower {
   // Names whose bytes `name` is written over are gone.
   void end_met(uint32_t name, uint32_t node, uint32_t launch, State& state) const {
     if (!has_place(name)) return;
-    std::erase_if(state.live, [&](uint32_t other) {
-      if (other == name || !meet(other, name)) return other == name;
-      if (is_read_after(other, launch)) state.overwritten.emplace(other, node);
-      return true;
-    });
+    for (const uint32_t place : met_[place_of_[name]]) {
+      auto at = state.live.lower_bound({place, 0});
+      while (at != state.live.end() && at->first == place) {
+        const uint32_t other = at->second;
+        if (other != name && is_read_after(other, launch)) state.overwritten.emplace(other, node);
+        at = state.live.erase(at);
+      }
+    }
   }
   // Their places are another iteration's from here on.
   void end_turning(uint32_t loop, State& state) const {
-    std::erase_if(state.live, [&](uint32_t name) {
+    std::erase_if(state.live, [&](const Placed& live) {
+      const uint32_t name = live.second;
       const bool turns = memory(name).offsets_bytes.size() == 2 && memory(name).loop == loop;
       if (turns) state.overwritten.emplace(name, program_.loops[loop].node);
       return turns;
@@ -315,8 +369,7 @@ class Follower {
         add(ProgramViolation::Kind::kEscapes, where.region, where.node, kNone, alias.from);
         continue;
       }
-      const bool is_live =
-          !has_place(alias.from) || std::ranges::binary_search(state.live, alias.from);
+      const bool is_live = !has_place(alias.from) || state.live.contains(placed(alias.from));
       if (is_live) insert(intact, alias.to);
       if (!is_copy(program_, alias, how.moment, how.loop)) continue;
       if (has_place(alias.from)) insert(touched.reads, alias.from);
@@ -332,20 +385,20 @@ class Follower {
         add(ProgramViolation::Kind::kOverlap, where.region, where.node, kNone, name);
       }
     }
-    for (const uint32_t name : intact) insert(state.live, name);
+    for (const uint32_t name : intact) state.live.insert(placed(name));
     state.overwritten.insert(gone.begin(), gone.end());
   }
   void forget(std::span<const Program::Alias> targets, std::span<const uint32_t> left,
               State& state) const {
-    if (targets.empty() && left.empty()) return;
-    std::vector<uint32_t> names;
-    for (const Program::Alias& alias : targets) names.push_back(alias.to);
-    std::ranges::sort(names);
+    for (const Program::Alias& alias : targets) {
+      state.live.erase(placed(alias.to));
+      state.overwritten.erase(alias.to);
+    }
+    if (left.empty()) return;
     const auto is_over = [&](uint32_t name) {
-      return std::ranges::binary_search(names, name) ||
-             std::ranges::find(left, program_.block_of_name[name]) != left.end();
+      return std::ranges::find(left, program_.block_of_name[name]) != left.end();
     };
-    std::erase_if(state.live, is_over);
+    std::erase_if(state.live, [&](const Placed& live) { return is_over(live.second); });
     std::erase_if(state.overwritten, [&](const auto& old) { return is_over(old.first); });
   }
 
@@ -404,6 +457,8 @@ class Follower {
 
   const Program& program_;
   const LastReads last_reads_;
+  std::vector<uint32_t> place_of_;          // by name; none: it has no place
+  std::vector<std::vector<uint32_t>> met_;  // by place: those it meets, itself too
   std::vector<State> loop_heads_;
   std::vector<State> loop_ends_;  // behind `before`
   std::vector<bool> is_loop_known_;

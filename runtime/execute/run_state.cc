@@ -11,7 +11,7 @@
 namespace eddy {
 namespace {
 
-constexpr size_t kSmallOutputBytes = 4096;
+constexpr size_t kSmallOutputBytes = 64;  // a cache line
 
 // How often a value is read, under any of its names. Results of `before` that only forward are
 // names, not reads.
@@ -193,7 +193,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
     exec->may_be_recorded &= graph.value(node.inputs[0]).origin == ValueOrigin::kNodeOutput;
   }
   OutputTargets* const targets = targets_or_null(node.outputs[0]);
-  // Small ones stay in the caches beside their input.
+  // A small one is written sooner than it changes places.
   const bool is_small = is_fixed && exec->out[0].size_bytes <= kSmallOutputBytes;
   const bool has_own_memory =
       is_host && !is_small && !exec->out[0].is_planned && is_in_loop(graph, node);
