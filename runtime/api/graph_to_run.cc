@@ -11,7 +11,6 @@
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
 #include "graph/compile/lay_out_images.h"
-#include "graph/compile/part_products.h"
 #include "graph/compile/simplify.h"
 #include "graph/compile/turn_before_loops.h"
 #include "ops/contract/evaluate.h"
@@ -97,12 +96,9 @@ Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& 
   EDDY_ASSIGN_OR_RETURN(TurnedGraph turned,
                         turn_before_loops(std::move(allowed.graph), library.ops()));
   log.done("turned matrices of " + count_text(turned.num_products, "product") + " before loops");
-  EDDY_ASSIGN_OR_RETURN(PartedGraph parted,
-                        part_products(std::move(turned.graph), library.ops()));
-  log.done("parted the products before " + count_text(parted.num_splits, "Split"));
-  std::vector<uint32_t> on_host(parted.graph.num_values(), 0);
+  std::vector<uint32_t> on_host(turned.graph.num_values(), 0);
   EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
-                        fold_into_products(std::move(parted.graph), library.ops(),
+                        fold_into_products(std::move(turned.graph), library.ops(),
                                            std::move(on_host), {.device = ""}));
   log.done("folded " + count_text(folded.num_folded, "node") + " into products");
   return std::move(folded.graph);
