@@ -50,6 +50,11 @@ _OPTIONAL = {
     "webp": ("libwebp-dev", "webp/decode.h", ["libwebp.so"], ["-lwebp"]),
 }
 
+# What an optional library's header must declare: older ones do without, and Eddy without them.
+_DECLARED = {
+    "tiff": "TIFFOpenOptionsAlloc",  # 4.5
+}
+
 _DEPS = {
     "gmock": [":gtest"],
     "gtest_main": [":gtest"],
@@ -122,7 +127,8 @@ def _optional_lines(ctx):
     for name in sorted(_OPTIONAL):
         _, header, files, linkopts = _OPTIONAL[name]
         paths = ["/usr/include/" + header] + [_LIB + f for f in files]
-        installed[name] = all([ctx.path(path).exists for path in paths])
+        is_there = all([ctx.path(path).exists for path in paths])
+        installed[name] = is_there and _DECLARED.get(name, "") in ctx.read(paths[0])
         if installed[name]:
             lines.append("cc_library(name = %r, linkopts = %r)" % (name, linkopts))
     ctx.file("optional.bzl", "IS_INSTALLED = %r\n" % installed)

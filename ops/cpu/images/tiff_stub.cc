@@ -1,10 +1,11 @@
-// TIFF where Debian's libtiff-dev was not there when Eddy was built.
+// TIFF where Debian's libtiff-dev, 4.5 or newer, was not there when Eddy was built.
 #include "ops/cpu/images/picture.h"
 
 namespace eddy::images {
 
 Result<Picture> decode_tiff(Bytes) {
-  return unsupported("this build reads no TIFF pictures: install libtiff-dev and build Eddy again");
+  return unsupported(
+      "this build reads no TIFF pictures: install libtiff-dev 4.5 or newer and build Eddy again");
 }
 
 }  // namespace eddy::images
