@@ -92,18 +92,17 @@ Value aligned(Expansion& e, Value a, Value b, int64_t axis, bool only_lists = fa
     }
     return places.empty() ? b : e.op("Unsqueeze", {b, e.int64s(places)});
   }
-  const auto number = [&](int64_t value) { return e.integer(value); };
   const Value a_rank = rank_of(e, a), b_rank = rank_of(e, b);
-  const Value first = axis < 0 ? e.op("Add", {a_rank, number(axis)}) : number(axis);
+  const Value first = axis < 0 ? e.op("Add", {a_rank, e.integer(axis)}) : e.integer(axis);
   const Value lacks = e.op("Sub", {a_rank, b_rank});
   // One number has any axis under it: no more ones than a has axes.
   Value free = e.op("Min", {e.op("Sub", {lacks, first}), lacks});
   if (only_lists) {
-    const Value is_list = e.cast(e.op("Equal", {b_rank, number(1)}), ElementType::kInt64);
+    const Value is_list = e.cast(e.op("Equal", {b_rank, e.integer(1)}), ElementType::kInt64);
     free = e.op("Mul", {free, is_list});
   }
-  const Value count = e.op("Reshape", {e.op("Max", {free, number(0)}), e.int64s({1})});
-  const std::vector<Value> parts = {e.shape(b), e.op("Expand", {number(1), count})};
+  const Value count = e.op("Reshape", {e.op("Max", {free, e.integer(0)}), e.int64s({1})});
+  const std::vector<Value> parts = {e.shape(b), e.op("Expand", {e.integer(1), count})};
   const Value shape = e.op("Concat", parts, {{"axis", int64_t{0}}});
   return e.op("Reshape", {b, shape}, {{"allowzero", int64_t{1}}});
 }

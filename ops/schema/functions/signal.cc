@@ -39,13 +39,12 @@ struct Cosines {
 
 void expand_window(Expansion& e, const Cosines& window) {
   const auto number = [&](double value) { return e.number(ElementType::kDouble, value); };
-  const auto integer = [&](int64_t value) { return e.integer(value); };
   const Value no_axes = e.int64s(std::span<const int64_t>());
   const Value size = e.op("Reshape", {e.cast(e.input(0), ElementType::kInt64), no_axes});
   const bool is_periodic = e.attributes().get_int("periodic", 1) != 0;
-  const Value steps = is_periodic ? size : e.op("Sub", {size, integer(1)});
-  const Value turn = e.op("Max", {steps, integer(1)});
-  const Value index = e.op("Range", {integer(0), size, integer(1)});
+  const Value steps = is_periodic ? size : e.op("Sub", {size, e.integer(1)});
+  const Value turn = e.op("Max", {steps, e.integer(1)});
+  const Value index = e.op("Range", {e.integer(0), size, e.integer(1)});
   const Value part =
       e.op("Div", {e.cast(index, ElementType::kDouble), e.cast(turn, ElementType::kDouble)});
   const auto cosine = [&](double turns, double factor) {
