@@ -77,7 +77,8 @@ struct alignas(64) ExecNode : RecordableWork {
   RunBase* owner = nullptr;            // the run
   const Node* node = nullptr;
   // An input that ends with this node, which may write output 0 over it where shapes are equal and
-  // nothing else holds its memory; in loops, for outputs without a place in the plan. Null: none.
+  // nothing else holds its memory; in loops, for outputs of more than a cache line without a place
+  // in the plan. Null: none.
   Slot* in_place_or_null = nullptr;
   Status error;
   const BoundKernel* kernel = nullptr;

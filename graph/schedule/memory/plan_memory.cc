@@ -362,6 +362,7 @@ class MemoryPlanner {
     uint64_t heaviest = 0;
     const size_t step = std::max<size_t>(1, lives.size() * lives.size() / kMomentBudget);
     for (size_t m = 0; m < lives.size(); m += step) {
+      EDDY_DCHECK(!lives[m].writes.empty()) << "life " << m << " is never written";
       const NodeId now = lives[m].writes[0];
       uint64_t weight = 0;
       for (size_t i = 0; i < lives.size(); ++i) {

@@ -7,10 +7,10 @@
 // In place: an elementwise node overwrites an input when the operator allows it, it is the last
 // to touch that memory in every order, and both have one type size and shape.
 //
-// Deterministic. Threads: pure. Cost: O(storages^2) for the conflicts; 0.1 to 0.5 s for a thousand
-// values. Blocks above the largest `max_compared` are placed one by one (layout_in_order.h); above
-// kExactBound storages in one region on several streams the bound is the heaviest moment seen at a
-// write.
+// Deterministic. Threads: pure. Cost: O(max_compared^2) for the conflicts of the largest blocks,
+// 0.1 to 0.5 s for a thousand; all others are placed one by one above them (layout_in_order.h).
+// Above kExactBound storages in one region on several streams the bound is the heaviest moment seen
+// at a write.
 #pragma once
 
 #include "graph/ir/graph.h"

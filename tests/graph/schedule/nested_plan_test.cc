@@ -38,8 +38,7 @@ TEST(NestedPlanTest, EveryPlanIsProvedAndHoldsInRandomOrders) {
 
 // As the smallest values of large graphs are.
 TEST(NestedPlanTest, BlocksThatArePlacedOneByOneAreProvedToo) {
-  uint64_t num_blocks = 0;
-  uint64_t num_bytes = 0, num_shared = 0;
+  uint64_t num_blocks = 0, arena_bytes = 0, block_bytes = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Graph graph = nested_graph(seed);
@@ -51,16 +50,16 @@ TEST(NestedPlanTest, BlocksThatArePlacedOneByOneAreProvedToo) {
     for (const MemoryArena& arena : plan.memory.arenas) {
       EXPECT_GE(arena.size_bytes, arena.lower_bound_bytes);
       num_blocks += arena.num_blocks;
-      num_shared += arena.size_bytes;
+      arena_bytes += arena.size_bytes;
     }
     for (const ValueMemory& value : plan.memory.values) {
       if (value.place == MemoryPlace::kBlock) {
-        num_bytes += value.offsets_bytes.size() * value.size_bytes;
+        block_bytes += value.offsets_bytes.size() * value.size_bytes;
       }
     }
   }
   EXPECT_GT(num_blocks, kSeeds * 4) << "the graphs must be worth planning";
-  EXPECT_LT(num_shared, num_bytes) << "blocks share bytes";
+  EXPECT_LT(arena_bytes, block_bytes) << "blocks must share bytes";
 }
 
 TEST(NestedPlanTest, TheCapHoldsOverAllRegionsAndStopsNone) {

@@ -1,6 +1,6 @@
 // Claim: a value without a place in the plan, because it leaves the graph, overwrites the one that
-// it is made of where that ends there and nothing else holds its memory, whatever its shape; what
-// is read later, or is the caller's, stays.
+// it is made of where that ends there and nothing else holds its memory, of any shape of more than
+// a cache line; what is read later, or is the caller's, stays.
 #include "tests/runtime/testing/output_ways.h"
 
 namespace eddy {
