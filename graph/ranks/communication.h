@@ -22,6 +22,7 @@ struct Communication {
   uint32_t from = RankSkeleton::kNone;  // of messages
   uint32_t to = RankSkeleton::kNone;
   ValueId moved = {};        // whose type is compared; none: nothing is moved
+  bool has_own_shape = false;  // each rank moves another: of `moved`, only the element is compared
   std::string tag = {};      // of messages: tells several alike apart
   bool makes_equal = false;  // its results are equal on all ranks of its group
 };

@@ -169,6 +169,7 @@ class Extraction {
     signature.tag = is_message ? communication.tag : post.path;
     const ValueId moved = communication.moved;
     if (!moved.is_none()) set_type(graph_.value(moved).type, &signature);
+    if (communication.has_own_shape) signature.shape.clear();
     skeleton_.posts.push_back(std::move(post));
     return static_cast<uint32_t>(skeleton_.posts.size()) - 1;
   }

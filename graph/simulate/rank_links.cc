@@ -56,7 +56,7 @@ double RankLinks::operation_ns(const std::string& kind, double num_ranks, double
   if (kind == "Broadcast") return l * (latency_ns + ns);
   if (kind == "AllGather") return l * latency_ns + (n - 1) * ns;
   if (kind == "ReduceScatter") return l * latency_ns + part;
-  if (kind == "AllToAll") return (n - 1) * latency_ns + part;
+  if (kind == "AllToAll" || kind == "Exchange") return (n - 1) * latency_ns + part;
   if (kind == "Send" || kind == "Recv") return latency_ns + ns;
   return 2 * (l * latency_ns + part);
 }

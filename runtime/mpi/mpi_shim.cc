@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "runtime/mpi/mpi_table.h"
@@ -47,6 +48,8 @@ struct MpiRequests {
 namespace {
 
 constexpr int kLabel = 0;
+// Of messages that a collective is made of, which match no send or receive.
+constexpr int kPartLabel = 1;
 
 MPI_Datatype type_of(MpiType type) {
   switch (type) {
@@ -173,6 +176,13 @@ const char* at(const void* bytes, int64_t offset) {
   return static_cast<const char*>(bytes) + offset;
 }
 char* at(void* bytes, int64_t offset) { return static_cast<char*>(bytes) + offset; }
+
+std::pair<int, int> place_in(MPI_Comm comm) {
+  int place = 0, size = 1;
+  MPI_Comm_rank(comm, &place);
+  MPI_Comm_size(comm, &size);
+  return {place, size};
+}
 
 // No exception leaves the shared object.
 template <typename Body>
@@ -386,6 +396,42 @@ int32_t all_to_all(MpiRequests* requests, MpiCommunicator* communicator, uint64_
   });
 }
 
+int32_t swap_pieces(Post& post, MPI_Comm comm, int to, const void* in, int from, void* out,
+                    int64_t bytes) {
+  const int32_t error = post.pieces(bytes, 1, [&](int64_t first, int n, MPI_Request* r) {
+    return MPI_Irecv(at(out, first), n, MPI_BYTE, from, kPartLabel, comm, r);
+  });
+  if (error != 0) return error;
+  return post.pieces(bytes, 1, [&](int64_t first, int n, MPI_Request* r) {
+    return MPI_Isend(at(in, first), n, MPI_BYTE, to, kPartLabel, comm, r);
+  });
+}
+
+int32_t swap_all(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag, const void* in,
+                 int64_t in_stride, void* out, int64_t bytes) {
+  return guarded([&]() -> int32_t {
+    Post post(*requests, tag);
+    const auto [own, size] = place_in(communicator->handle);
+    for (int k = 1; k < size; ++k) {
+      const int to = (own + k) % size, from = (own + size - k) % size;
+      const int32_t error = swap_pieces(post, communicator->handle, to, at(in, to * in_stride),
+                                        from, at(out, from * bytes), bytes);
+      if (error != 0) return error;
+    }
+    return 0;
+  });
+}
+
+int32_t shift(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag, const void* in,
+              void* out, int64_t bytes, int32_t distance) {
+  return guarded([&] {
+    Post post(*requests, tag);
+    const auto [own, size] = place_in(communicator->handle);
+    return swap_pieces(post, communicator->handle, (own + distance) % size, in,
+                       (own + size - distance) % size, out, bytes);
+  });
+}
+
 int32_t broadcast(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag, void* bytes,
                   int64_t count, int32_t root_place) {
   return guarded([&] {
@@ -455,6 +501,8 @@ constexpr MpiTable kTable = {
     .all_reduce = all_reduce,
     .all_gather = all_gather,
     .all_to_all = all_to_all,
+    .swap_all = swap_all,
+    .shift = shift,
     .broadcast = broadcast,
     .barrier = barrier,
     .send = send,

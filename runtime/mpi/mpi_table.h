@@ -80,6 +80,13 @@ struct MpiTable {
   // `bytes` from each rank to each.
   int32_t (*all_to_all)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
                         const void* in, void* out, int64_t bytes);
+  // The same two, of two places or more, by a message to each other place and from it, but for the
+  // own part, which stays as it is: what is for place i begins `in_stride` i bytes behind `in`.
+  int32_t (*swap_all)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
+                      const void* in, int64_t in_stride, void* out, int64_t bytes);
+  // To the place `distance` behind the own one, round the ring, from the one as far before.
+  int32_t (*shift)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
+                   const void* in, void* out, int64_t bytes, int32_t distance);
   int32_t (*broadcast)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
                        void* bytes, int64_t count, int32_t root_place);
   int32_t (*barrier)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag);

@@ -15,7 +15,8 @@ namespace {
 
 using Kind = Transfer::Kind;
 
-// Above this, sums by slices: gathering all operands moves more bytes, and takes fewer transfers.
+// Above this, more than two ranks sum by slices: gathering all operands moves more bytes, and takes
+// fewer transfers.
 constexpr size_t kGatheredBytes = 8 << 10;
 
 void move_bytes(void* to, const void* from, size_t bytes) {
@@ -47,6 +48,7 @@ Fingerprint digest(const Collective& collective, const TensorView& input) {
   digest.add(static_cast<uint64_t>(collective.root));
   digest.add(static_cast<uint64_t>(input.element));
   digest.add(static_cast<uint64_t>(input.rank));
+  if (collective.kind == CollectiveKind::kExchange) return digest;  // each rank has its own shape
   for (const int64_t dim : input.shape()) digest.add(static_cast<uint64_t>(dim));
   return digest;
 }
@@ -83,6 +85,9 @@ Status CollectiveSteps::plan(const Collective& collective, const CollectivePlace
     case CollectiveKind::kAllToAll:
       all_to_all();
       break;
+    case CollectiveKind::kExchange:
+      exchange();
+      break;
     case CollectiveKind::kSend:
     case CollectiveKind::kRecv:
       message();
@@ -117,23 +122,48 @@ void CollectiveSteps::add(Transfer transfer, std::function<Status()> after) {
   steps_.push_back({transfer, std::move(after)});
 }
 
-// The views of all places' parts, one behind the other, in the order of the group.
-std::vector<TensorView> CollectiveSteps::views(void* parts, std::span<const int64_t> dims) const {
+// The views of all places' parts, one behind the other, in the order of the group. The own part
+// stands where it was put in.
+std::vector<TensorView> CollectiveSteps::views(const Parts& parts,
+                                               std::span<const int64_t> dims) const {
   std::vector<TensorView> result;
-  TensorView view{parts, dims.data(), static_cast<int32_t>(dims.size()), input_.element};
+  TensorView view{parts.all, dims.data(), static_cast<int32_t>(dims.size()), input_.element};
   const size_t bytes = view.size_bytes();
   for (const uint32_t place : places_->by_position) {
-    view.data = at(parts, place * bytes);
+    const bool is_own = place == places_->by_position[places_->own];
+    view.data = is_own ? const_cast<void*>(parts.own) : at(parts.all, place * bytes);
     result.push_back(view);
   }
   return result;
 }
 
 // Parts of all places, each of these sizes, combined in the order of the group.
-Status CollectiveSteps::combine(void* parts, std::vector<int64_t> dims, const TensorView& to) {
+Status CollectiveSteps::combine(const Parts& parts, std::vector<int64_t> dims,
+                                const TensorView& to) {
   Collective sum = collective_;
   sum.kind = CollectiveKind::kAllReduce;
   return run_collective(sum, {.inputs = views(parts, dims)}, to);
+}
+
+// What all put in, by place.
+void CollectiveSteps::gather(void* all, size_t bytes, std::function<Status()> after) {
+  add({.kind = Kind::kAllGather,
+       .send = input_.data,
+       .receive = all,
+       .bytes = bytes,
+       .skips_own = true},
+      std::move(after));
+}
+
+// A part of `sent` to each place.
+void CollectiveSteps::swap(const void* sent, void* all, size_t bytes,
+                           std::function<Status()> after) {
+  add({.kind = Kind::kAllToAll, .send = sent, .receive = all, .bytes = bytes, .skips_own = true},
+      std::move(after));
+}
+
+const void* CollectiveSteps::own_part(const void* parts, size_t bytes) const {
+  return static_cast<const std::byte*>(parts) + places_->by_position[places_->own] * bytes;
 }
 
 size_t CollectiveSteps::outer_count(int axis) const {
@@ -188,9 +218,9 @@ void CollectiveSteps::add_check() {
 }
 
 void CollectiveSteps::all_reduce(const World& world) {
-  const size_t bytes = input_.size_bytes();
+  const size_t bytes = input_.size_bytes(), n = places_->size();
   const bool has_own = collective_.reduction != RankReduction::kAverage &&
-                       world.can_reduce(input_.element, collective_.reduction);
+                       world.can_reduce(input_.element, collective_.reduction, n);
   if (!collective_.in_rank_order && has_own) {
     return add({.kind = Kind::kReduce,
                 .send = input_.data,
@@ -199,11 +229,11 @@ void CollectiveSteps::all_reduce(const World& world) {
                 .element = input_.element,
                 .reduction = collective_.reduction});
   }
-  if (bytes > kGatheredBytes) return reduce_slices();
-  void* const all = scratch(bytes * places_->size());
+  if (bytes > kGatheredBytes && n > 2) return reduce_slices();
+  void* const all = scratch(bytes * n);
   if (all == nullptr) return;
-  add({.kind = Kind::kAllGather, .send = input_.data, .receive = all, .bytes = bytes}, [=, this] {
-    return combine(all, {input_.dims, input_.dims + input_.rank}, output_);
+  gather(all, bytes, [=, this] {
+    return combine({all, input_.data}, {input_.dims, input_.dims + input_.rank}, output_);
   });
 }
 
@@ -220,14 +250,11 @@ void CollectiveSteps::reduce_slices() {
     move_bytes(padded, input_.data, count * unit);
     std::memset(at(padded, count * unit), 0, n * bytes - count * unit);
   }
-  add({.kind = Kind::kAllToAll,
-       .send = is_even ? input_.data : padded,
-       .receive = parts,
-       .bytes = bytes},
-      [=, this] {
-        const std::vector<int64_t> dims = {static_cast<int64_t>(slice)};
-        return combine(parts, dims, {sum, dims.data(), 1, input_.element});
-      });
+  const void* const sent = is_even ? input_.data : padded;
+  swap(sent, parts, bytes, [=, this] {
+    const std::vector<int64_t> dims = {static_cast<int64_t>(slice)};
+    return combine({parts, own_part(sent, bytes)}, dims, {sum, dims.data(), 1, input_.element});
+  });
   add({.kind = Kind::kAllGather,
        .send = sum,
        .receive = is_even ? output_.data : padded,
@@ -248,9 +275,9 @@ void CollectiveSteps::all_gather() {
   }
   void* const all = scratch(bytes * places_->size());
   if (all == nullptr) return;
-  add({.kind = Kind::kAllGather, .send = input_.data, .receive = all, .bytes = bytes}, [=, this] {
-    return run_collective(collective_,
-                          {.inputs = views(all, input_.shape()), .place = places_->own}, output_);
+  gather(all, bytes, [=, this] {
+    const std::vector<TensorView> parts = views({all, input_.data}, input_.shape());
+    return run_collective(collective_, {.inputs = parts, .place = places_->own}, output_);
   });
 }
 
@@ -263,8 +290,9 @@ void CollectiveSteps::reduce_scatter() {
   void* const packed = scratch(n * bytes);
   if (!error_.is_ok()) return;
   if (bytes > 0) pack(input_, outer, n, bytes / outer, places_->by_position, packed);
-  add({.kind = Kind::kAllToAll, .send = packed, .receive = all, .bytes = bytes}, [=, this] {
-    return combine(all, {output_.dims, output_.dims + output_.rank}, output_);
+  swap(packed, all, bytes, [=, this] {
+    const Parts parts{all, own_part(packed, bytes)};
+    return combine(parts, {output_.dims, output_.dims + output_.rank}, output_);
   });
 }
 
@@ -283,12 +311,68 @@ void CollectiveSteps::all_to_all() {
   if (bytes > 0) pack(input_, outer, n, bytes / outer, places_->by_position, packed);
   std::vector<int64_t> part(input_.dims, input_.dims + input_.rank);
   part[static_cast<size_t>(axis)] /= static_cast<int64_t>(n);
-  add({.kind = Kind::kAllToAll, .send = packed, .receive = all, .bytes = bytes},
-      [=, this, part = std::move(part)] {
-        Collective side_by_side = collective_;
-        side_by_side.kind = CollectiveKind::kAllGather;
-        return run_collective(side_by_side, {.inputs = views(all, part)}, output_);
-      });
+  swap(packed, all, bytes, [=, this, part = std::move(part)] {
+    Collective side_by_side = collective_;
+    side_by_side.kind = CollectiveKind::kAllGather;
+    const Parts parts{all, own_part(packed, bytes)};
+    return run_collective(side_by_side, {.inputs = views(parts, part)}, output_);
+  });
+}
+
+// Round after round, each rank sends to the one so many places behind it. Rounds in which nobody has
+// a piece for the other are left out; in the others, all send as much as the one that sends most.
+void CollectiveSteps::exchange() {
+  const std::vector<Box>&from = collective_.from, &to = collective_.to;
+  const size_t n = places_->size(), unit = element_size_bytes(input_.element), own = places_->own;
+  if (!std::ranges::equal(input_.shape(), from[own].sizes)) {
+    error_ = invalid_argument("the input is " + describe(input_) + ", but the rank's box is " +
+                              to_string(from[own]) + " (attribute 'from')");
+    return;
+  }
+  Result<std::vector<ExchangePiece>> found = exchange_pieces(from, to);
+  if (!found.is_ok()) return void(error_ = found.take_status());
+  const auto pieces = std::make_shared<std::vector<ExchangePiece>>(std::move(*found));
+  const auto distance = [&](const ExchangePiece& piece) {
+    return (places_->by_position[piece.target] + n - places_->by_position[piece.source]) % n;
+  };
+  std::vector<std::vector<size_t>> sent(n, std::vector<size_t>(n, 0));  // by distance and source
+  for (const ExchangePiece& piece : *pieces) {
+    sent[distance(piece)][piece.source] += static_cast<size_t>(count_of(piece.box)) * unit;
+    if (piece.source != own || piece.target != own) continue;
+    copy_box(input_.data, from[own], output_.data, to[own], piece.box, unit);
+  }
+  for (size_t k = 1; k < n; ++k) {
+    const size_t bytes = *std::ranges::max_element(sent[k]);
+    if (bytes == 0) continue;
+    void* const out = scratch(bytes);
+    void* const in = scratch(bytes);
+    if (!error_.is_ok()) return;
+    size_t at_byte = 0;
+    for (const ExchangePiece& piece : *pieces) {
+      if (piece.source != own || distance(piece) != k) continue;
+      copy_box(input_.data, from[own], at(out, at_byte), piece.box, piece.box, unit);
+      at_byte += static_cast<size_t>(count_of(piece.box)) * unit;
+    }
+    std::memset(at(out, at_byte), 0, bytes - at_byte);
+    const uint32_t source_place = (places_->by_position[own] + n - k) % n;
+    add({.kind = Kind::kShift,
+         .send = out,
+         .receive = in,
+         .bytes = bytes,
+         .root = static_cast<uint32_t>(k)},
+        [=, this] {
+          size_t from_byte = 0;
+          for (const ExchangePiece& piece : *pieces) {
+            const bool is_here =
+                piece.target == own && places_->by_position[piece.source] == source_place;
+            if (!is_here) continue;
+            copy_box(at(in, from_byte), piece.box, output_.data, collective_.to[own], piece.box,
+                     unit);
+            from_byte += static_cast<size_t>(count_of(piece.box)) * unit;
+          }
+          return Status::ok();
+        });
+  }
 }
 
 void CollectiveSteps::broadcast() {

@@ -1,10 +1,12 @@
 // CollectiveSteps: one call of an operator that communicates, as transfers that follow each other,
 // and the arithmetic between them.
 //
-//   AllReduce of up to 8 KiB: gather all operands, combine them in the order of the group
+//   AllReduce of two ranks or up to 8 KiB: gather all operands, combine them in the order of the
+//                                          group
 //   above                   : send each place its slice, combine that, gather the slices
 //   order any               : the transport's own reduction, where it has one
 //   along an axis           : parts are packed before, and put side by side behind
+//   Exchange                : pieces go round the ring, as far as somebody has one for another
 //
 // Arithmetic is run_collective's (ops/reference/eddy/collective.h), so results do not depend on the
 // transport. A call may begin with a check: digests of what all put in are gathered and compared,
@@ -64,11 +66,20 @@ class CollectiveSteps {
   void all_gather();
   void reduce_scatter();
   void all_to_all();
+  void exchange();
   void broadcast();
   void message();
   void barrier();
-  Status combine(void* parts, std::vector<int64_t> dims, const TensorView& to);
-  std::vector<TensorView> views(void* parts, std::span<const int64_t> dims) const;
+  // One behind the other by place, but for the own one.
+  struct Parts {
+    void* all = nullptr;
+    const void* own = nullptr;
+  };
+  void gather(void* all, size_t bytes, std::function<Status()> after);
+  void swap(const void* sent, void* all, size_t bytes, std::function<Status()> after);
+  Status combine(const Parts& parts, std::vector<int64_t> dims, const TensorView& to);
+  std::vector<TensorView> views(const Parts& parts, std::span<const int64_t> dims) const;
+  const void* own_part(const void* parts, size_t bytes) const;
   size_t outer_count(int axis) const;
 
   Collective collective_;

@@ -65,9 +65,9 @@ bool has_known_shape(const KernelInit& init) {
 }  // namespace
 
 bool is_collective(const OpDef& op) {
-  constexpr std::array<std::string_view, 9> kNames = {"AllReduce", "AllGather", "ReduceScatter",
-                                                      "Broadcast", "AllToAll",  "Send",
-                                                      "Recv",      "Barrier",   "Rank"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll",
+      "Exchange",  "Send",      "Recv",          "Barrier",   "Rank"};
   return op.domain == "eddy" && std::ranges::find(kNames, op.name) != kNames.end();
 }
 

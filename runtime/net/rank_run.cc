@@ -34,7 +34,8 @@ Status stop_text(StopReason reason) {
 
 // All ranks of the group have started it once one sees it complete.
 bool tells_of_all(Transfer::Kind kind) {
-  return kind != Transfer::Kind::kBroadcast && kind != Transfer::Kind::kSend;
+  return kind != Transfer::Kind::kBroadcast && kind != Transfer::Kind::kSend &&
+         kind != Transfer::Kind::kShift;
 }
 
 TransferShape shape_of(const Transfer& transfer) {

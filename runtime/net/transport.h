@@ -46,6 +46,7 @@ struct Transfer {
     kReduce,     // `receive` becomes `send` of all, combined element by element in any order
     kSend,       // `send` to place `root`
     kRecv,       // `receive` from place `root`; `bytes` is what is sent, exactly
+    kShift,      // `send` to the place `root` behind, round the ring, `receive` from as far before
     kBarrier     // done when all have started it
   };
   Kind kind = Kind::kBarrier;
@@ -54,6 +55,8 @@ struct Transfer {
   void* receive = nullptr;
   uint64_t bytes = 0;  // any number, also 0 and above 2^31
   uint32_t root = 0;
+  // Of kAllGather and kAllToAll: the own part of `receive` need not be written.
+  bool skips_own = false;
   ElementType element = ElementType::kUint8;      // of kReduce, aligned in both buffers
   RankReduction reduction = RankReduction::kSum;  // of kReduce; never kAverage
   uint64_t token = 0;                             // the World's name for it, used once
@@ -80,8 +83,10 @@ class Transport {
   virtual uint32_t num_ranks() const = 0;
   // "Open MPI 4.1.4"; equal on all ranks, or their world is refused.
   virtual std::string describe() const = 0;
-  // Whether kReduce takes it. Equal on all ranks.
-  virtual bool can_reduce(ElementType element, RankReduction reduction) const = 0;
+  // Whether kReduce takes it, and for that many ranks rather than that they gather and combine by
+  // themselves. Equal on all ranks.
+  virtual bool can_reduce(ElementType element, RankReduction reduction,
+                          size_t num_places) const = 0;
 
   // A communicator of its own over `group` (ascending, with this rank). Each rank of the group
   // calls it with the same `number` (below 2^15) as the same one of its opens of this group; may

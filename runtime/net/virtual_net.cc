@@ -60,7 +60,7 @@ std::byte spoilt_byte(uint8_t spoil, uint64_t i) {
 
 const char* name_of(Kind kind) {
   constexpr const char* kNames[] = {"gather", "swap",    "broadcast", "reduction",
-                                    "send",   "receive", "barrier"};
+                                    "send",   "receive", "shift",     "barrier"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -75,7 +75,8 @@ class VirtualNet::RankTransport final : public Transport {
   uint32_t num_ranks() const override { return net_->options_.num_ranks; }
   std::string describe() const override { return "virtual"; }
   // As MPI: no 16-bit floats.
-  bool can_reduce(ElementType element, RankReduction reduction) const override {
+  bool can_reduce(ElementType element, RankReduction reduction,
+                  size_t /*num_places*/) const override {
     const bool is_logical = reduction == RankReduction::kAnd || reduction == RankReduction::kOr;
     if (element == ElementType::kBool) return is_logical;
     return element != ElementType::kFloat16 && element != ElementType::kBfloat16 && !is_logical;
@@ -264,6 +265,10 @@ bool VirtualNet::may_complete(const UnderWay& at) {
       return meeting.parts[own.root].has_started;
     case Kind::kBroadcast:
       return meeting.parts[own.root].has_started;
+    case Kind::kShift: {
+      const auto n = static_cast<uint32_t>(meeting.parts.size());
+      return meeting.parts[(at.place + n - own.root) % n].has_started;
+    }
     default:
       return std::ranges::all_of(meeting.parts, [](const Part& part) { return part.has_started; });
   }
@@ -305,6 +310,7 @@ void VirtualNet::give(Meeting& meeting, uint32_t place) {
     case Kind::kAllGather:
     case Kind::kAllToAll:
       for (uint32_t i = 0; i < meeting.parts.size(); ++i) {
+        if (i == place && own.skips_own) continue;
         copy(i, own.kind == Kind::kAllToAll ? place * own.bytes : 0, i * own.bytes);
       }
       return;
@@ -313,6 +319,10 @@ void VirtualNet::give(Meeting& meeting, uint32_t place) {
       return;
     case Kind::kRecv:
       return copy(own.root, 0, 0);
+    case Kind::kShift: {
+      const auto n = static_cast<uint32_t>(meeting.parts.size());
+      return copy((place + n - own.root) % n, 0, 0);
+    }
     case Kind::kReduce: {
       const auto is_alike = [&](const Part& part) {
         return part.transfer.kind == own.kind && part.transfer.bytes == own.bytes &&

@@ -66,8 +66,8 @@ class World {
   const std::string& carrier() const { return carrier_; }  // "Open MPI 4.1.4"
   std::chrono::nanoseconds spin() const { return options_.spin; }
   // Transport::can_reduce.
-  bool can_reduce(ElementType element, RankReduction reduction) const {
-    return transport_->can_reduce(element, reduction);
+  bool can_reduce(ElementType element, RankReduction reduction, size_t num_places) const {
+    return transport_->can_reduce(element, reduction, num_places);
   }
   Status health() const;
 

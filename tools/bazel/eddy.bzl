@@ -100,12 +100,13 @@ def eddy_vector_library(name, copts, avx2, avx512, deps = []):
         ],
     )
 
-def eddy_operator_family(name, deps = []):
+def eddy_operator_family(name, deps = [], copts = []):
     """The folder of a family of operators in ops/schema or ops/reference.
 
     Args:
       name: of the folder, all of whose sources it has.
       deps: added to what every family of the room uses.
+      copts: of its sources.
     """
     room = "//" + native.package_name().rsplit("/", 1)[0]
     shared = {
@@ -116,5 +117,6 @@ def eddy_operator_family(name, deps = []):
         name = name,
         srcs = native.glob(["*.cc"]),
         hdrs = native.glob(["*.h"]),
+        copts = copts,
         deps = ["//graph/base", "//graph/ir", room + ":families"] + shared[room] + deps,
     )

@@ -39,8 +39,8 @@ class GatedTransport final : public Transport {
   uint32_t rank() const override { return inner_->rank(); }
   uint32_t num_ranks() const override { return inner_->num_ranks(); }
   std::string describe() const override { return inner_->describe(); }
-  bool can_reduce(ElementType element, RankReduction reduction) const override {
-    return inner_->can_reduce(element, reduction);
+  bool can_reduce(ElementType element, RankReduction reduction, size_t num_places) const override {
+    return inner_->can_reduce(element, reduction, num_places);
   }
   Result<uint32_t> open(std::span<const uint32_t> group, uint32_t number) override {
     return inner_->open(group, number);

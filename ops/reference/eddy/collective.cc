@@ -66,10 +66,12 @@ template <typename T, RankReduction reduction>
 void reduce_run(std::span<const TensorView> inputs, int64_t from, int64_t count, T* out) {
   using C = Combined<T>;
   if constexpr (std::is_same_v<C, T>) {
-    std::copy_n(inputs[0].as<T>() + from, count, out);
+    const T* so_far = inputs[0].as<T>() + from;
+    if (inputs.size() == 1) std::copy_n(so_far, count, out);
     for (const TensorView& input : inputs.subspan(1)) {
       const T* const x = input.as<T>() + from;
-      for (int64_t i = 0; i < count; ++i) out[i] = combine<reduction>(out[i], x[i]);
+      for (int64_t i = 0; i < count; ++i) out[i] = combine<reduction>(so_far[i], x[i]);
+      so_far = out;
     }
     if (reduction != RankReduction::kAverage) return;
     for (int64_t i = 0; i < count; ++i) out[i] /= static_cast<T>(inputs.size());
@@ -217,6 +219,33 @@ Status run_along_axis(const Collective& collective, const CollectiveCall& call,
   return reduce_runs(collective, call.inputs, runs, output);
 }
 
+// What place `i` puts in must be its box.
+Status check_boxes(const Collective& collective, const CollectiveCall& call,
+                   const TensorView& output) {
+  const auto check = [](const TensorView& x, const Box& box, const char* what, size_t place) {
+    if (std::ranges::equal(x.shape(), box.sizes)) return Status::ok();
+    return invalid_argument(std::string(what) + " of place " + std::to_string(place) +
+                            " of the group is " + to_string(Dims(x.shape())) + ", but its box " +
+                            to_string(box) + " has other sizes");
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    EDDY_RETURN_IF_ERROR(check(call.inputs[i], collective.from[i], "the input", i));
+  }
+  return check(output, collective.to[call.place], "the output", call.place);
+}
+
+Status run_exchange(const Collective& collective, const CollectiveCall& call,
+                    const TensorView& output) {
+  EDDY_RETURN_IF_ERROR(check_boxes(collective, call, output));
+  EDDY_ASSIGN_OR_RETURN(const auto pieces, exchange_pieces(collective.from, collective.to));
+  for (const ExchangePiece& piece : pieces) {
+    if (piece.target != call.place) continue;
+    copy_box(call.inputs[piece.source].data, collective.from[piece.source], output.data,
+             collective.to[call.place], piece.box, element_size_bytes(output.element));
+  }
+  return Status::ok();
+}
+
 // A node of a session without ranks has no kernel, and the session is not made.
 Result<BoundKernel> refuse_without_ranks(const KernelInit& init) {
   return invalid_argument(init.op.name +
@@ -242,6 +271,8 @@ Status run_collective(const Collective& collective, const CollectiveCall& call,
     case CollectiveKind::kAllToAll:
       EDDY_RETURN_IF_ERROR(check_alike(call));
       return run_along_axis(collective, call, output);
+    case CollectiveKind::kExchange:
+      return run_exchange(collective, call, output);
     case CollectiveKind::kBroadcast:
       EDDY_RETURN_IF_ERROR(check_alike(call));
       [[fallthrough]];
@@ -285,7 +316,7 @@ Result<BoundKernel> bind_agree(const KernelInit&) {
 
 void add_collective_reference(KernelRegistry& registry) {
   for (const std::string_view op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
-                                    "AllToAll", "Send", "Recv", "Barrier", "Rank"}) {
+                                    "AllToAll", "Exchange", "Send", "Recv", "Barrier", "Rank"}) {
     registry.add(
         {.op = op, .bind = refuse_without_ranks, .provider = "reference", .domain = "eddy"});
   }

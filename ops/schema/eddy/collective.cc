@@ -1,5 +1,5 @@
-// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Send, Recv, Barrier, Rank; and Agree, a
-// mark on a decision, which communicates where its ranks meet (graph/ranks/agree_decisions.h).
+// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Exchange, Send, Recv, Barrier, Rank; and
+// Agree, a mark on a decision, which communicates where its ranks meet (graph/ranks/agree_decisions.h).
 //
 // may_wait of an operator of this domain is what tells passes that it has effects
 // (graph/ir/node_facts.h); Rank has none.
@@ -18,9 +18,9 @@ namespace {
 
 using enum AttributeKind;
 
-constexpr std::array<std::string_view, 9> kKinds = {"AllReduce", "AllGather", "ReduceScatter",
-                                                    "Broadcast", "AllToAll",  "Send",
-                                                    "Recv",      "Barrier",   "Rank"};
+constexpr std::array<std::string_view, 10> kKinds = {
+    "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll",
+    "Exchange",  "Send",      "Recv",          "Barrier",   "Rank"};
 constexpr std::array<std::string_view, 7> kReductions = {"sum", "min", "max",    "prod",
                                                          "and", "or",  "average"};
 // What moves is bytes; strings have none that another process could read.
@@ -63,6 +63,23 @@ Status check_root(const Collective& collective) {
   if (!is_outside) return Status::ok();
   return invalid_argument("attribute 'root' is rank " + std::to_string(root) +
                           ", which is not in the group");
+}
+
+Status read_exchange(const Attributes& attributes, Collective& collective) {
+  collective.place = attributes.get_int("place", -1);
+  const std::span<const int64_t> from = attributes.get_ints("from"), to = attributes.get_ints("to");
+  if (from.size() != to.size()) {
+    return invalid_argument("attribute 'from' has " + std::to_string(from.size()) +
+                            " numbers and 'to' has " + std::to_string(to.size()) +
+                            "; each has the box of every rank");
+  }
+  const int64_t n = collective.num_ranks;
+  if (n == 0) return Status::ok();
+  EDDY_ASSIGN_OR_RETURN(collective.from, read_boxes("from", from, static_cast<size_t>(n)));
+  EDDY_ASSIGN_OR_RETURN(collective.to, read_boxes("to", to, static_cast<size_t>(n)));
+  if (collective.place >= -1 && collective.place < n) return Status::ok();
+  return invalid_argument("attribute 'place' is " + std::to_string(collective.place) +
+                          "; it is one of " + std::to_string(n) + " in the group");
 }
 
 // The collective of a rule's operator, whose attributes the rule has been given.
@@ -154,6 +171,46 @@ Status infer_all_to_all(InferContext& context) {
   return infer_same_as_input(context);
 }
 
+// Fails where x surely is not the box that the rank has.
+Status check_box(const Collective& c, const TensorType& x) {
+  if (c.from.empty() || !x.is_ranked) return Status::ok();
+  const size_t rank = c.from[0].sizes.size();
+  if (static_cast<size_t>(x.dims.rank()) != rank) {
+    return invalid_argument("attributes 'from' and 'to' have boxes of " + std::to_string(rank) +
+                            " axes, but the input is " + to_string(x));
+  }
+  if (c.place < 0) return Status::ok();
+  const std::vector<int64_t>& sizes = c.from[static_cast<size_t>(c.place)].sizes;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t dim = x.dims[static_cast<int>(axis)];
+    if (dim < 0 || dim == sizes[axis]) continue;
+    return invalid_argument("axis " + std::to_string(axis) + " of the input is " +
+                            std::to_string(dim) + ", but place " + std::to_string(c.place) +
+                            " of the group has " + std::to_string(sizes[axis]) +
+                            " there (attribute 'from')");
+  }
+  return Status::ok();
+}
+
+Status infer_exchange(InferContext& context) {
+  EDDY_ASSIGN_OR_RETURN(const Collective c, read<CollectiveKind::kExchange>(context));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  EDDY_RETURN_IF_ERROR(check_box(c, *x));
+  TensorType y = *x;
+  if (c.to.empty()) {
+    for (int axis = 0; y.is_ranked && axis < y.dims.rank(); ++axis) y.dims[axis] = kUnknownDim;
+    context.set_output(0, y);
+    return Status::ok();
+  }
+  std::vector<int64_t> dims = c.to[static_cast<size_t>(std::max<int64_t>(c.place, 0))].sizes;
+  for (const Box& box : c.to) {
+    for (size_t axis = 0; c.place < 0 && axis < dims.size(); ++axis) {
+      if (box.sizes[axis] != dims[axis]) dims[axis] = kUnknownDim;
+    }
+  }
+  return set_checked_output(context, 0, y.element, Dims(dims));
+}
+
 template <CollectiveKind kind>
 Status infer_flag(InferContext& context) {
   EDDY_RETURN_IF_ERROR(read<kind>(context).status());
@@ -242,6 +299,9 @@ Result<Collective> read_collective(std::string_view op, const Attributes& attrib
     return invalid_argument("attribute 'order' is '" + std::string(order) + "'; it is rank or any");
   }
   result.in_rank_order = order == "rank";
+  if (result.kind == CollectiveKind::kExchange) {
+    EDDY_RETURN_IF_ERROR(read_exchange(attributes, result));
+  }
   return result;
 }
 
@@ -259,6 +319,9 @@ Status add_collective_schemas(OpTable& table) {
        over_group("ReduceScatter", reduced, infer_reduce_scatter, {axis, reduction, order}),
        over_group("Broadcast", kMovedTypes, infer_broadcast_from_root, {root}),
        over_group("AllToAll", kMovedTypes, infer_all_to_all, {axis}),
+       over_group("Exchange", kNumericTypes | kBoolType | kFloat8Types, infer_exchange,
+                  {attribute("from", kInts, true), attribute("to", kInts, true),
+                   attribute("place", kInt)}),
        std::move(barrier),
        {.name = "Send",
         .domain = "eddy",

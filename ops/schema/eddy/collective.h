@@ -7,7 +7,8 @@
 // graph/io/EDDY_DOMAIN.md.
 //
 // Errors: invalid_argument in one line that names the attribute: a rank twice or below 0 in
-// `group`, `size` unlike `group`, a root outside of it, an unknown reduction or order.
+// `group`, `size` unlike `group`, a root outside of it, an unknown reduction or order, boxes that
+// are none.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 
 #include "graph/base/status.h"
 #include "graph/ir/attributes.h"
+#include "ops/schema/eddy/exchange.h"
 
 namespace eddy {
 
@@ -25,6 +27,7 @@ enum class CollectiveKind : uint8_t {
   kReduceScatter,
   kBroadcast,
   kAllToAll,
+  kExchange,
   kSend,
   kRecv,
   kBarrier,
@@ -44,6 +47,10 @@ struct Collective {
   RankReduction reduction = RankReduction::kSum;
   // Operands are combined in the order of their ranks, so that bits depend on nothing else.
   bool in_rank_order = true;
+  // Of Exchange, by position in the group (exchange.h); empty as long as num_ranks is not known.
+  std::vector<Box> from;
+  std::vector<Box> to;
+  int64_t place = -1;  // the rank's own; -1: not known before there is a world
 };
 
 Result<Collective> read_collective(std::string_view op, const Attributes& attributes);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/base/fingerprint.h"
 #include "graph/compile/equal_nodes.h"
 #include "graph/ir/node_facts.h"
 #include "ops/schema/eddy/collective.h"
@@ -69,6 +70,18 @@ Status check(const Collective& collective, const RankWorld& world) {
   return Status::ok();
 }
 
+// A node's attributes with what is known where there is a world.
+Attributes known_attributes(const Node& node, const RankWorld& world) {
+  Attributes attributes = node.attributes;
+  if (!communicates(node) || node.op->name == "Send" || node.op->name == "Recv") return attributes;
+  const std::span<const int64_t> group = node.attributes.get_ints("group");
+  if (group.empty() && !attributes.has("size")) attributes.set("size", int64_t{world.num_ranks});
+  if (node.op->name != "Exchange") return attributes;
+  const auto own = std::ranges::find(group, int64_t{world.rank}) - group.begin();
+  attributes.set("place", group.empty() ? int64_t{world.rank} : int64_t{own});
+  return attributes;
+}
+
 // What all ranks combine with: equal bits on all of them only if exact, or in one order.
 bool makes_equal(const Collective& c) {
   switch (c.kind) {
@@ -83,6 +96,12 @@ bool makes_equal(const Collective& c) {
     default:
       return false;
   }
+}
+
+Status check_boxes(const Node& node, const RankWorld& world) {
+  EDDY_ASSIGN_OR_RETURN(const Collective c,
+                        read_collective(node.op->name, known_attributes(node, world)));
+  return exchange_pieces(c.from, c.to).status();
 }
 
 bool reduces(const Collective& c) {
@@ -117,6 +136,16 @@ std::optional<Communication> read(const Node& node, const RankWorld& world) {
   if (c.group.empty()) result.channel.group = all_ranks(world);
   if (result.channel.group.size() == 1) return std::nullopt;
   if (has_axis(c) && c.axis != 0) result.kind += " along axis " + std::to_string(c.axis);
+  if (c.kind == Kind::kExchange) {
+    Fingerprint boxes;
+    for (const char* const attribute : {"from", "to"}) {
+      for (const int64_t number : node.attributes.get_ints(attribute)) {
+        boxes.add(static_cast<uint64_t>(number));
+      }
+    }
+    result.kind += " of boxes " + boxes.text();
+    result.has_own_shape = true;
+  }
   if (!std::ranges::is_sorted(c.group)) result.kind += " in order " + list(c.group);
   std::ranges::sort(result.channel.group);
   if (reduces(c)) {
@@ -164,10 +193,12 @@ Status check_communication(const Graph& graph, const RankWorld& world) {
     const Node& node = graph.node(NodeId(n));
     const bool is_mark = node.kind == NodeKind::kExec && is_agree(node);
     if (!communicates(node) && !is_mark) continue;
-    // A mark's group and root are checked as those of a copy.
+    // A mark's group and root are checked as those of a copy. What is wrong with the group comes
+    // first: a place in it is known behind that.
     EDDY_ASSIGN_OR_RETURN(const Collective c,
                           read_collective(is_mark ? "Broadcast" : node.op->name, node.attributes));
     Status status = check(c, world);
+    if (status.is_ok() && c.kind == Kind::kExchange) status = check_boxes(node, world);
     if (!status.is_ok()) return std::move(status.prepend_message(graph.path(NodeId(n))));
   }
   return Status::ok();
@@ -199,13 +230,7 @@ RankRules standard_rank_rules(const RankWorld& world) {
 
 TieRules standard_tie_rules(const RankWorld& world) {
   TieRules ties;
-  ties.attributes = [num_ranks = world.num_ranks](const Node& node) {
-    Attributes attributes = node.attributes;
-    if (!communicates(node) || attributes.has("group") || attributes.has("size")) return attributes;
-    if (node.op->name == "Send" || node.op->name == "Recv") return attributes;
-    attributes.set("size", int64_t{num_ranks});
-    return attributes;
-  };
+  ties.attributes = [world](const Node& node) { return known_attributes(node, world); };
   ties.join = [rank = world.rank](GraphBuilder& builder, std::span<const Value> after) {
     return builder.op("Barrier", after, {{"group", std::vector<int64_t>{rank}}},
                       {.name = "tie", .domain = "eddy"});

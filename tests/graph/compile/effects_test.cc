@@ -78,12 +78,13 @@ TEST_F(Effects, WhatNobodyReadsStays) {
   op(b, "AllReduce", {x});
   op(b, "Send", {x}, {{"root", int64_t{1}}});
   op(b, "Barrier", {});
+  op(b, "Exchange", {x}, {{"from", std::vector<int64_t>()}, {"to", std::vector<int64_t>()}});
   op(b, "Recv", {}, {{"root", int64_t{1}}, {"type", kLine}});
   op(b, "Rank", {});
   b.op("Relu", {x});
   b.output("y", b.op("Neg", {x}));
   const Graph graph = simplified(b);
-  for (const char* name : {"AllReduce", "Send", "Barrier", "Recv", "Neg"}) {
+  for (const char* name : {"AllReduce", "Send", "Barrier", "Exchange", "Recv", "Neg"}) {
     EXPECT_EQ(count(graph, name), 1) << name;
   }
   EXPECT_EQ(count(graph, "Rank"), 0);

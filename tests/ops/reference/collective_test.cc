@@ -1,6 +1,6 @@
 // Claim: run_collective combines in the order of ranks, with the arithmetic of each type (16-bit
 // floats in float, whole numbers that wrap, NaN kept by min and max); gathers, scatters and swaps
-// parts along any axis; ReduceScatter is a part of AllReduce, AllToAll twice is nothing; ranks that
+// parts along any axis and boxes of any size; ReduceScatter is a part of AllReduce, AllToAll twice is nothing; ranks that
 // put in unlike values are an error; and a session without ranks has no kernel.
 #include "ops/reference/eddy/collective.h"
 
@@ -151,6 +151,19 @@ TEST(Collective, ReduceScatterIsAPartOfAllReduceAndAllToAllUndoesItself) {
   }
 }
 
+// Rows 0-1 and 2-3; each wants its neighbour's row beside its own.
+TEST(Collective, AnExchangeGivesEachRankItsBox) {
+  const Attributes boxes = {{"size", int64_t{2}},
+                            {"from", std::vector<int64_t>{0, 0, 2, 2, 2, 0, 2, 2}},
+                            {"to", std::vector<int64_t>{0, 0, 3, 2, 1, 0, 3, 1}}};
+  Ranks<int32_t> x{{2, 2}, {{1, 2, 3, 4}, {5, 6, 7, 8}}};
+  EXPECT_THAT(get(make("Exchange", boxes), x, 0, {3, 2}), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(get(make("Exchange", boxes), x, 1, {3, 1}), ElementsAre(3, 5, 7));
+  const std::vector<TensorView> views = x.views();
+  EXPECT_THAT(run_collective(make("Exchange", boxes), {views, 1, 0}, views[0]).to_string(),
+              HasSubstr("the output of place 1 of the group is [2,2], but its box [1:4, 0:1]"));
+}
+
 TEST(Collective, RanksThatPutInUnlikeValuesAreAnError) {
   Ranks<float> x{{2}, {{1, 2}}}, y{{3}, {{1, 2, 3}}};
   std::vector<TensorView> views = {x.views()[0], y.views()[0]};
@@ -166,8 +179,8 @@ TEST(Collective, WithoutRanksThereIsNoKernel) {
   ASSERT_TRUE(add_standard_schemas(ops).is_ok());
   KernelRegistry kernels;
   add_reference_kernels(kernels);
-  for (const char* op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send",
-                         "Recv", "Barrier", "Rank"}) {
+  for (const char* op : {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll",
+                         "Exchange", "Send", "Recv", "Barrier", "Rank"}) {
     const OpDef* def = ops.find_or_null("eddy", op, 1);
     ASSERT_NE(def, nullptr) << op;
     EXPECT_EQ(def->may_wait, std::string(op) != "Rank") << op;

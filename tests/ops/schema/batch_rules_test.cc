@@ -439,8 +439,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "ConvRelu", "WinogradConv",
       "ChannelsLastConv", "ChannelsLastMaxPool", "ChannelsLastAveragePool",
       // Between ranks, which would see one operation for several requests.
-      "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Send", "Recv", "Barrier",
-      "Rank", "Agree",
+      "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Exchange", "Send",
+      "Recv", "Barrier", "Rank", "Agree",
       // Replaced by what computes it before plans are made.
       "Gradient",
       // Steps of training.

@@ -58,6 +58,38 @@ TEST_F(CollectiveTest, OthersKeepTheShapeOrAreOneElement) {
   EXPECT_EQ(made("Recv", ValueType(), {{"root", int64_t{1}}, {"type", x}}), type_of(x));
 }
 
+TEST_F(CollectiveTest, AnExchangeGivesTheBoxOfItsPlace) {
+  const Ints from = {0, 0, 6, 4, 6, 0, 6, 4}, to = {0, 0, 7, 4, 5, 0, 2, 4};
+  const auto boxes = [&](Attributes more) {
+    more.set("from", from);
+    more.set("to", to);
+    return more;
+  };
+  const ValueType x = floats({6, 4});
+  EXPECT_EQ(made("Exchange", x, boxes({})), type_of(floats({kUnknownDim, kUnknownDim})));
+  EXPECT_EQ(made("Exchange", x, boxes({{"size", int64_t{2}}})), type_of(floats({kUnknownDim, 4})));
+  EXPECT_EQ(made("Exchange", x, boxes({{"size", int64_t{2}}, {"place", int64_t{1}}})),
+            type_of(floats({2, 4})));
+  EXPECT_EQ(made("Exchange", x, boxes({{"group", Ints{4, 2}}, {"place", int64_t{0}}})),
+            type_of(floats({7, 4})));
+  const auto refused = [&](Attributes more, const char* message) {
+    EXPECT_THAT(made("Exchange", x, boxes(std::move(more))), HasSubstr(message));
+  };
+  refused({{"size", int64_t{3}}}, "'from' has 8 numbers; it takes as many starts as sizes for each "
+                                  "of 3 ranks");
+  refused({{"size", int64_t{4}}}, "have boxes of 1 axes, but the input is float[6,4]");
+  refused({{"size", int64_t{2}}, {"place", int64_t{2}}}, "'place' is 2; it is one of 2");
+  EXPECT_THAT(made("Exchange", floats({5, 4}), boxes({{"size", int64_t{2}}, {"place", int64_t{1}}})),
+              HasSubstr("axis 0 of the input is 5, but place 1 of the group has 6 there"));
+  EXPECT_THAT(made("Exchange", x, {{"from", from}, {"to", Ints{1}}}),
+              HasSubstr("'from' has 8 numbers and 'to' has 1"));
+  for (const Ints& wrong : {Ints{0, 0, 6, -1, 6, 0, 6, 4}, Ints{0, INT64_MAX, 6, 4, 6, 0, 6, 4},
+                            Ints{0, 0, INT64_MAX / 2, 4, 6, 0, 6, 4}}) {
+    EXPECT_THAT(made("Exchange", x, {{"size", int64_t{2}}, {"from", wrong}, {"to", to}}),
+                HasSubstr("attribute 'from': of place 0, axis"));
+  }
+}
+
 TEST_F(CollectiveTest, WhatContradictsItselfIsRefusedByName) {
   const ValueType x = floats({6, 4});
   const ValueType bools = TensorType(ElementType::kBool, {6, 4});

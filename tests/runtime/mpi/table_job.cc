@@ -137,11 +137,29 @@ void try_movement(const MpiTable& mpi, Channel& channel, int64_t count) {
   channel.check(
       mpi.send(channel.requests(), channel.communicator(), 5, mine.data(), count, (me + 1) % n),
       "send");
-  channel.finish(5 + static_cast<size_t>(n));
+  // Messages of collectives match no other sends.
+  Bytes swapped(static_cast<size_t>(n * count), 0xEE), shifted(static_cast<size_t>(count), 0xEE);
+  if (n > 1) {
+    channel.check(mpi.swap_all(channel.requests(), channel.communicator(), 6, to_each.data(), count,
+                               swapped.data(), count),
+                  "swap_all");
+  }
+  const int distance = n - 1;
+  channel.check(mpi.shift(channel.requests(), channel.communicator(), 7, mine.data(),
+                          shifted.data(), count, distance),
+                "shift");
+  channel.finish((n > 1 ? 7 : 6) + static_cast<size_t>(n));
   require(gathered == joined(n, [&](int from) { return own_bytes(from, 0, count); }),
           "all_gather" + size);
   require(exchanged == joined(n, [&](int from) { return own_bytes(from, me, count); }),
           "all_to_all" + size);
+  require(swapped == joined(n,
+                            [&](int from) {
+                              return from == me ? Bytes(static_cast<size_t>(count), 0xEE)
+                                                : own_bytes(from, me, count);
+                            }),
+          "swap_all" + size);
+  require(shifted == own_bytes((me + n - distance) % n, 0, count), "shift" + size);
   for (int root = 0; root < n; ++root) {
     require(roots[static_cast<size_t>(root)] == own_bytes(root, 0, count), "broadcast" + size);
   }

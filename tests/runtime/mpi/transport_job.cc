@@ -141,6 +141,20 @@ std::vector<int64_t> output_dims(const Case& c, size_t n) {
   return dims;
 }
 
+// Position i of the group has i + 1 rows, and wants those from i on: pieces of many others.
+void set_boxes(Collective& collective, size_t n, int64_t columns) {
+  int64_t rows = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const auto own = static_cast<int64_t>(i) + 1;
+    collective.from.push_back({{rows, 0}, {own, columns}});
+    rows += own;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const auto first = static_cast<int64_t>(i);
+    collective.to.push_back({{first, 0}, {rows - 2 * first, std::min<int64_t>(columns, first + 1)}});
+  }
+}
+
 // What the order of MPI may change is compared as near; all else bit for bit.
 bool agrees(const Value& got, const Value& expected, bool is_exact) {
   if (got.bytes == expected.bytes) return true;
@@ -193,17 +207,22 @@ class Job {
     collective.root = places.root;
     collective.group.assign(places.by_position.begin(), places.by_position.end());
 
+    const bool has_boxes = c.collective.kind == CollectiveKind::kExchange;
+    std::vector<int64_t> dims = output_dims(c, num_ranks);
+    if (has_boxes) set_boxes(collective, num_ranks, c.dims[0]);
+    if (has_boxes) dims = collective.to[places.own].sizes;
     std::vector<Value> inputs;
     for (const uint32_t rank : places.by_position) {
-      inputs.push_back(made(c.element, c.dims, seed, rank));
+      const auto& own_dims = has_boxes ? collective.from[inputs.size()].sizes : c.dims;
+      inputs.push_back(made(c.element, own_dims, seed, rank));
     }
     std::vector<TensorView> views;
     for (Value& input : inputs) views.push_back(input.view());
-    Value expected(c.element, output_dims(c, num_ranks));
+    Value expected(c.element, dims);
     require(run_collective(collective, {views, places.own, root_position}, expected.view()),
             "the reference");
 
-    Value got(c.element, output_dims(c, num_ranks));
+    Value got(c.element, dims);
     CollectiveSteps steps;
     const bool checks = seed % 3 == 0;
     require(steps.plan(collective, places, views[places.own], got.view(), world_, memory_, checks),
@@ -283,6 +302,7 @@ void try_movement(Job& job) {
       job.try_case({collective_of(CollectiveKind::kAllGather), element, {count}});
       job.try_case({collective_of(CollectiveKind::kBroadcast), element, {count}});
       job.try_case({collective_of(CollectiveKind::kAllToAll), element, {count * n}});
+      job.try_case({collective_of(CollectiveKind::kExchange), element, {count}});
     }
     job.try_case({collective_of(CollectiveKind::kAllGather, 1), element, {3, 5, 2}});
     job.try_case({collective_of(CollectiveKind::kAllToAll, 1), element, {3, 2 * n, 2}});

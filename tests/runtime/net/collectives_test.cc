@@ -214,6 +214,84 @@ TEST_F(CollectivesTest, SumsAreEqualForEachTypeOnBothSidesOfTheSlices) {
   }
 }
 
+// Rows of a tensor in ragged shares, to boxes that overlap, are empty, or cut the other axis: one
+// graph for all ranks, whose shapes differ.
+TEST_F(CollectivesTest, AnExchangeIsItsReferenceWithBoxesOfAnySize) {
+  constexpr uint64_t kSeed = 31;
+  std::cout << "seed " << kSeed << "\n";
+  int num_lone = 0;  // ranks that want what one alone has
+  for (uint32_t n = 2; n <= 6; ++n) {
+    Random random(kSeed + n);
+    RankRunner ranks({.num_ranks = n, .seed = kSeed + n});
+    for (int example = 0; example < 12; ++example) {
+      const auto columns = static_cast<int64_t>(1 + random.below(5));
+      std::vector<int64_t> from, to;
+      int64_t rows = 0;
+      for (uint32_t r = 0; r < n; ++r) {
+        const auto share = static_cast<int64_t>(random.below(4));
+        from.insert(from.end(), {rows, 0, share, columns});
+        rows += share;
+      }
+      for (uint32_t r = 0; r < n; ++r) {
+        const auto within = [&](int64_t size) {
+          return static_cast<int64_t>(random.below(static_cast<uint64_t>(size) + 1));
+        };
+        const int64_t row = within(rows), column = within(columns);
+        to.insert(to.end(), {row, column, within(rows - row), within(columns - column)});
+      }
+      std::vector<int64_t> group(n);
+      std::iota(group.begin(), group.end(), 0);
+      if (example % 2 == 1) std::rotate(group.begin(), group.begin() + 1, group.end());
+      const Attributes attributes = {{"from", from}, {"to", to}, {"group", group}};
+      const Collective c = *read_collective("Exchange", attributes);
+      ASSERT_EQ(ranks.make([&](const Library& library, uint32_t) {
+        GraphBuilder b(library.ops());
+        const Value x = b.input("x", tensor_type(ElementType::kInt32, {b.symbol("n"), columns}));
+        b.output("y", b.op("Exchange", {x}, attributes, {.domain = "eddy"}));
+        return b.finish();
+      }),
+                "");
+      std::vector<Tensor> inputs;  // by place
+      std::vector<TensorView> views;
+      for (uint32_t p = 0; p < n; ++p) {
+        inputs.push_back(random_tensor(ElementType::kInt32, Dims(c.from[p].sizes), random));
+      }
+      for (const Tensor& input : inputs) views.push_back(input.view());
+      const auto pieces = exchange_pieces(c.from, c.to);
+      ASSERT_TRUE(pieces.is_ok());
+      for (const ExchangePiece& piece : *pieces) {
+        num_lone += piece.source != piece.target ? 1 : 0;
+      }
+      const auto place_of = [&](uint32_t rank) {
+        return static_cast<size_t>(std::ranges::find(group, int64_t{rank}) - group.begin());
+      };
+      auto results = ranks.run([&](uint32_t r) { return NamedTensors{{"x", inputs[place_of(r)]}}; });
+      for (uint32_t r = 0; r < n; ++r) {
+        ASSERT_TRUE(results[r].is_ok()) << results[r].status().to_string();
+        Tensor expected = Tensor::zeros(ElementType::kInt32, Dims(c.to[place_of(r)].sizes));
+        ASSERT_TRUE(run_collective(c, {views, place_of(r)}, expected.view()).is_ok());
+        EXPECT_TRUE(is_same((*results[r])[0].second, expected)) << "rank " << r << " of " << n;
+      }
+      EXPECT_THAT(ranks.net().violations(), ::testing::IsEmpty());
+    }
+  }
+  EXPECT_GT(num_lone, 100);
+}
+
+TEST_F(CollectivesTest, ABoxThatNobodyHasIsRefusedBeforeAnythingIsSent) {
+  RankRunner ranks({.num_ranks = 2, .seed = 3});
+  const std::vector<int64_t> from = {0, 2, 2, 2}, to = {0, 2, 2, 3};
+  const std::string made = ranks.make([&](const Library& library, uint32_t) {
+    GraphBuilder b(library.ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {2}));
+    b.output("y", b.op("Exchange", {x}, {{"from", from}, {"to", to}},
+                       {.name = "halo", .domain = "eddy"}));
+    return b.finish();
+  });
+  EXPECT_THAT(made, ::testing::HasSubstr("no rank has [4:5], which place 1 of the group wants"));
+  EXPECT_THAT(made, ::testing::HasSubstr("halo"));
+}
+
 // Each rank sends to the next, and receives from the one before.
 TEST_F(CollectivesTest, MessagesGoRound) {
   for (uint32_t n = 2; n <= 5; ++n) {

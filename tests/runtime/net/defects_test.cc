@@ -55,8 +55,8 @@ class DefectiveTransport final : public Transport {
   uint32_t rank() const override { return inner_->rank(); }
   uint32_t num_ranks() const override { return inner_->num_ranks(); }
   std::string describe() const override { return inner_->describe(); }
-  bool can_reduce(ElementType element, RankReduction reduction) const override {
-    return inner_->can_reduce(element, reduction);
+  bool can_reduce(ElementType element, RankReduction reduction, size_t num_places) const override {
+    return inner_->can_reduce(element, reduction, num_places);
   }
   Result<uint32_t> open(std::span<const uint32_t> group, uint32_t number) override {
     Result<uint32_t> opened = inner_->open(group, number);
@@ -236,7 +236,7 @@ class DefectiveTransport final : public Transport {
   std::map<uint64_t, Transfer> decisions_;  // by token
 };
 
-// Two channels; a reduction in any order, gathers, slices, a broadcast; a loop that agrees; a host
+// Two channels; a reduction in any order, gathers, parts that are swapped, a broadcast; a loop that agrees; a host
 // function that may fail.
 Result<Graph> everything(const Library& library) {
   GraphBuilder b(library.ops());
@@ -249,6 +249,7 @@ Result<Graph> everything(const Library& library) {
   const Value any = talk("AllReduce", few, 0, {{"order", std::string("any")}});
   const Value cast = talk("Broadcast", few, 1, {{"root", int64_t{0}}});
   const Value sum = talk("AllReduce", x, 0, {});
+  const Value swapped = talk("AllToAll", x, 1, {});
   const Value most = talk("AllReduce", few, 1, {{"reduction", std::string("max")}});
   const Value first = b.op("ReduceSum", {few}, {{"keepdims", int64_t{0}}});
   const auto made = b.while_loop(
@@ -265,6 +266,7 @@ Result<Graph> everything(const Library& library) {
   b.output("any", any);
   b.output("cast", cast);
   b.output("sum", sum);
+  b.output("swapped", swapped);
   b.output("most", most);
   b.output("turns", made[1]);
   b.output("asked", asked);
