@@ -19,8 +19,10 @@
 #include "runtime/net/world.h"
 #include "tools/bench/bench_split.h"
 #include "tools/bench/rank_cases.h"
+#include "tools/bench/rank_training.h"
 #include "tools/bench/raw_ranks.h"
 #include "tools/bench/scratch_folder.h"
+#include "tools/bench/torch_rival.h"
 #include "tools/command/model.h"
 
 namespace eddy {
@@ -31,6 +33,7 @@ constexpr double kLateMs = 5;
 constexpr int64_t kSizes[] = {4, 1 << 10, 16 << 10, 256 << 10, 4 << 20};
 // So many that what a run costs all ranks is nothing.
 constexpr int64_t kTurnsAlone = 2'000'000;
+constexpr int kTrainingSteps = 20;
 // Ranks that wait for one which measures alone leave it the machine.
 constexpr std::chrono::milliseconds kNap{5};
 
@@ -104,6 +107,7 @@ class RanksBench {
     EDDY_RETURN_IF_ERROR(add_agreement());
     EDDY_RETURN_IF_ERROR(add_loop_alone());
     EDDY_RETURN_IF_ERROR(add_late_peer());
+    EDDY_RETURN_IF_ERROR(add_training());
     EDDY_RETURN_IF_ERROR(add_split());
     const Status status = world_->rank() == 0 ? measure_alone() : Status::ok();
     EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
@@ -300,6 +304,67 @@ class RanksBench {
     return split.measure([&](const std::string& name, const Samples& shared, const Samples& alone) {
       add_row(name, 0, shared, alone, Limit{factor, 0});
     });
+  }
+
+  // A step whose samples ranks share, beside one rank with all of them, and PyTorch's way.
+  Status add_training() {
+    const std::string name = "training step", rival_name = "training step, DDP";
+    const bool is_wanted = suite_.is_wanted(name), is_rival_wanted = suite_.is_wanted(rival_name);
+    if (!is_wanted && !is_rival_wanted) return Status::ok();
+    suite_.console().progress("measuring a training step");
+    const uint32_t n = world_->num_ranks();
+    const int64_t share = kTrainedSamples / n;
+    SessionOptions options;
+    options.num_threads = 1;
+    EDDY_ASSIGN_OR_RETURN(Graph whole, rank_training_step(library_, share * n, 1));
+    EDDY_ASSIGN_OR_RETURN(const auto alone, Session::create(library_, std::move(whole), options));
+    options.ranks.world = world_;
+    EDDY_ASSIGN_OR_RETURN(Graph own, rank_training_step(library_, share, n));
+    EDDY_ASSIGN_OR_RETURN(const auto shared, Session::create(library_, std::move(own), options));
+    const NamedTensors of_alone = rank_training_inputs(share * n, 0);
+    const NamedTensors of_shared = rank_training_inputs(share, world_->rank());
+    // Some steps for each sample, the first of which is not counted.
+    const auto steps = [this](Session& session, const NamedTensors& inputs) -> Result<double> {
+      EDDY_RETURN_IF_ERROR(session.run(inputs).status());
+      const int64_t start_ns = now_ns();
+      for (int i = 0; i < kTrainingSteps; ++i) EDDY_RETURN_IF_ERROR(session.run(inputs).status());
+      return static_cast<double>(now_ns() - start_ns) / kTrainingSteps;
+    };
+    const auto of_first = [&]() -> Result<double> {
+      Result<double> ns = world_->rank() == 0 ? steps(*alone, of_alone) : 0.0;
+      EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
+      return ns;
+    };
+    EDDY_ASSIGN_OR_RETURN(const auto all,
+                          measure({{"one rank", of_first}, {name, [&]() -> Result<double> {
+                                      EDDY_RETURN_IF_ERROR(raw_->meet());
+                                      return steps(*shared, of_shared);
+                                    }}}));
+    if (is_wanted) add_row(name, 0, all[1], all[0], Limit{2 / (1.7 * n), 0});
+    Status status = Status::ok();
+    if (is_rival_wanted && world_->rank() == 0) status = add_shared_rival(rival_name, all[1]);
+    EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
+    return status;
+  }
+
+  Status add_shared_rival(const std::string& name, const Samples& shared) {
+    const TorchRival rival;
+    Samples torch{"PyTorch " + rival.version() + ", DistributedDataParallel", {}};
+    for (int round = 0; round < 3; ++round) {
+      EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
+      const auto times = rival.run_shared(world_->num_ranks(), kTrainedSamples, folder->file(""));
+      if (!times) break;
+      torch.ns.push_back(times->both_best_ns);
+      torch.ns.push_back(times->both_median_ns);
+    }
+    if (torch.ns.empty()) {
+      suite_.console().remark("no python3 imports torch (Debian: python3-torch), so " + name +
+                              " is left out");
+      return Status::ok();
+    }
+    std::ranges::sort(torch.ns);
+    add_row(name, 0, shared, torch, Limit{1, 0});
+    return Status::ok();
   }
 
   Status add_proof() {

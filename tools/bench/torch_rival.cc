@@ -153,6 +153,32 @@ def times(f):
 print(*times(forward), *times(both))
 )";
 
+// Of one process: its number, how many there are, where they meet, samples of all. The first prints
+// best and median of 30, in ns of a step.
+constexpr const char* kSharedScript = R"(
+import sys, time, torch, torch.distributed as dist
+torch.set_num_threads(1)
+nn, rank, ranks, samples = torch.nn, int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4])
+dist.init_process_group('gloo', init_method='file://' + sys.argv[3], rank=rank, world_size=ranks)
+net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                    nn.Linear(512, 10))
+shared = nn.parallel.DistributedDataParallel(net)
+x = torch.rand(samples // ranks, 784)
+def step():
+    for p in net.parameters(): p.grad = None
+    y = shared(x)
+    (y * y).mean().backward()
+    with torch.no_grad():
+        for p in net.parameters(): p -= 0.001 * p.grad
+all = []
+for _ in range(35):
+    dist.barrier()
+    start = time.perf_counter_ns(); step(); all.append(time.perf_counter_ns() - start)
+all = sorted(all[5:])
+if rank == 0: print(all[0], (all[14] + all[15]) / 2, flush=True)
+dist.barrier()
+)";
+
 // What the command writes, or nothing where it fails.
 std::string output_of(const std::string& command) {
   std::FILE* const pipe = popen((command + " 2>/dev/null").c_str(), "r");
@@ -192,6 +218,24 @@ std::optional<TorchTimes> TorchRival::run(const std::string& name) const {
   const int found = std::sscanf(text.c_str(), "%lf %lf %lf %lf", &t.forward_best_ns,
                                 &t.forward_median_ns, &t.both_best_ns, &t.both_median_ns);
   return found == 4 ? std::optional(t) : std::nullopt;
+}
+
+std::optional<TorchTimes> TorchRival::run_shared(uint32_t num_ranks, int64_t samples,
+                                                 const std::string& folder) const {
+  if (!is_there()) return std::nullopt;
+  setenv("EDDY_BENCH_RIVAL", kSharedScript, 1);
+  setenv("GLOO_SOCKET_IFNAME", "lo", 0);
+  std::string command;
+  for (uint32_t rank = num_ranks; rank-- > 0;) {
+    command += "'" + python_ + "' -c \"$EDDY_BENCH_RIVAL\" " + std::to_string(rank) + " " +
+               std::to_string(num_ranks) + " '" + folder + "/store' " + std::to_string(samples) +
+               (rank > 0 ? " & " : "");
+  }
+  const std::string text = output_of("(" + command + "; wait)");
+  unsetenv("EDDY_BENCH_RIVAL");
+  TorchTimes t;
+  const int found = std::sscanf(text.c_str(), "%lf %lf", &t.both_best_ns, &t.both_median_ns);
+  return found == 2 ? std::optional(t) : std::nullopt;
 }
 
 }  // namespace eddy

@@ -7,6 +7,7 @@
 // Threads: one at a time; the environment is changed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,10 @@ class TorchRival {
   const std::string& version() const { return version_; }  // "1.13.0, BLAS libopenblas..."
   // None: there is no torch, or no such case.
   std::optional<TorchTimes> run(const std::string& name) const;
+  // A step of rank_training.h by so many processes that share its samples (DistributedDataParallel
+  // on gloo), one thread each; both_… alone. `folder` is empty: they find each other there.
+  std::optional<TorchTimes> run_shared(uint32_t num_ranks, int64_t samples,
+                                       const std::string& folder) const;
 
  private:
   std::string python_, version_;
