@@ -3,6 +3,7 @@
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/version.h"
+#include "runtime/cpu/worker_pool.h"
 #include "runtime/net/rank_facts.h"
 #include "runtime/net/rank_graph.h"
 #include "runtime/net/rank_session.h"
@@ -34,7 +35,10 @@ bool waits_for_ranks(const SessionCore& core) {
 Result<Graph> prepare_ranks(SessionCore& core, Graph graph, ForRanks& ranks) {
   EDDY_ASSIGN_OR_RETURN(ranks.world, rank_world_of(core.options.ranks, graph));
   EDDY_RETURN_IF_ERROR(check_replicated(graph, ranks.world, core.has_one_device()));
-  core.ranks->set_memory(core.host().allocator());
+  const std::shared_ptr<WorkerPool> workers =
+      core.host().needs_polling() ? nullptr : core.threads->workers();
+  core.ranks->set_host(core.host().allocator(),
+                       [workers] { return workers != nullptr && workers->has_waiting(); });
   ranks.graph = simplified_fingerprint(ranks.graph, graph);
   return prepare_for_ranks(std::move(graph), core.library.ops(), ranks.world);
 }

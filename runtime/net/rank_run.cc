@@ -326,7 +326,8 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
   return await_or_leave(operation, args, call);
 }
 
-// Most small operations are over in less than a thread takes to wake.
+// Most small operations are over in less than a thread takes to wake. What else there is to do goes
+// first: it is what an operation under way is to be hidden behind.
 CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args,
                                     PendingCall& call) {
   World& world = session_.world();
@@ -335,7 +336,7 @@ CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args
   const auto until = std::chrono::steady_clock::now() + world.spin() + copying;
   World::Watch watch(world);
   while (!operation.is_over.load(std::memory_order_acquire)) {
-    if (std::chrono::steady_clock::now() >= until) break;
+    if (session_.has_other_work() || std::chrono::steady_clock::now() >= until) break;
     if (!watch.poll()) cpu_relax();
   }
   World::Turn turn(world);

@@ -44,9 +44,14 @@ class RankSession final : public World::SessionEnd {
   World& world() const { return *world_; }
   const RankOptions& options() const { return options_; }
 
-  // Where operations have their scratch memory; before the first run.
-  void set_memory(Allocator& memory) { memory_or_null_ = &memory; }
+  // Where operations have their scratch memory, and whether threads of this rank have other work to
+  // take up; before the first run.
+  void set_host(Allocator& memory, std::function<bool()> has_other_work) {
+    memory_or_null_ = &memory;
+    has_other_work_ = std::move(has_other_work);
+  }
   Allocator& memory() const { return *memory_or_null_; }
+  bool has_other_work() const { return has_other_work_(); }
   // Number of a channel on this rank. Before agree().
   uint32_t add_channel(RankSkeleton::Channel channel);
 
@@ -99,6 +104,7 @@ class RankSession final : public World::SessionEnd {
   const std::shared_ptr<World> world_;
   uint64_t number_ = 0;
   Allocator* memory_or_null_ = nullptr;
+  std::function<bool()> has_other_work_;
   std::vector<Channel> channels_;
   // In a Turn.
   bool has_said_hello_ = false;
