@@ -70,8 +70,8 @@ class NodePlacer {
       return function_of(from, id, *compile);
     };
     options.prepare = [&](const Expression& expression, const std::vector<ElementType>& inputs,
-                          ElementType output) {
-      return compile->prepare_elements(expression, inputs, output);
+                          const std::vector<ElementType>& outputs) {
+      return compile->prepare_elements(expression, inputs, outputs);
     };
     const auto is_elementwise = [&](const Graph& from, NodeId id) {
       return function_of(from, id, *compile).has_value();
