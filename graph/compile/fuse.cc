@@ -6,6 +6,8 @@
 
 #include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
+#include "graph/ir/control_view.h"
+#include "graph/ir/region_tree.h"
 
 namespace eddy {
 namespace {
@@ -16,6 +18,8 @@ struct Tree {
   NodeId root;
   std::vector<NodeId> members;  // issue order; the root last
   std::vector<ValueId> inputs;  // values read from outside, by first use
+  // Of other members whose results are read from outside; issue order.
+  std::vector<NodeId> givers;
   size_t size() const { return members.size(); }
 };
 
@@ -45,6 +49,7 @@ class TreeFinder {
     std::erase_if(parts_, [&](const auto& part) { return !is_for_trees(part.second.split); });
     for (Tree& tree : trees_) {
       std::reverse(tree.members.begin(), tree.members.end());
+      std::reverse(tree.givers.begin(), tree.givers.end());
       EDDY_CHECK(tree.members.back() == tree.root) << "a tree ends in its root";
     }
     return std::move(trees_);
@@ -70,12 +75,19 @@ class TreeFinder {
     }
   }
 
-  // By value: its readers, where they are exec nodes of its own region; else it must stay.
+  // By value: its readers, those inside loops and branches among them, and whether others than exec
+  // nodes of its own region read it, so that it stays a value.
   void find_readers() {
+    places_.resize(graph_.num_nodes());
+    for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
+      uint32_t place = 0;
+      for (const NodeId id : graph_.region(RegionId(r)).nodes) places_[id.index()] = place++;
+    }
     readers_.resize(graph_.num_values());
     must_stay_.resize(graph_.num_values(), false);
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       const Node& node = graph_.node(NodeId(n));
+      if (node.kind == NodeKind::kWhile) predicates_.insert(LoopView(graph_, node).predicate());
       for (const ValueId value : node.inputs) {
         if (value.is_none()) continue;
         const bool is_near =
@@ -85,8 +97,13 @@ class TreeFinder {
       }
     }
     for (uint32_t r = 0; r < graph_.num_regions(); ++r) {
-      for (const ValueId value : graph_.region(RegionId(r)).results) {
-        if (!value.is_none()) must_stay_[value.index()] = true;
+      const Region& region = graph_.region(RegionId(r));
+      for (const ValueId value : region.results) {
+        if (value.is_none()) continue;
+        must_stay_[value.index()] = true;
+        // What a loop or branch inside hands on must be there before it.
+        const bool is_outer = graph_.value(value).region != RegionId(r);
+        if (is_outer) readers_[value.index()].push_back(region.owner);
       }
     }
   }
@@ -158,32 +175,65 @@ class TreeFinder {
   void plant_or_join(NodeId id) {
     EDDY_DCHECK(tree_of_[id.index()] == kNoTree) << "node " << id.index() << " is in a tree";
     const uint32_t tree = joinable_tree(id);
-    if (tree != kNoTree && join(id, trees_[tree])) {
+    if (tree != kNoTree && join(id, trees_[tree], is_read_outside(id, tree))) {
       tree_of_[id.index()] = tree;
       return;
     }
-    Tree planted{id, {}, {}};
-    if (!join(id, planted)) return;
+    Tree planted{id, {}, {}, {}};
+    if (!join(id, planted, false)) return;
     tree_of_[id.index()] = static_cast<uint32_t>(trees_.size());
     trees_.push_back(std::move(planted));
   }
 
-  // The tree that all readers of its result are in.
+  // A tree of its region that reads its result; a reader that is not in it stands behind it.
   uint32_t joinable_tree(NodeId id) const {
     const ValueId result = result_of(id);
-    const std::vector<NodeId>& readers = readers_[result.index()];
-    if (must_stay_[result.index()] || readers.empty()) return kNoTree;
-    const uint32_t tree = tree_of_[readers[0].index()];
-    if (tree == kNoTree) return kNoTree;
+    uint32_t first = kNoTree;
+    for (const NodeId reader : readers_[result.index()]) {
+      const uint32_t tree = tree_of_[reader.index()];
+      if (tree == kNoTree || graph_.node(reader).region != graph_.node(id).region) continue;
+      if (first == kNoTree || end_of(tree) < end_of(first)) first = tree;
+    }
+    if (first == kNoTree) return kNoTree;
     const bool is_same_shape =
-        shapes_[result.index()] == shapes_[result_of(trees_[tree].root).index()];
-    const bool are_all_in = std::ranges::all_of(
-        readers, [&](NodeId reader) { return tree_of_[reader.index()] == tree; });
-    return is_same_shape && are_all_in ? tree : kNoTree;
+        shapes_[result.index()] == shapes_[result_of(trees_[first].root).index()];
+    const bool are_behind = std::ranges::all_of(readers_[result.index()], [&](NodeId reader) {
+      return tree_of_[reader.index()] == first || place_of(reader, id) > end_of(first);
+    });
+    const bool fits =
+        is_same_shape && are_behind && (!is_read_outside(id, first) || may_give(id, trees_[first]));
+    return fits ? first : kNoTree;
   }
 
-  // False: there would be too many steps or inputs.
-  bool join(NodeId id, Tree& tree) const {
+  // A predicate stays what find_trip_rule knows, and nobody waits for what the node itself does
+  // not.
+  bool may_give(NodeId id, const Tree& tree) const {
+    return !predicates_.contains(result_of(id)) &&
+           std::ranges::all_of(tree.inputs, [&](ValueId input) {
+             const ValueInfo& info = graph_.value(input);
+             const bool is_beside =
+                 info.origin == ValueOrigin::kNodeOutput && info.region == graph_.node(id).region;
+             return !is_beside || places_[info.producer.index()] <= places_[id.index()];
+           });
+  }
+
+  // The fused node stands where the tree's root did.
+  uint32_t end_of(uint32_t tree) const { return places_[trees_[tree].root.index()]; }
+  // Of the reader, or of the loop or branch that it is in, among the nodes beside `id`.
+  uint32_t place_of(NodeId reader, NodeId id) const {
+    const RegionId region = graph_.node(id).region, inner = graph_.node(reader).region;
+    const NodeId beside = inner == region ? reader : RegionTree(graph_).container(inner, region);
+    return places_[beside.index()];
+  }
+  bool is_read_outside(NodeId id, uint32_t tree) const {
+    const uint32_t result = result_of(id).index();
+    return must_stay_[result] || std::ranges::any_of(readers_[result], [&](NodeId reader) {
+             return tree_of_[reader.index()] != tree;
+           });
+  }
+
+  // False: there would be too many steps, inputs or results.
+  bool join(NodeId id, Tree& tree, bool gives) const {
     EDDY_DCHECK(tree.size() <= options_.max_steps) << tree.size() << " steps are too many";
     std::vector<ValueId> inputs = tree.inputs;
     std::erase(inputs, result_of(id));
@@ -191,6 +241,8 @@ class TreeFinder {
       if (std::ranges::find(inputs, input) == inputs.end()) inputs.push_back(input);
     }
     if (inputs.size() > options_.max_inputs || tree.size() == options_.max_steps) return false;
+    if (gives && tree.givers.size() + 1 == options_.max_results) return false;
+    if (gives) tree.givers.push_back(id);
     tree.inputs = std::move(inputs);
     tree.members.push_back(id);
     return true;
@@ -200,7 +252,9 @@ class TreeFinder {
   const FuseOptions& options_;
   std::vector<std::optional<ElementFunction>> functions_;  // by NodeId
   std::vector<std::vector<NodeId>> readers_;               // by ValueId
+  std::vector<uint32_t> places_;                           // by NodeId: in its region
   std::vector<bool> must_stay_;                            // by ValueId
+  std::set<ValueId> predicates_;                           // of loops
   std::vector<uint32_t> shapes_;                           // by ValueId
   std::vector<uint32_t> tree_of_;                          // by NodeId
   std::vector<Tree> trees_;
@@ -221,7 +275,17 @@ Expression expression_of(const Graph& graph, const Tree& tree, const TreeFinder&
     elements.emplace(graph.node(id).outputs[0], static_cast<uint32_t>(elements.size()));
     expression.steps.push_back(std::move(step));
   }
+  for (const NodeId id : tree.givers) {
+    expression.more_results.push_back(elements.at(graph.node(id).outputs[0]));
+  }
   return expression;
+}
+
+// By the results of the tree's expression.
+std::vector<ValueId> results_of(const Graph& graph, const Tree& tree) {
+  std::vector<ValueId> results = {graph.node(tree.root).outputs[0]};
+  for (const NodeId id : tree.givers) results.push_back(graph.node(id).outputs[0]);
+  return results;
 }
 
 bool reads_parts(const Tree& tree, const std::map<ValueId, Part>& parts) {
@@ -261,7 +325,6 @@ class Fuser : public GraphCopier {
 
   void emit(NodeId root, const Tree& tree, const std::string& program) {
     const Node& node = source_.node(root);
-    const ValueInfo& result = source_.value(node.outputs[0]);
     EDDY_CHECK(root == tree.root && node.outputs.size() == 1) << node.name << " is no root";
     std::vector<Value> inputs;
     std::vector<int64_t> parts;  // an axis, a first index and a size for each input
@@ -272,17 +335,24 @@ class Fuser : public GraphCopier {
       inputs.push_back(value(is_part ? source_.node(part.split).inputs[0] : input));
       parts.insert(parts.end(), {part.axis, part.first, part.size});
     }
-    Attributes attributes = {{"program", program},
-                             {"to", static_cast<int64_t>(result.type.tensor.element)}};
+    const std::vector<ValueId> results = results_of(source_, tree);
+    std::vector<int64_t> to;
+    std::vector<std::string> names;
+    for (const ValueId result : results) {
+      to.push_back(static_cast<int64_t>(source_.value(result).type.tensor.element));
+      names.push_back(source_.value(result).name);
+    }
+    Attributes attributes = {{"program", program}, {"to", to}};
     const bool has_parts = reads_parts(tree, parts_);
     if (has_parts) attributes.set("parts", parts);
-    define(node.outputs[0],
-           builder_.op(has_parts ? "FusedParts" : "Fused", inputs, std::move(attributes),
-                       {.name = node.name,
-                        .domain = "eddy",
-                        .opset_version = 1,
-                        .device = node.device,
-                        .output_names = {result.name}}));
+    define_all(results,
+               builder_.ops(has_parts ? "FusedParts" : "Fused", inputs, std::move(attributes),
+                            {.name = node.name,
+                             .domain = "eddy",
+                             .opset_version = 1,
+                             .num_outputs = static_cast<int>(results.size()),
+                             .device = node.device,
+                             .output_names = names}));
   }
 
   void defined(ValueId id, Value value) override {
@@ -298,9 +368,9 @@ class Fuser : public GraphCopier {
   std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
 };
 
-std::vector<ElementType> input_types(const Graph& graph, const Tree& tree) {
+std::vector<ElementType> types_of(const Graph& graph, std::span<const ValueId> values) {
   std::vector<ElementType> types;
-  for (const ValueId input : tree.inputs) types.push_back(graph.value(input).type.tensor.element);
+  for (const ValueId value : values) types.push_back(graph.value(value).type.tensor.element);
   return types;
 }
 
@@ -314,9 +384,9 @@ void prepare_all(const Graph& graph, const FuseOptions& options, const TreeFinde
   };
   std::erase_if(trees, [&](const Tree& tree) {
     if (!is_useful(tree)) return true;
-    const ElementType output = graph.value(graph.node(tree.root).outputs[0]).type.tensor.element;
     const Status status =
-        options.prepare(expression_of(graph, tree, finder), input_types(graph, tree), output);
+        options.prepare(expression_of(graph, tree, finder), types_of(graph, tree.inputs),
+                        types_of(graph, results_of(graph, tree)));
     if (status.is_ok()) return false;
     report.refused.emplace_back(graph.path(tree.root), status.message());
     for (const ValueId input : tree.inputs) {

@@ -5,8 +5,10 @@
 // elementwise nodes whose result is read by nodes of the tree alone, in the same region, on the
 // device, of the same shape as the tree's result (equal sizes or symbols, or through operators of
 // one input). Trees are as large as that allows, up to the limits below; a result that two nodes of
-// a tree read is computed once. Loop bodies and branches are regions like all others; what a
-// decision, a result or a nested region reads stays a value of its own.
+// a tree read is computed once. Loop bodies and branches are regions like all others. What others
+// read, too (a node, a loop, the region's results), is a further result of the node if all of them
+// come behind the tree's end, and the tree reads nothing that is made behind it; else, and where it
+// is a loop's predicate (find_trip_rule), it stays a node of its own.
 //
 // A Split whose parts such trees alone read, and whose sizes are known, goes: they read the parts
 // where they lie (eddy.FusedParts). For that a tree may be a single node.
@@ -40,11 +42,12 @@ struct FuseOptions {
   // What the node does to each element; none: it is not elementwise there. The fused node does the
   // broadcasts.
   std::function<std::optional<ElementFunction>(const Graph& graph, NodeId node)> function_of;
-  // Makes the kernel for inputs and a result of these types, so that binding finds it.
+  // Makes the kernel for inputs and results of these types, so that binding finds it.
   std::function<Status(const Expression& expression, const std::vector<ElementType>& inputs,
-                       ElementType output)>
+                       const std::vector<ElementType>& outputs)>
       prepare;
   size_t max_inputs = 12;
+  size_t max_results = 4;
   size_t max_steps = Expression::kMaxSteps;
 };
 

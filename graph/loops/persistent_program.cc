@@ -158,6 +158,8 @@ class LoopProgramBuilder {
         EDDY_RETURN_IF_ERROR(view(node));
       } else if (is_op(node, "ToDevice")) {
         numbers_[node.outputs[0]] = iteration(node.outputs[0]);
+      } else if (is_op(node, "Fused")) {
+        EDDY_RETURN_IF_ERROR(fused(node, steps));
       } else {
         EDDY_ASSIGN_OR_RETURN(LoopProgram::Step step, make_step(id, node));
         for (const ValueId input : node.inputs) {
@@ -170,6 +172,28 @@ class LoopProgramBuilder {
         step.result = numbers_[node.outputs[0]] = add_value(node.outputs[0]);
         steps.push_back(std::move(step));
       }
+    }
+    return Status::ok();
+  }
+
+  // A step for each result; later ones read the earlier ones.
+  Status fused(const Node& node, std::vector<LoopProgram::Step>& steps) {
+    const auto num_inputs = static_cast<uint32_t>(node.inputs.size());
+    EDDY_ASSIGN_OR_RETURN(const Expression whole,
+                          parse_expression(node.attributes.get_string("program", ""), num_inputs));
+    if (whole.num_results() != node.outputs.size()) return no_step(node);
+    std::vector<uint32_t> known;
+    for (const ValueId input : node.inputs) known.push_back(number(input));
+    if (std::ranges::find(known, LoopProgram::kNone) != known.end()) {
+      return unsupported(node.name + " reads what is not there");
+    }
+    for (ExpressionPart& part : parts_of(whole)) {
+      LoopProgram::Step& step = steps.emplace_back();
+      for (const uint32_t argument : part.arguments) step.arguments.push_back(known[argument]);
+      step.expression = std::move(part.expression);
+      const ValueId made = node.outputs[part.result];
+      step.result = numbers_[made] = add_value(made);
+      known.push_back(step.result);
     }
     return Status::ok();
   }
@@ -194,11 +218,6 @@ class LoopProgramBuilder {
     const bool has_all = std::ranges::none_of(node.inputs, &ValueId::is_none);
     if (node.outputs.size() != 1 || !has_all) return no_step(node);
     const auto num_inputs = static_cast<uint32_t>(node.inputs.size());
-    if (is_op(node, "Fused")) {
-      EDDY_ASSIGN_OR_RETURN(
-          step.expression, parse_expression(node.attributes.get_string("program", ""), num_inputs));
-      return step;
-    }
     if (is_reduction(node)) {
       step.reduction = node.op->name;
       EDDY_ASSIGN_OR_RETURN(step.axes, axes(node));

@@ -236,6 +236,7 @@ Status place_graph(SessionCore& core, CompiledProgram& made, PlanOptions& plan) 
   const PlaceNodesOptions options{
       // A host that computes a loop's predicate is one that drives it.
       .has_host_arithmetic = core.options.loops != Loops::kDevice,
+      .drives_loops = can_device_drive(core),
       .merges_loops = core.options.merges_loops && can_device_drive(core)};
   EDDY_ASSIGN_OR_RETURN(PlacedNodes placed, place_nodes(std::move(made.graph), core.library.ops(),
                                                         core.devices, plan.devices, options));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/compile/fix_caches.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fuse.h"
 #include "graph/compile/merge_loops.h"
@@ -40,7 +41,11 @@ class NodePlacer {
  public:
   NodePlacer(const OpTable& ops, std::span<const ExecutionDevice> devices,
              const std::vector<std::string>& names, const PlaceNodesOptions& options)
-      : ops_(ops), devices_(devices), names_(names), merges_(options.merges_loops) {
+      : ops_(ops),
+        devices_(devices),
+        names_(names),
+        drives_loops_(options.drives_loops),
+        merges_(options.merges_loops) {
     options_.devices = names;
     if (!options.has_host_arithmetic) options_.choice.max_host_elements = 0;
     options_.choice.can_run = [this](const Graph& graph, NodeId node, uint32_t device) {
@@ -49,14 +54,40 @@ class NodePlacer {
   }
 
   Result<PlacedNodes> run(Graph graph) {
+    std::string text;
+    EDDY_ASSIGN_OR_RETURN(graph, with_fixed_caches(std::move(graph), text));
     EDDY_ASSIGN_OR_RETURN(PlacedGraph placed, merged(std::move(graph)));
     PlacedNodes made{std::move(placed.graph), std::move(placed.value_devices),
-                     placed.report.text() + merged_text_};
+                     placed.report.text() + text + merged_text_};
     for (uint32_t d = 1; d < devices_.size(); ++d) EDDY_RETURN_IF_ERROR(fuse_nodes(d, made));
     return made;
   }
 
  private:
+  // Where a device then drives the loops by itself: from the host, rounds would only write more.
+  Result<Graph> with_fixed_caches(Graph graph, std::string& text) const {
+    for (uint32_t d = 1; drives_loops_ && d < devices_.size(); ++d) {
+      if (devices_[d].device->compile_or_null() == nullptr) continue;
+      EDDY_ASSIGN_OR_RETURN(FixedCaches fixed,
+                            fix_caches(graph.copy(), ops_, {.device = names_[d]}));
+      if (fixed.loops.empty()) continue;
+      EDDY_ASSIGN_OR_RETURN(const PlacedGraph placed, place(fixed.graph.copy(), ops_, options_));
+      const std::vector<ControlVerdict> verdicts = judge(placed);
+      std::string why_not;
+      for (uint32_t n = 0; n < verdicts.size(); ++n) {
+        const std::string path = placed.graph.path(NodeId(n));
+        const bool is_fixed = std::ranges::count(fixed.loops, path) > 0;
+        if (!is_fixed || verdicts[n].is_driven_by_device) continue;
+        why_not += path + " has caches that grow: " + verdicts[n].reason + "\n";
+      }
+      text += why_not;
+      if (!why_not.empty()) continue;
+      for (const std::string& path : fixed.loops) text += path + " has caches of one length\n";
+      return std::move(fixed.graph);
+    }
+    return graph;
+  }
+
   Status fuse_nodes(uint32_t device, PlacedNodes& nodes) const {
     Compile* const compile = devices_[device].device->compile_or_null();
     if (compile == nullptr) {
@@ -70,8 +101,8 @@ class NodePlacer {
       return function_of(from, id, *compile);
     };
     options.prepare = [&](const Expression& expression, const std::vector<ElementType>& inputs,
-                          ElementType output) {
-      return compile->prepare_elements(expression, inputs, output);
+                          const std::vector<ElementType>& outputs) {
+      return compile->prepare_elements(expression, inputs, outputs);
     };
     const auto is_elementwise = [&](const Graph& from, NodeId id) {
       return function_of(from, id, *compile).has_value();
@@ -217,6 +248,7 @@ class NodePlacer {
   const OpTable& ops_;
   const std::span<const ExecutionDevice> devices_;
   const std::vector<std::string>& names_;
+  const bool drives_loops_;
   const bool merges_;
   PlaceOptions options_;
   std::string merged_text_;

@@ -1,5 +1,6 @@
 // place_nodes: a session's graph on several devices: every node on a device with the copies
-// between (graph/compile/place.h), elementwise nodes in fewer kernels (fuse.h), and loops beside
+// between (graph/compile/place.h), caches as buffers of one length where a device then drives their
+// loops by itself (fix_caches.h), elementwise nodes in fewer kernels (fuse.h), and loops beside
 // each other as one where there are more than devices may drive at once (merge_loops.h).
 //
 // Which loops are merged: those that one device could drive by itself, each alone, as a captured
@@ -25,6 +26,7 @@ namespace eddy {
 
 struct PlaceNodesOptions {
   bool has_host_arithmetic = true;  // scalars and shapes stay on the host
+  bool drives_loops = false;        // devices may drive loops by themselves
   bool merges_loops = false;
 };
 

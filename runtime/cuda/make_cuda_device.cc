@@ -28,9 +28,9 @@ class CudaCompile : public Compile {
     return std::move(*function);
   }
   Status prepare_elements(const Expression& expression, const std::vector<ElementType>& inputs,
-                          ElementType output) override {
+                          const std::vector<ElementType>& outputs) override {
     EDDY_ASSIGN_OR_RETURN(const cuda::KernelSource source,
-                          cuda::fused_kernel_source(expression, inputs, output));
+                          cuda::fused_kernel_source(expression, inputs, outputs));
     return module_.compile(source).status();
   }
   Result<const void*> prepare_loop(const LoopProgram& program) override {

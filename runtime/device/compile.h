@@ -36,7 +36,8 @@ class Compile {
   virtual std::optional<ElementFunction> function_of(const KernelInit& init) const = 0;
   // Makes the kernel of eddy.Fused for these types, so that binding finds it.
   virtual Status prepare_elements(const Expression& expression,
-                                  const std::vector<ElementType>& inputs, ElementType output) = 0;
+                                  const std::vector<ElementType>& inputs,
+                                  const std::vector<ElementType>& outputs) = 0;
   virtual Result<const void*> prepare_loop(const LoopProgram& program) = 0;
   virtual Status launch_loop(const void* kernel, const LoopCall& call, void* native_stream) = 0;
 };

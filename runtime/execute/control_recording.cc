@@ -428,15 +428,18 @@ Status ControlRecording::record_steps(NodeId id, const RecordedScalars& scalars,
     inputs.push_back(input.data);
     are_single.push_back(input.count() == 1);
   }
-  std::vector<void*> made;
-  for (size_t i = 1; i < expression.steps.size(); ++i) {
+  std::vector<void*> made(expression.steps.size());
+  for (size_t k = 0; k < expression.num_results(); ++k) {
+    made[expression.result(k) - expression.num_inputs] = exec.outputs()[k].data;
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i] != nullptr) continue;
     void*& step = step_results_[{id.index(), i}];
     if (step == nullptr) {
       EDDY_ASSIGN_OR_RETURN(step, device_memory(count * kElementBytes));
     }
-    made.push_back(step);
+    made[i] = step;
   }
-  made.push_back(result.data);
   if (count == 1) return scalars.steps().compute(expression, inputs, made);
   return scalars.steps().compute_all(expression, inputs, {count, are_single}, made);
 }

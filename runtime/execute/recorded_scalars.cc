@@ -53,11 +53,14 @@ std::optional<Expression> RecordedScalars::expression_of(NodeId id) const {
     if (value.is_none()) return std::nullopt;
     inputs.push_back(graph.value(value).type);
   }
-  const std::vector<ValueType> outputs = {graph.value(node.outputs[0]).type};
+  std::vector<ValueType> outputs;
+  for (const ValueId value : node.outputs) outputs.push_back(graph.value(value).type);
   const std::vector<TensorView> constants(inputs.size());
-  return steps_or_null_->scalar_of(
+  std::optional<Expression> expression = steps_or_null_->scalar_of(
       {*node.op, node.attributes, node.opset_version, node.name, inputs, outputs, constants},
       kernel);
+  const bool fits = expression && expression->num_results() == outputs.size();
+  return fits ? std::move(expression) : std::nullopt;
 }
 
 bool RecordedScalars::is_of_one_element(NodeId id) const {
@@ -66,7 +69,7 @@ bool RecordedScalars::is_of_one_element(NodeId id) const {
     return value.is_none() || graph.value(value).type.tensor.dims.count() == 1;
   };
   const Node& node = graph.node(id);
-  return std::ranges::all_of(node.inputs, is_one) && is_one(node.outputs[0]);
+  return std::ranges::all_of(node.inputs, is_one) && std::ranges::all_of(node.outputs, is_one);
 }
 
 // Few enough of them, and of each input as many or one.
@@ -103,11 +106,15 @@ void RecordedScalars::find(const std::vector<uint32_t>& uses, const Readers& rea
   };
   for (auto at = region.nodes.rbegin(); at != region.nodes.rend(); ++at) {
     const Node& node = graph.node(*at);
-    if (node.kind != NodeKind::kExec || node.outputs.size() != 1) continue;
-    const ValueId made = node.outputs[0];
+    if (node.kind != NodeKind::kExec) continue;
     const bool is_one = is_of_one_element(*at);
-    if (!is_one && (!readers[made.index()].empty() || !is_of_equal_elements(*at))) continue;
-    if (!std::ranges::all_of(readers[made.index()], is_late) || !are_results_late(made)) continue;
+    const bool is_map = !is_one && node.outputs.size() == 1 &&
+                        readers[node.outputs[0].index()].empty() && is_of_equal_elements(*at);
+    if (!is_one && !is_map) continue;
+    const bool are_late = std::ranges::all_of(node.outputs, [&](ValueId made) {
+      return std::ranges::all_of(readers[made.index()], is_late) && are_results_late(made);
+    });
+    if (!are_late) continue;
     std::optional<Expression> expression = expression_of(*at);
     if (!expression) continue;
     if (!is_one && expression->steps.size() > ScalarSteps::kMostSteps) continue;
@@ -144,17 +151,36 @@ void RecordedScalars::find_home_writers(const std::vector<uint32_t>& uses, const
     if (info.type.tensor.element != graph.value(parameter).type.tensor.element) continue;
     if (executable.value_device(made) != executable.value_device(parameter)) continue;
     if (readers[made.index()].size() + 1 != uses[made.index()]) continue;
-    if (may_write_home(info.producer, parameter, order)) written_homes_[made.index()] = parameter;
+    if (may_write_home(made, parameter, order)) written_homes_[made.index()] = parameter;
   }
+}
+
+// Whether a later step of the node that makes it reads the parameter.
+bool RecordedScalars::is_read_after(ValueId made, ValueId parameter) const {
+  const Graph& graph = state_.graph();
+  const NodeId writer = graph.value(made).producer;
+  const std::vector<ValueId>& inputs = graph.node(writer).inputs;
+  const Expression& expression = *expression_or_null(writer);
+  const uint32_t element = expression.result(graph.value(made).index);
+  for (size_t i = element - expression.num_inputs + 1; i < expression.steps.size(); ++i) {
+    for (const uint32_t argument : expression.steps[i].arguments) {
+      if (argument < inputs.size() && resolve_views(graph, inputs[argument]) == parameter) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // Whether all others that read the parameter have done so: what is a part of the launch at the end
 // comes last, in this order; each of the steps there has its own element of what it overwrites.
-bool RecordedScalars::may_write_home(NodeId writer, ValueId parameter,
+bool RecordedScalars::may_write_home(ValueId made, ValueId parameter,
                                      const std::vector<NodeId>& order) const {
   const Graph& graph = state_.graph();
+  const NodeId writer = graph.value(made).producer;
   const Program& program = state_.executable().plan().program;
   const bool is_at_end = expression_or_null(writer) != nullptr;
+  if (is_at_end && is_read_after(made, parameter)) return false;
   if (!is_at_end && program.blocks[region_.index()].streams.size() != 1) return false;
   const auto at = std::ranges::find(order, writer);
   if (at == order.end()) return false;

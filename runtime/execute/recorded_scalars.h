@@ -46,7 +46,8 @@ class RecordedScalars {
 
   void find(const std::vector<uint32_t>& uses, const Readers& readers);
   void find_home_writers(const std::vector<uint32_t>& uses, const Readers& readers);
-  bool may_write_home(NodeId writer, ValueId parameter, const std::vector<NodeId>& order) const;
+  bool may_write_home(ValueId made, ValueId parameter, const std::vector<NodeId>& order) const;
+  bool is_read_after(ValueId made, ValueId parameter) const;
   std::optional<Expression> expression_of(NodeId node) const;
   bool is_of_one_element(NodeId node) const;
   bool is_of_equal_elements(NodeId node) const;

@@ -32,8 +32,11 @@ using ElementwiseParams = BroadcastParams<kMaxInputs>;
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
 // The parameters of a kernel made from a chain of elementwise nodes (fused_inl.h).
 inline constexpr int kMaxFusedInputs = 12;
-using FusedParams = BroadcastParams<kMaxFusedInputs>;
-static_assert(sizeof(FusedParams) == 960, "as above; far below the 4 KiB that a launch takes");
+inline constexpr int kMaxFusedOutputs = 4;
+struct FusedParams : BroadcastParams<kMaxFusedInputs> {
+  void* more_out[kMaxFusedOutputs - 1];  // of the results behind the first
+};
+static_assert(sizeof(FusedParams) == 984, "as above; far below the 4 KiB that a launch takes");
 
 // A loop as one kernel (persistent_inl.h).
 inline constexpr int kMaxLoopInputs = 48;

@@ -60,11 +60,17 @@ void BroadcastPlan<Params>::add_broadcast(const TensorView& out, std::span<const
 
 template <typename Params>
 bool BroadcastPlan<Params>::can_pack(const void* out, std::span<const void* const> inputs) const {
-  if (params_.rank != 1 || reinterpret_cast<uintptr_t>(out) % kPackBytes != 0) return false;
+  const auto is_aligned = [](const void* to) {
+    return reinterpret_cast<uintptr_t>(to) % kPackBytes == 0;
+  };
+  if (params_.rank != 1 || !is_aligned(out)) return false;
+  if constexpr (requires { params_.more_out; }) {  // those that there are not are null
+    if (!std::ranges::all_of(params_.more_out, is_aligned)) return false;
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t stride = params_.strides[i][0];
     if (stride != 0 && stride != 1) return false;
-    if (stride == 1 && reinterpret_cast<uintptr_t>(inputs[i]) % kPackBytes != 0) return false;
+    if (stride == 1 && !is_aligned(inputs[i])) return false;
   }
   return true;
 }

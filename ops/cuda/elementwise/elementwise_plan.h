@@ -28,6 +28,9 @@ class BroadcastPlan {
   bool launch(const KernelArgs& args, CudaLauncher& launcher, CudaFunction function, void* out,
               std::span<const void* const> inputs, bool may_pack);
 
+  // Where result k > 0 of a fused kernel goes; before launch().
+  void set_out(size_t k, void* out) requires requires(Params p) { p.more_out; }
+  { params_.more_out[k - 1] = out; }
   void set_attributes(float a, float b) {
     params_.a = a;
     params_.b = b;

@@ -57,6 +57,7 @@ bool run_fused(const KernelArgs& args) {
   }
   const TensorView& out = args.outputs[0];
   FusedPlan plan;
+  for (uint32_t k = 1; k < args.num_outputs; ++k) plan.set_out(k, args.outputs[k].data);
   plan.add_broadcast(out, std::span(views).first(args.num_inputs), {args.inputs, args.num_inputs});
   return plan.launch(args, *state.launcher, state.function, out.data,
                      std::span(data).first(args.num_inputs), true);
@@ -68,9 +69,10 @@ Result<BoundKernel> bind_fused(const KernelInit& init, CudaLauncher& launcher) {
   EDDY_ASSIGN_OR_RETURN(const Expression expression,
                         parse_expression(init.attributes.get_string("program", ""),
                                          static_cast<uint32_t>(inputs.size())));
-  EDDY_ASSIGN_OR_RETURN(
-      const cuda::KernelSource source,
-      cuda::fused_kernel_source(expression, inputs, init.outputs[0].tensor.element));
+  std::vector<ElementType> outputs;
+  for (const ValueType& type : init.outputs) outputs.push_back(type.tensor.element);
+  EDDY_ASSIGN_OR_RETURN(const cuda::KernelSource source,
+                        cuda::fused_kernel_source(expression, inputs, outputs));
   auto state = std::make_unique<FusedState>();
   state->launcher = &launcher;
   const std::span<const int64_t> parts = init.attributes.get_ints("parts");

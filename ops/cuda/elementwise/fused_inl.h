@@ -2,10 +2,12 @@
 // packs and the grid-stride loop are those of elementwise_inl.h, with one pass for all functions.
 //
 // A body has
-//   Out, kInputs, kCount            the result's type, inputs, elements of a pack
+//   kInputs, kCount                 inputs, elements of a pack
 //   Packs, load_packs(p, first)     a pack of each input
-//   at_pack(packs, k)               the result of element k of them
-//   at(p, offsets)                  the result of one element of each input
+//   Results, at_pack(packs, k, results)   a pack of each result: of element k
+//   store_packs(p, item, results)
+//   at(p, offsets, item)            the results of one element of each input
+// and has read all inputs of an item when it stores the first result.
 // Compiled by NVRTC when a program is bound, and by the host's compiler and nvcc in tests.
 #pragma once
 
@@ -24,25 +26,32 @@ EDDY_HD float float_of(uint32_t bits) {
   return both.value;
 }
 
+template <typename T>
+EDDY_HD T* output(const FusedParams& p, int k) {
+  return static_cast<T*>(k == 0 ? p.out : p.more_out[k - 1]);
+}
+template <typename T, int kCount>
+EDDY_HD void store_pack(const FusedParams& p, int k, uint64_t item, const Pack<T, kCount>& pack) {
+  reinterpret_cast<Pack<T, kCount>*>(output<T>(p, k))[item] = pack;
+}
+
 template <typename Body>
 EDDY_HD void run_fused(const FusedParams& p, uint64_t first, uint64_t step) {
-  using Out = typename Body::Out;
   constexpr int kCount = Body::kCount;
-  Out* const out = static_cast<Out*>(p.out);
   if (p.is_aligned != 0) {
     const uint64_t num_packs = p.count / kCount;
     for (uint64_t item = first; item < num_packs; item += step) {
       const auto packs = Body::load_packs(p, item * kCount);
-      Pack<Out, kCount> result;
-      for (int k = 0; k < kCount; ++k) result.values[k] = Body::at_pack(packs, k);
-      reinterpret_cast<Pack<Out, kCount>*>(out)[item] = result;
+      typename Body::Results results;
+      for (int k = 0; k < kCount; ++k) Body::at_pack(packs, k, results);
+      Body::store_packs(p, item, results);
     }
     first += num_packs * kCount;  // the rest, one element an item
   }
   for (uint64_t item = first; item < p.count; item += step) {
     int64_t at[Body::kInputs];
     locate(p, item, at);
-    out[item] = Body::at(p, at);
+    Body::at(p, at, item);
   }
 }
 

@@ -75,48 +75,72 @@ Status add_step(const Expression& expression, size_t index, std::vector<ElementT
   return Status::ok();
 }
 
-// `each(i, type)` for every input, with commas between.
+// `each(i, type)` for every one, with commas between.
 template <typename Each>
-std::string list(std::span<const ElementType> inputs, Each each) {
+std::string list(std::span<const ElementType> all, Each each, const std::string& between = ", ") {
   std::string text;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    text += (i > 0 ? ", " : "") + each(std::to_string(i), std::string(type_suffix(inputs[i])));
+  for (size_t i = 0; i < all.size(); ++i) {
+    text += (i > 0 ? between : "") + each(std::to_string(i), std::string(type_suffix(all[i])));
   }
   return text;
 }
 
-std::string body_text(std::span<const ElementType> inputs, ElementType output,
+std::string body_text(std::span<const ElementType> inputs, std::span<const ElementType> outputs,
                       const std::string& apply) {
   using S = const std::string&;
-  const std::string out(type_suffix(output));
-  std::string members;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    members +=
-        " Pack<" + std::string(type_suffix(inputs[i])) + ", kCount> p" + std::to_string(i) + ";";
-  }
-  const std::string packs = list(
+  const auto packs_of = [](const std::string& letter) {
+    return [letter](S i, S type) { return "Pack<" + type + ", kCount> " + letter + i + ";"; };
+  };
+  const std::string loads = list(
       inputs, [](S i, S type) { return "load_pack<" + type + ", kCount>(p, " + i + ", first)"; });
   const std::string of_pack = list(inputs, [](S i, S) { return "x.p" + i + ".values[k]"; });
+  const std::string to_pack = list(outputs, [](S k, S) { return "y.q" + k + ".values[k]"; });
   const std::string of_offsets =
       list(inputs, [](S i, S type) { return "input<" + type + ">(p, " + i + ")[at[" + i + "]]"; });
+  const std::string to_items =
+      list(outputs, [](S k, S type) { return "output<" + type + ">(p, " + k + ")[item]"; });
   const std::string types = list(inputs, [](S, S type) { return type; });
-  return "struct Body {\n  using Out = " + out +
-         ";\n  static constexpr int kInputs = " + std::to_string(inputs.size()) +
-         ";\n  static constexpr int kCount = kPackCount<Out, " + types + ">;\n  struct Packs {" +
-         members +
+  return "struct Body {\n  static constexpr int kInputs = " + std::to_string(inputs.size()) +
+         ";\n  static constexpr int kCount = kPackCount<" +
+         list(outputs, [](S, S type) { return type; }) + ", " + types + ">;\n  struct Packs { " +
+         list(inputs, packs_of("p"), " ") + " };\n  struct Results { " +
+         list(outputs, packs_of("q"), " ") +
          " };\n  EDDY_HD static Packs load_packs(const FusedParams& p, uint64_t first) {\n"
          "    return {" +
-         packs + "};\n  }\n  EDDY_HD static Out at_pack(const Packs& x, int k) { return apply(" +
-         of_pack +
-         "); }\n  EDDY_HD static Out at(const FusedParams& p, const int64_t (&at)[kInputs]) {\n"
-         "    return apply(" +
-         of_offsets + ");\n  }\n" + apply + "};\n";
+         loads +
+         "};\n  }\n  EDDY_HD static void at_pack(const Packs& x, int k, Results& y) {\n    apply(" +
+         of_pack + ", " + to_pack +
+         ");\n  }\n  EDDY_HD static void store_packs(const FusedParams& p, uint64_t item, "
+         "const Results& y) {\n    " +
+         list(
+             outputs, [](S k, S) { return "store_pack(p, " + k + ", item, y.q" + k + ");"; }, " ") +
+         "\n  }\n  EDDY_HD static void at(const FusedParams& p, const int64_t (&at)[kInputs], "
+         "uint64_t item) {\n    apply(" +
+         of_offsets + ", " + to_items + ");\n  }\n" + apply + "};\n";
+}
+
+// Each result has the type that the node says.
+Status check_results(const Expression& expression, std::span<const ElementType> types,
+                     std::span<const ElementType> outputs) {
+  if (outputs.size() != expression.num_results() || outputs.size() > kMaxFusedOutputs) {
+    return invalid_argument("the fused program makes " + std::to_string(expression.num_results()) +
+                            " results, its node " + std::to_string(outputs.size()) +
+                            "; a kernel makes 1 to " + std::to_string(kMaxFusedOutputs));
+  }
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const ElementType made = types[expression.result(k)];
+    if (made == outputs[k]) continue;
+    return invalid_argument("the fused program makes " + std::string(element_type_name(made)) +
+                            ", its node " + std::string(element_type_name(outputs[k])));
+  }
+  return Status::ok();
 }
 
 }  // namespace
 
 Result<std::string> expression_function(const std::string& name, const Expression& expression,
-                                        std::span<const ElementType> inputs, ElementType output) {
+                                        std::span<const ElementType> inputs,
+                                        std::span<const ElementType> outputs) {
   if (inputs.empty() || inputs.size() > kMaxFusedInputs || inputs.size() != expression.num_inputs) {
     return invalid_argument("a fused kernel takes 1 to " + std::to_string(kMaxFusedInputs) +
                             " inputs, not " + std::to_string(inputs.size()));
@@ -130,31 +154,31 @@ Result<std::string> expression_function(const std::string& name, const Expressio
   for (size_t i = 0; i < expression.steps.size(); ++i) {
     EDDY_RETURN_IF_ERROR(add_step(expression, i, types, steps));
   }
-  if (types.back() != output || expression.steps.empty()) {
-    return invalid_argument("the fused program makes " +
-                            std::string(element_type_name(types.back())) + ", its node " +
-                            std::string(element_type_name(output)));
+  EDDY_CHECK(!expression.steps.empty()) << "an expression without a step";
+  EDDY_RETURN_IF_ERROR(check_results(expression, types, outputs));
+  using S = const std::string&;
+  const std::string from =
+      list(inputs, [](S i, S type) { return "[[maybe_unused]] " + type + " v" + i; });
+  const std::string to = list(outputs, [](S k, S type) { return type + "& r" + k; });
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    steps += "    r" + std::to_string(k) + " = " + element(expression.result(k)) + ";\n";
   }
-  const std::string parameters = list(inputs, [](const std::string& i, const std::string& type) {
-    return "[[maybe_unused]] " + type + " v" + i;
-  });
-  return "  EDDY_HD static " + std::string(type_suffix(output)) + " " + name + "(" + parameters +
-         ") {\n" + steps + "    return " + element(types.size() - 1) + ";\n  }\n";
+  return "  EDDY_HD static void " + name + "(" + from + ", " + to + ") {\n" + steps + "  }\n";
 }
 
 Result<KernelSource> fused_kernel_source(const Expression& expression,
-                                         std::span<const ElementType> inputs, ElementType output) {
+                                         std::span<const ElementType> inputs,
+                                         std::span<const ElementType> outputs) {
   EDDY_ASSIGN_OR_RETURN(const std::string apply,
-                        expression_function("apply", expression, inputs, output));
-  const std::string body = body_text(inputs, output, apply);
+                        expression_function("apply", expression, inputs, outputs));
+  const std::string body = body_text(inputs, outputs, apply);
   Fingerprint fingerprint;
   fingerprint.add(body);
+  const auto type = [](const std::string&, const std::string& name) { return name; };
   KernelSource source;
   source.name = "eddy_fused_" + fingerprint.text();
-  source.text = "// program: " + expression.text() + "\n// types: " +
-                list(inputs, [](const std::string&, const std::string& type) { return type; }) +
-                " to " + std::string(type_suffix(output)) +
-                "\n#include \"ops/cuda/elementwise/fused_inl.h\"\n\n" +
+  source.text = "// program: " + expression.text() + "\n// types: " + list(inputs, type) + " to " +
+                list(outputs, type) + "\n#include \"ops/cuda/elementwise/fused_inl.h\"\n\n" +
                 "namespace eddy::cuda::fused_" + fingerprint.text() + " {\n\n" + body +
                 "\n}\n\nEDDY_FUSED_KERNEL(" + source.name + ", eddy::cuda::fused_" +
                 fingerprint.text() + "::Body)\n";

@@ -32,11 +32,14 @@ struct KernelSource {
   std::string text;  // C++, which includes headers of ops/cuda (kernel_headers.h)
 };
 
-// The text of one function, `EDDY_HD static <output> <name>(<inputs>)`, that an expression is.
+// The text of one function, `EDDY_HD static void <name>(<inputs>, <result>&…)`, that an expression
+// is. `outputs`: one for each of its results.
 Result<std::string> expression_function(const std::string& name, const Expression& expression,
-                                        std::span<const ElementType> inputs, ElementType output);
+                                        std::span<const ElementType> inputs,
+                                        std::span<const ElementType> outputs);
 
 Result<KernelSource> fused_kernel_source(const Expression& expression,
-                                         std::span<const ElementType> inputs, ElementType output);
+                                         std::span<const ElementType> inputs,
+                                         std::span<const ElementType> outputs);
 
 }  // namespace eddy::cuda

@@ -159,7 +159,7 @@ class Writer {
     const std::string function = "step" + std::to_string(step.result);
     EDDY_ASSIGN_OR_RETURN(std::string text,
                           expression_function(function, step.expression, types,
-                                              program_.values[step.result].element));
+                                              {&program_.values[step.result].element, 1}));
     functions_ += text;
     const uint64_t count = count_of(program_.values[step.result].dims);
     // What another thread has written in this phase may not be there yet.
@@ -170,12 +170,12 @@ class Writer {
       close_phase();
       open_phase(count);
     }
-    std::string call = "        m.v" + std::to_string(step.result) + "[i] = " + function + "(";
+    std::string call = "        " + function + "(";
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       const uint32_t argument = step.arguments[i];
-      call += (i > 0 ? ", " : "") + array(argument) + "[" + place(argument, step.result) + "]";
+      call += array(argument) + "[" + place(argument, step.result) + "], ";
     }
-    phases_ += call + ");\n";
+    phases_ += call + "m.v" + std::to_string(step.result) + "[i]);\n";
     written_.insert(step.result);
     return Status::ok();
   }

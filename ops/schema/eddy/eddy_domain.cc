@@ -22,7 +22,7 @@
 //                   graph/compile/allow_winograd.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
-//                   device's names) and `to` (the result's type). Made by graph/compile/fuse for a
+//                   device's names) and `to` (the results' types). Made by graph/compile/fuse for a
 //                   device; the CPU has no kernel of it.
 //   FusedParts      Fused of parts of its inputs, read where they lie: for each input, `parts` has
 //   an
@@ -140,20 +140,30 @@ Status infer_same(InferContext& context) {
   return Status::ok();
 }
 
-Result<ElementType> fused_element(const InferContext& context) {
-  const int64_t to = context.attributes().get_int("to", 0);
-  if (to > 0 && to < kNumElementTypes) return static_cast<ElementType>(to);
-  return invalid_argument("attribute 'to' of Fused is " + std::to_string(to) +
-                          ", which is no element type");
+// Of one shape, each of the type that the node declares for it.
+Status set_fused_outputs(InferContext& context, TensorType type) {
+  const std::span<const int64_t> to = context.attributes().get_ints("to");
+  if (to.size() != context.num_outputs()) {
+    return invalid_argument("attribute 'to' of Fused has " + std::to_string(to.size()) +
+                            " element types for " + std::to_string(context.num_outputs()) +
+                            " results");
+  }
+  for (size_t k = 0; k < to.size(); ++k) {
+    if (to[k] <= 0 || to[k] >= kNumElementTypes) {
+      return invalid_argument("attribute 'to' of Fused has " + std::to_string(to[k]) +
+                              ", which is no element type");
+    }
+    type.element = static_cast<ElementType>(to[k]);
+    context.set_output(k, type);
+  }
+  return Status::ok();
 }
 
-// All inputs broadcast; each has the type that the program declares.
+// All inputs broadcast.
 Status infer_fused(InferContext& context) {
-  EDDY_ASSIGN_OR_RETURN(const ElementType to, fused_element(context));
   EDDY_ASSIGN_OR_RETURN(const TensorType type,
-                        broadcast_inputs(context, 0, context.num_inputs(), to));
-  context.set_output(0, type);
-  return Status::ok();
+                        broadcast_inputs(context, 0, context.num_inputs(), ElementType::kFloat));
+  return set_fused_outputs(context, type);
 }
 
 // The dimensions of a part. `part`: axis, first, size.
@@ -172,7 +182,6 @@ Result<TensorType> part_of(const TensorType& whole, std::span<const int64_t> par
 }
 
 Status infer_fused_parts(InferContext& context) {
-  EDDY_ASSIGN_OR_RETURN(const ElementType to, fused_element(context));
   const std::span<const int64_t> parts = context.attributes().get_ints("parts");
   if (parts.size() != 3 * context.num_inputs()) {
     return invalid_argument("attribute 'parts' of FusedParts has " + std::to_string(parts.size()) +
@@ -188,8 +197,8 @@ Status infer_fused_parts(InferContext& context) {
     if (!both) return invalid_argument("the parts that FusedParts reads do not broadcast");
     dims = *both;
   }
-  context.set_output(0, is_ranked ? TensorType(to, dims) : TensorType(to));
-  return Status::ok();
+  const ElementType any = ElementType::kFloat;
+  return set_fused_outputs(context, is_ranked ? TensorType(any, dims) : TensorType(any));
 }
 
 double fused_flops(const InferContext& context, std::span<const ValueType> outputs) {
@@ -294,16 +303,18 @@ Status add_eddy_schemas(OpTable& table) {
               {.name = "Fused",
                .domain = "eddy",
                .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+               .max_outputs = INT_MAX,
                .attributes = {attribute("program", AttributeKind::kString, true),
-                              attribute("to", AttributeKind::kInt, true)},
+                              attribute("to", AttributeKind::kInts, true)},
                .infer = infer_fused,
                .in_place_inputs = ~uint64_t{0},
                .flops = fused_flops},
               {.name = "FusedParts",
                .domain = "eddy",
                .inputs = {in("inputs", kAllTypes, InputFlag::kVariadic)},
+               .max_outputs = INT_MAX,
                .attributes = {attribute("program", AttributeKind::kString, true),
-                              attribute("to", AttributeKind::kInt, true),
+                              attribute("to", AttributeKind::kInts, true),
                               attribute("parts", AttributeKind::kInts, true)},
                .infer = infer_fused_parts,
                .flops = fused_flops},

@@ -1,7 +1,7 @@
 // Claim: trees of elementwise nodes of one device and one shape become one node, as large as
-// readers, regions and limits allow, in loops and branches too; what has another reader stays a
-// value; a Split that trees alone read goes, and no other; a tree that the device refuses stays;
-// the plan of what comes out is proved.
+// readers, regions and limits allow, in loops and branches too; what has another reader behind the
+// tree is a further result, and before its end a node of its own; a Split that trees alone read
+// goes, and no other; a tree that the device refuses stays; the plan of what comes out is proved.
 #include "graph/compile/fuse.h"
 
 #include <gmock/gmock.h>
@@ -11,6 +11,7 @@
 #include <set>
 
 #include "graph/ir/builder.h"
+#include "graph/loops/trip_rule.h"
 #include "graph/schedule/plan_graph.h"
 #include "ops/schema/standard.h"
 
@@ -48,8 +49,9 @@ class FuseTest : public ::testing::Test {
       return ElementFunction{op + "_f32", op == "LeakyRelu" ? 0.5f : 0.0f, 0};
     };
     options_.prepare = [this](const Expression& expression, const std::vector<ElementType>& inputs,
-                              ElementType) {
+                              const std::vector<ElementType>& outputs) {
       EXPECT_EQ(inputs.size(), expression.num_inputs);
+      EXPECT_EQ(outputs.size(), expression.num_results());
       programs_.push_back(expression.text());
       const bool refuses =
           refuses_ || (!refused_.empty() && programs_.back().find(refused_) != std::string::npos);
@@ -129,7 +131,7 @@ TEST_F(FuseTest, AResultThatTwoNodesOfATreeReadIsComputedOnce) {
   EXPECT_THAT(programs_, ElementsAre("Exp_f32 0; Sigmoid_f32 1; Mul_f32 1 2"));
 }
 
-TEST_F(FuseTest, WhatHasAnotherReaderStaysAValue) {
+TEST_F(FuseTest, WhatIsReadBeforeTheTreeEndsStaysANode) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", kRow);
   const Value e = on_device(b, "Exp", {x}, "shared");
@@ -138,13 +140,107 @@ TEST_F(FuseTest, WhatHasAnotherReaderStaysAValue) {
   EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Exp", "ReduceSum", "Fused"));
 }
 
-TEST_F(FuseTest, OutputsOfTheGraphStay) {
+TEST_F(FuseTest, WhatIsReadBehindTheTreeIsAFurtherResult) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", kRow);
+  const Value e = on_device(b, "Exp", {x}, "e");
+  const Value n = on_device(b, "Neg", {e}, "n");
+  b.output("e", e);
+  b.output("y", on_device(b, "Tanh", {n}, "end"));
+  b.output("sum", on_device(b, "ReduceSum", {n}));
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph), ElementsAre("Fused", "ReduceSum"));
+  EXPECT_THAT(programs_, ElementsAre("Exp_f32 0; Neg_f32 1; Tanh_f32 2 -> 1 2"));
+  const Node& node = fused.graph.node(NodeId(0));
+  ASSERT_EQ(node.outputs.size(), 3u);
+  EXPECT_EQ(node.name, "end");
+  EXPECT_THAT(fused.graph.outputs(), ElementsAre(node.outputs[1], node.outputs[0],
+                                                 fused.graph.node(NodeId(1)).outputs[0]));
+}
+
+// The first tree that reads it takes it, if the other one is behind that.
+TEST_F(FuseTest, OneOfTwoTreesMakesWhatBothRead) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", kRow);
   const Value e = on_device(b, "Exp", {x});
-  b.output("e", e);
-  b.output("y", on_device(b, "Neg", {e}));
-  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Exp", "Neg"));
+  const Value s = b.op("ReduceSum", {on_device(b, "Tanh", {e})}, {}, {.device = "cuda"});
+  b.output("y", on_device(b, "Add", {on_device(b, "Neg", {e}), s}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused", "ReduceSum", "Fused"));
+  EXPECT_THAT(programs_, ::testing::UnorderedElementsAre("Exp_f32 0; Tanh_f32 1 -> 1",
+                                                         "Neg_f32 1; Add_f32 2 0"));
+}
+
+TEST_F(FuseTest, ALoopThatReadsAResultStandsBehindItsNode) {
+  // Inside it is read, or handed on as it is.
+  for (const auto& [is_behind, is_read] :
+       {std::pair{false, true}, {true, true}, {false, false}, {true, false}}) {
+    programs_.clear();
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", kRow);
+    const Value e = on_device(b, "Exp", {x});
+    Value y;
+    if (is_behind) y = on_device(b, "Neg", {e});
+    const auto chosen = b.if_else(
+        b.input("p", tensor_type(ElementType::kBool, {})),
+        [&] { return std::vector<Value>{is_read ? on_device(b, "ReduceSum", {e}) : e}; },
+        [&] { return std::vector<Value>{on_device(b, "ReduceSum", {x})}; });
+    b.output("c", chosen[0]);
+    if (!is_behind) y = on_device(b, "Neg", {e});
+    b.output("y", y);
+    const std::vector<std::string> made = nodes(fuse_it(b).graph);
+    EXPECT_EQ(made[0], is_behind ? "Fused" : "Exp");
+    EXPECT_EQ(programs_.size(), is_behind ? 1u : 0u);
+  }
+}
+
+// What else reads it would wait for the product, too.
+TEST_F(FuseTest, ATreeThatReadsWhatIsMadeLaterGivesNothingElse) {
+  for (const bool is_later : {false, true}) {
+    programs_.clear();
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {8, 8}));
+    const auto product = [&] { return b.op("MatMul", {x, x}, {}, {.device = "cuda"}); };
+    Value p, e;
+    if (!is_later) p = product();
+    e = on_device(b, "Exp", {x});
+    if (is_later) p = product();
+    b.output("y", on_device(b, "Add", {e, p}));
+    b.output("sum", b.op("ReduceSum", {e}, {}, {.device = "cuda"}));
+    const std::vector<std::string> made = nodes(fuse_it(b).graph);
+    const std::vector<std::string> apart = {"Exp", "MatMul", "Add", "ReduceSum"};
+    const std::vector<std::string> fused = {"MatMul", "Fused", "ReduceSum"};
+    EXPECT_EQ(made, is_later ? apart : fused);
+  }
+}
+
+// How often the loop runs is read off its predicate (graph/loops/trip_rule.h).
+TEST_F(FuseTest, APredicateThatOthersReadStaysANode) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
+  const Value bound = b.input("bound", tensor_type(ElementType::kInt64, {}));
+  const auto results = b.while_loop(
+      {.name = "loop", .initial = {x}},
+      [&](Value iteration, ValueSpan carried) {
+        const Value goes_on = on_device(b, "Less", {iteration, bound});
+        const Value kept = on_device(b, "Where", {goes_on, carried[0], x});
+        return WhileTest{goes_on, {on_device(b, "Exp", {kept})}};
+      },
+      [&](Value, ValueSpan carried) { return std::vector<Value>{carried[0]}; });
+  b.output("y", results[0]);
+  const FusedGraph fused = fuse_it(b);
+  EXPECT_THAT(nodes(fused.graph), ElementsAre("before: Less", "before: Fused"));
+  const NodeId loop = fused.graph.value(fused.graph.outputs()[0]).producer;
+  EXPECT_TRUE(find_trip_rule(fused.graph, loop).is_settled);
+}
+
+TEST_F(FuseTest, ATreeHasNoMoreResultsThanTheLimit) {
+  options_.max_results = 3;
+  GraphBuilder b(ops_);
+  Value x = b.input("x", kRow);
+  for (int i = 0; i < 5; ++i) b.output("y" + std::to_string(i), x = on_device(b, "Exp", {x}));
+  EXPECT_THAT(nodes(fuse_it(b).graph), ElementsAre("Fused", "Fused"));
+  EXPECT_THAT(programs_, ::testing::UnorderedElementsAre("Exp_f32 0; Exp_f32 1 -> 1",
+                                                         "Exp_f32 0; Exp_f32 1; Exp_f32 2 -> 1 2"));
 }
 
 TEST_F(FuseTest, OnlyResultsOfOneShapeAreFused) {
@@ -331,9 +427,8 @@ TEST_F(FuseTest, AHundredThousandNodesAreFusedInAMoment) {
     if (g.node(id).op->name == "Identity") return std::nullopt;
     return ElementFunction{"Exp_f32"};
   };
-  options_.prepare = [](const Expression&, const std::vector<ElementType>&, ElementType) {
-    return Status::ok();
-  };
+  options_.prepare = [](const Expression&, const std::vector<ElementType>&,
+                        const std::vector<ElementType>&) { return Status::ok(); };
   const std::vector<uint32_t> devices(graph->num_values(), 1);
   const auto fused = fuse(std::move(*graph), ops_, devices, options_);
   ASSERT_TRUE(fused.is_ok());

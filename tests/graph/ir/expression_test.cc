@@ -28,6 +28,8 @@ Expression random_expression(Random& random) {
       step.arguments.push_back(static_cast<uint32_t>(random.below(expression.num_inputs + i)));
     }
     expression.steps.push_back(std::move(step));
+    const bool gives = i + 1 < num_steps && random.below(4) == 0;
+    if (gives) expression.more_results.push_back(static_cast<uint32_t>(expression.num_inputs + i));
   }
   return expression;
 }
@@ -41,6 +43,7 @@ TEST(Expression, TextAndExpressionAreInverse) {
     const auto read = parse_expression(given.text(), given.num_inputs);
     ASSERT_TRUE(read.is_ok()) << read.status().to_string() << "\n" << given.text();
     ASSERT_EQ(read->steps.size(), given.steps.size());
+    EXPECT_EQ(read->more_results, given.more_results);
     for (size_t i = 0; i < given.steps.size(); ++i) {
       const ExpressionStep &a = given.steps[i], &b = read->steps[i];
       EXPECT_EQ(a.function.name, b.function.name);
@@ -72,6 +75,40 @@ TEST(Expression, ATextThatWasChangedIsRefusedOrAnotherExpression) {
   }
 }
 
+// What each element is, as a term of inputs.
+std::string term(const Expression& expression, uint32_t element,
+                 const std::vector<std::string>& inputs) {
+  if (element < inputs.size()) return inputs[element];
+  const ExpressionStep& step = expression.steps[element - expression.num_inputs];
+  std::string text = step.function.name + "(";
+  for (const uint32_t argument : step.arguments) text += term(expression, argument, inputs) + ",";
+  return text + ")";
+}
+
+TEST(Expression, ItsPartsGiveItsResults) {
+  constexpr uint64_t kSeed = 41;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  Random random(kSeed);
+  for (int round = 0; round < 200; ++round) {
+    Expression whole = random_expression(random);
+    while (whole.steps.size() > 8) whole.steps.pop_back();  // terms repeat what is read twice
+    std::erase_if(whole.more_results, [&](uint32_t e) { return e >= whole.result(0); });
+    std::vector<std::string> known;
+    for (uint32_t i = 0; i < whole.num_inputs; ++i) known.push_back("x" + std::to_string(i));
+    const std::vector<std::string> inputs = known;
+    const std::vector<ExpressionPart> parts = parts_of(whole);
+    ASSERT_EQ(parts.size(), whole.num_results());
+    for (const ExpressionPart& part : parts) {
+      std::vector<std::string> arguments;
+      for (const uint32_t argument : part.arguments) arguments.push_back(known.at(argument));
+      ASSERT_EQ(part.expression.num_inputs, arguments.size());
+      EXPECT_TRUE(part.expression.more_results.empty());
+      known.push_back(term(part.expression, part.expression.result(0), arguments));
+      EXPECT_EQ(known.back(), term(whole, whole.result(part.result), inputs)) << whole.text();
+    }
+  }
+}
+
 TEST(Expression, WhatIsNoStepIsRefused) {
   for (const char* text : {"",
                            ";",
@@ -92,6 +129,14 @@ TEST(Expression, WhatIsNoStepIsRefused) {
                            "9Exp 0",
                            "Exp\n 0",
                            "Exp 0; Exp 2",
+                           "Exp 0 -> ",
+                           "Exp 0 -> 0",
+                           "Exp 0 -> 1",
+                           "Exp 0; Exp 1 -> 1 1",
+                           "Exp 0; Exp 1; Exp 2 -> 2 1",
+                           "Exp 0; Exp 1 -> 1 -> 1",
+                           "Exp 0; Exp 1 -> 1;",
+                           "-> 1",
                            "@00000000,00000000"}) {
     EXPECT_FALSE(parse_expression(text, 1).is_ok()) << "'" << text << "'";
   }

@@ -154,16 +154,76 @@ TEST(CudaFusion, PartsOfASplitAreReadWhereTheyLie) {
   }
 }
 
+// Two states that decide over each other in a loop of single elements and in one of many: the step
+// that makes one of them comes before one that reads its old value.
+TEST(CudaFusion, TwoResultsOfOneKernelAreCarriedOn) {
+  for (const int64_t count : {1, 37, 70000}) {
+    SCOPED_TRACE("elements " + std::to_string(count));
+    const auto build = [&] {
+      GraphBuilder b(library().ops());
+      const ValueType type = tensor_type(ElementType::kFloat, {count});
+      const Value x = b.input("x", type), y = b.input("y", type);
+      const auto results = b.while_loop(
+          {.name = "both", .initial = {x, y, b.scalar(0.0f)}},
+          [&](Value, ValueSpan v) {
+            return WhileTest{b.op("Less", {v[2], b.scalar(9.0f)}), {v[0], v[1], v[2]}};
+          },
+          [&](Value, ValueSpan v) {
+            const Value next = b.op("Tanh", {b.op("Add", {v[0], v[1]})});
+            const Value other = b.op("Mul", {b.op("Sub", {v[1], next}), v[0]});
+            return std::vector<Value>{next, other, b.op("Add", {v[2], b.scalar(1.0f)})};
+          });
+      b.output("a", results[0]);
+      b.output("b", results[1]);
+      return std::move(*b.finish());
+    };
+    Random random(static_cast<uint64_t>(count) + 3);
+    HostValue x = HostValue::tensor(ElementType::kFloat, {count});
+    HostValue y = HostValue::tensor(ElementType::kFloat, {count});
+    for (int64_t i = 0; i < count; ++i) {
+      x.view().mutable_as<float>()[i] = random.uniform(-2.0f, 2.0f);
+      y.view().mutable_as<float>()[i] = random.uniform(-2.0f, 2.0f);
+    }
+    FusingGpu gpu(static_cast<uint64_t>(count) + 7);
+    NamedTensors expected;
+    for (const bool fuses : {false, true}) {
+      for (const auto way : {LoopChoice::Way::kKernel, LoopChoice::Way::kRecording,
+                             LoopChoice::Way::kUnrolled, LoopChoice::Way::kHost}) {
+        SessionOptions options = gpu.options(fuses);
+        options.only_loop_way = way;
+        if (way == LoopChoice::Way::kHost) options.loops = Loops::kHost;
+        auto session = Session::create(library(), build(), options);
+        ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+        for (int repeat = 0; repeat < 3; ++repeat) {
+          auto made =
+              (*session)->run({{"x", Tensor::copy_of(x.view())}, {"y", Tensor::copy_of(y.view())}});
+          ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+          NamedTensors outputs;
+          for (const auto& [name, tensor] : *made) {
+            outputs.emplace_back(name, Tensor::copy_of(tensor.view()));
+          }
+          if (expected.empty()) expected = outputs;
+          EXPECT_EQ(check::difference(expected, outputs), "") << fuses;
+        }
+        const std::string fused_both = "Add Add_0, Tanh Tanh_1, Sub Sub_2, Mul Mul_3";
+        EXPECT_EQ((*session)->placement_text().find(fused_both) != std::string::npos, fuses);
+      }
+    }
+    expect_clean(gpu);
+  }
+}
+
 TEST(CudaFusion, PartsThatAreNotThereAreRefusedByTheirNode) {
   const std::vector<std::vector<int64_t>> wrong = {
       {1, 0, 4}, {0, 61, 4}, {0, -1, 4}, {0, 1, -4}, {0, INT64_MAX, 2}, {0, 0}, {}};
   for (const std::vector<int64_t>& parts : wrong) {
     GraphBuilder b(library().ops());
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));
-    b.output("y",
-             b.op("FusedParts", {x},
-                  {{"program", std::string("Exp_f32 0")}, {"to", int64_t{1}}, {"parts", parts}},
-                  {.name = "forged", .domain = "eddy", .opset_version = 1}));
+    b.output("y", b.op("FusedParts", {x},
+                       {{"program", std::string("Exp_f32 0")},
+                        {"to", std::vector<int64_t>{1}},
+                        {"parts", parts}},
+                       {.name = "forged", .domain = "eddy", .opset_version = 1}));
     const auto graph = b.finish();
     ASSERT_FALSE(graph.is_ok());
     EXPECT_THAT(graph.status().to_string(), HasSubstr("forged"));
@@ -209,7 +269,8 @@ TEST(CudaFusion, KernelsComeFromTheDiskTheSecondTimeUnlessTheyWereForged) {
 TEST(CudaFusion, AProgramFromAFileIsRefusedByItsNode) {
   GraphBuilder b(library().ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {64}));
-  b.output("y", b.op("Fused", {x}, {{"program", std::string("system 0")}, {"to", int64_t{1}}},
+  b.output("y", b.op("Fused", {x},
+                     {{"program", std::string("system 0")}, {"to", std::vector<int64_t>{1}}},
                      {.name = "forged", .domain = "eddy", .opset_version = 1}));
   FusingGpu gpu(17);
   auto session = Session::create(library(), std::move(*b.finish()), gpu.options(true));

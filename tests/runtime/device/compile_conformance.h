@@ -64,12 +64,12 @@ TEST_P(CompileConformance, AKernelOfElementsIsMadeAndMadeAgain) {
   const Expression sum = {3, {{function("Mul", 2), {0, 1}}, {function("Add", 2), {3, 2}}}};
   const std::vector<ElementType> inputs(3, ElementType::kFloat);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    const Status status = compile_->prepare_elements(sum, inputs, ElementType::kFloat);
+    const Status status = compile_->prepare_elements(sum, inputs, {ElementType::kFloat});
     EXPECT_TRUE(status.is_ok()) << status.to_string();
   }
   const Expression unknown = {1, {{{"no_such_function"}, {0}}}};
   EXPECT_FALSE(
-      compile_->prepare_elements(unknown, {ElementType::kFloat}, ElementType::kFloat).is_ok());
+      compile_->prepare_elements(unknown, {ElementType::kFloat}, {ElementType::kFloat}).is_ok());
 }
 
 TEST_P(CompileConformance, AKernelOfALoopRunsAllItsIterationsAndIsStopped) {

@@ -97,22 +97,32 @@ void compare_program(const RandomProgram& program, FusedHostKernel kernel, const
   for (TestTensor& input : inputs) views.push_back(input.view());
   const void* data[cuda::kMaxFusedInputs];
   for (size_t i = 0; i < views.size(); ++i) data[i] = views[i].data;
-  TestTensor expected(program.output, out_dims);
-  TestTensor actual(program.output, out_dims);
+  std::vector<TestTensor> expected, actual;
+  for (const ElementType type : program.outputs) {
+    expected.emplace_back(type, out_dims);
+    actual.emplace_back(type, out_dims);
+  }
   KernelArgs args;
   Status error;
   args.error = &error;
   FusedPlan plan;
   ParamsOf taken;
-  plan.add_broadcast(expected.view(), views);
-  ASSERT_TRUE(plan.launch(args, taken, nullptr, actual.view().data, {data, views.size()}, true));
+  plan.add_broadcast(expected[0].view(), views);
+  for (size_t k = 1; k < actual.size(); ++k) plan.set_out(k, actual[k].view().data);
+  ASSERT_TRUE(plan.launch(args, taken, nullptr, actual[0].view().data, {data, views.size()}, true));
   constexpr uint64_t kStep = 5;  // threads with several items
   for (uint64_t first = 0; first < kStep; ++first) kernel(&taken.params, first, kStep);
-  taken.params.out = expected.view().data;
-  const FusedInterpreter interpreter(program.expression, program.inputs, program.output);
+  taken.params.out = expected[0].view().data;
+  for (size_t k = 1; k < expected.size(); ++k) {
+    taken.params.more_out[k - 1] = expected[k].view().data;
+  }
+  const FusedInterpreter interpreter(program.expression, program.inputs, program.outputs);
   interpreter.run(taken.params, 0, 1);
-  const int64_t at = first_difference(actual.view(), expected.view());
-  EXPECT_EQ(at, actual.view().count()) << "element " << at << " of " << to_string(out_dims);
+  for (size_t k = 0; k < actual.size(); ++k) {
+    const int64_t at = first_difference(actual[k].view(), expected[k].view());
+    EXPECT_EQ(at, actual[k].view().count())
+        << "result " << k << ", element " << at << " of " << to_string(out_dims);
+  }
 }
 
 TEST(FusedKernels, SourcesOfRandomProgramsComputeWhatTheirProgramsSay) {
@@ -144,7 +154,7 @@ TEST(FusedKernels, WhatIsNoProgramIsRefusedByItsStep) {
   const auto refusal = [&](const char* text, ElementType output = ElementType::kFloat) {
     const auto expression = parse_expression(text, 2);
     if (!expression.is_ok()) return expression.status().message();
-    const auto source = cuda::fused_kernel_source(*expression, types, output);
+    const auto source = cuda::fused_kernel_source(*expression, types, {&output, 1});
     return source.is_ok() ? std::string("accepted") : source.status().message();
   };
   EXPECT_EQ(refusal("Exp_f32 0; Tanh_f32 2"), "accepted");
@@ -159,6 +169,7 @@ TEST(FusedKernels, WhatIsNoProgramIsRefusedByItsStep) {
   EXPECT_THAT(refusal("Exp_f32 1"), HasSubstr("an element of another type"));
   EXPECT_THAT(refusal("Add_f32 0"), HasSubstr("has 1 arguments, not 2"));
   EXPECT_THAT(refusal("Exp_f32 0", ElementType::kInt8), HasSubstr("makes float, its node int8"));
+  EXPECT_THAT(refusal("Exp_f32 0; Tanh_f32 2 -> 2"), HasSubstr("makes 2 results, its node 1"));
   std::string long_text = "Exp_f32 0";
   for (size_t i = 0; i < Expression::kMaxSteps; ++i) long_text += "; Exp_f32 0";
   EXPECT_THAT(refusal(long_text.c_str()), HasSubstr("more than 64 steps"));
@@ -172,7 +183,7 @@ TEST(FusedKernels, NvrtcTakesTheSources) {
   const std::vector<RandomProgram> all = programs();
   for (size_t i = 0; i < all.size(); i += 16) {
     SCOPED_TRACE(all[i].expression.text());
-    const auto source = cuda::fused_kernel_source(all[i].expression, all[i].inputs, all[i].output);
+    const auto source = cuda::fused_kernel_source(all[i].expression, all[i].inputs, all[i].outputs);
     ASSERT_TRUE(source.is_ok()) << source.status().to_string();
     for (const int compute_capability : {80, 90}) {
       const auto code = compiler.compile(*source, compute_capability);

@@ -15,7 +15,7 @@ namespace eddy::testing {
 struct RandomProgram {
   Expression expression;
   std::vector<ElementType> inputs;
-  ElementType output = ElementType::kUndefined;
+  std::vector<ElementType> outputs;
 };
 
 inline RandomProgram random_program(Random& random) {
@@ -60,7 +60,13 @@ inline RandomProgram random_program(Random& random) {
     types.push_back(signature->output);
     program.expression.steps.push_back(std::move(step));
   }
-  program.output = types.back();
+  program.outputs = {types.back()};
+  const bool gives_more = random.below(2) == 0;
+  for (size_t e = num_inputs; gives_more && e + 1 < types.size(); ++e) {
+    if (program.outputs.size() == cuda::kMaxFusedOutputs || random.below(4) != 0) continue;
+    program.expression.more_results.push_back(static_cast<uint32_t>(e));
+    program.outputs.push_back(types[e]);
+  }
   return program;
 }
 

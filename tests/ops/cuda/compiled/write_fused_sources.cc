@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   std::string programs, loops;
   for (int i = 0; i < num_programs; ++i) {
     const auto program = eddy::testing::random_program(random);
-    print(eddy::cuda::fused_kernel_source(program.expression, program.inputs, program.output),
+    print(eddy::cuda::fused_kernel_source(program.expression, program.inputs, program.outputs),
           programs);
   }
   for (int i = 0; i < num_loops; ++i) {

@@ -78,6 +78,17 @@ const Call& call_of(const std::string& name) {
   return found->second;
 }
 
+// "f32, i64".
+std::vector<ElementType> types_of(const std::string& names) {
+  std::vector<ElementType> types;
+  for (size_t begin = 0; begin < names.size();) {
+    const size_t end = std::min(names.find(", ", begin), names.size());
+    types.push_back(element_type_of(names.substr(begin, end - begin)));
+    begin = end + 2;
+  }
+  return types;
+}
+
 // The rest of the line that starts so; "" without one.
 std::string line_of(const std::string& text, const std::string& start) {
   const size_t begin = text.find(start);
@@ -88,26 +99,21 @@ std::string line_of(const std::string& text, const std::string& start) {
 }  // namespace
 
 Result<FusedInterpreter> FusedInterpreter::read(const std::string& text) {
-  std::string types = line_of(text, "// types: ");
+  const std::string types = line_of(text, "// types: ");
   const size_t to = types.find(" to ");
   if (to == std::string::npos) return invalid_argument("the source names no types");
-  const ElementType output = element_type_of(types.substr(to + 4));
-  types.resize(to);
-  std::vector<ElementType> inputs;
-  for (size_t begin = 0; begin < types.size();) {
-    const size_t end = std::min(types.find(", ", begin), types.size());
-    inputs.push_back(element_type_of(types.substr(begin, end - begin)));
-    begin = end + 2;
-  }
+  const std::vector<ElementType> inputs = types_of(types.substr(0, to));
+  const std::vector<ElementType> outputs = types_of(types.substr(to + 4));
   EDDY_ASSIGN_OR_RETURN(
       Expression expression,
       parse_expression(line_of(text, "// program: "), static_cast<uint32_t>(inputs.size())));
-  EDDY_ASSIGN_OR_RETURN(const KernelSource source, fused_kernel_source(expression, inputs, output));
+  EDDY_ASSIGN_OR_RETURN(const KernelSource source,
+                        fused_kernel_source(expression, inputs, outputs));
   if (source.text != text) return invalid_argument("the source is not that of its program");
-  return FusedInterpreter(std::move(expression), std::move(inputs), output);
+  return FusedInterpreter(std::move(expression), inputs, outputs);
 }
 
-void FusedInterpreter::run_element(const void* const* inputs, void* output) const {
+void FusedInterpreter::run_element(const void* const* inputs, void* const* outputs) const {
   uint64_t slots[Expression::kMaxSteps] = {};
   std::vector<const void*> elements(inputs, inputs + inputs_.size());
   for (size_t i = 0; i < expression_.steps.size(); ++i) {
@@ -117,7 +123,9 @@ void FusedInterpreter::run_element(const void* const* inputs, void* output) cons
     call_of(step.function.name)(arguments, &slots[i], step.function.a, step.function.b);
     elements.push_back(&slots[i]);
   }
-  std::memcpy(output, elements.back(), element_size_bytes(output_));
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    std::memcpy(outputs[k], elements[expression_.result(k)], element_size_bytes(outputs_[k]));
+  }
 }
 
 void FusedInterpreter::run(const cuda::FusedParams& params, uint64_t first, uint64_t step) const {
@@ -129,7 +137,12 @@ void FusedInterpreter::run(const cuda::FusedParams& params, uint64_t first, uint
       inputs[i] = static_cast<const std::byte*>(params.in[i]) +
                   offsets[i] * static_cast<int64_t>(element_size_bytes(inputs_[i]));
     }
-    run_element(inputs, static_cast<std::byte*>(params.out) + item * element_size_bytes(output_));
+    void* outputs[kMaxFusedOutputs];
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      void* const all = k == 0 ? params.out : params.more_out[k - 1];
+      outputs[k] = static_cast<std::byte*>(all) + item * element_size_bytes(outputs_[k]);
+    }
+    run_element(inputs, outputs);
   }
 }
 

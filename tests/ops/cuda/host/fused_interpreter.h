@@ -19,18 +19,21 @@ class FusedInterpreter {
  public:
   // Refuses a text that fused_kernel_source does not write for the program that it names.
   static Result<FusedInterpreter> read(const std::string& text);
-  FusedInterpreter(Expression expression, std::vector<ElementType> inputs, ElementType output)
-      : expression_(std::move(expression)), inputs_(std::move(inputs)), output_(output) {}
+  FusedInterpreter(Expression expression, std::vector<ElementType> inputs,
+                   std::vector<ElementType> outputs)
+      : expression_(std::move(expression)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)) {}
 
   // What a thread does that handles items first, first + step, …
   void run(const cuda::FusedParams& params, uint64_t first, uint64_t step) const;
-  // One element: from that of each input, 8 bytes or less, into that of the result.
-  void run_element(const void* const* inputs, void* output) const;
+  // One element: from that of each input, 8 bytes or less, into that of each result.
+  void run_element(const void* const* inputs, void* const* outputs) const;
 
  private:
   Expression expression_;
   std::vector<ElementType> inputs_;
-  ElementType output_;
+  std::vector<ElementType> outputs_;
 };
 
 }  // namespace eddy::testing

@@ -99,7 +99,7 @@ void LoopInterpreter::run_step(const LoopProgram::Step& step, const cuda::LoopPa
     types.push_back(program_.values[argument].element);
   }
   const LoopProgram::Value& result = program_.values[step.result];
-  const FusedInterpreter elements(step.expression, types, result.element);
+  const FusedInterpreter elements(step.expression, types, {result.element});
   for (int64_t i = 0; i < *result.dims.count(); ++i) {
     std::vector<const void*> inputs;
     for (const uint32_t argument : step.arguments) {
@@ -115,9 +115,9 @@ void LoopInterpreter::run_step(const LoopProgram::Step& step, const cuda::LoopPa
       inputs.push_back(data(params, memory, argument) +
                        static_cast<size_t>(place) * element_size_bytes(from.element));
     }
-    elements.run_element(
-        inputs.data(),
-        memory[step.result].data() + static_cast<size_t>(i) * element_size_bytes(result.element));
+    void* const made =
+        memory[step.result].data() + static_cast<size_t>(i) * element_size_bytes(result.element);
+    elements.run_element(inputs.data(), &made);
   }
 }
 

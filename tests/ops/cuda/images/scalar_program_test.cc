@@ -100,7 +100,8 @@ void compare(const Expression& expression, const std::vector<ElementType>& types
   std::vector<const void*> inputs;
   for (const Element& each : elements) inputs.push_back(each.bytes);
   Element expected;
-  FusedInterpreter(expression, types, output).run_element(inputs.data(), expected.bytes);
+  void* const to = expected.bytes;
+  FusedInterpreter(expression, types, {output}).run_element(inputs.data(), &to);
   std::vector<Element> results(expression.steps.size());
   std::vector<void*> made;
   for (Element& each : results) made.push_back(each.bytes);
@@ -182,13 +183,14 @@ TEST(ScalarProgram, MapsDoToEachElementWhatStepsDoToOne) {
     }
     const Expression expression = single(name, num_inputs);
     std::vector<unsigned char> expected(count * out_bytes);
-    FusedInterpreter slow(expression, types, signature.output);
+    FusedInterpreter slow(expression, types, {signature.output});
     for (size_t i = 0; i < count; ++i) {
       std::vector<const void*> at;
       for (size_t k = 0; k < num_inputs; ++k) {
         at.push_back(inputs[k].data() + (are_single[k] ? 0 : i * element_size_bytes(types[k])));
       }
-      slow.run_element(at.data(), expected.data() + i * out_bytes);
+      void* const to = expected.data() + i * out_bytes;
+      slow.run_element(at.data(), &to);
     }
     std::vector<unsigned char> own(count * out_bytes);
     const bool is_in_place = !are_single[0] && types[0] == signature.output;
