@@ -7,9 +7,9 @@
 // product is zero.
 //
 // Determinism: the way and the order of every sum depend on m, n, k, the operands that are given or
-// transposed, and the instruction set, not on where they lie; for n = 1 also on whether the elements
-// of the columns of B and C are neighbours.
-// Threads: one call runs on its own thread; a PackedMatrix may be used by any number.
+// transposed, and the instruction set, not on where they lie; for n = 1 also on whether the
+// elements of the columns of B and C are neighbours. Threads: one call runs on its own thread; a
+// PackedMatrix may be used by any number.
 #pragma once
 
 #include <cstddef>

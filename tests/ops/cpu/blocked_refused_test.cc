@@ -1,5 +1,5 @@
 // Claim: calls on blocked images that no kernel can serve are refused with a message that says what
-// is wrong, and windows that lie mostly in the padding cost neither memory nor time.
+// is wrong, and windows that lie mostly in the padding agree with the reference without holding it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
