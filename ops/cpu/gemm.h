@@ -6,10 +6,10 @@
 // packed once into panels that the tiles read in order. All sizes may be 0: with k = 0 the
 // product is zero.
 //
-// Determinism: the way and the order of every sum depend on m, n, k, the operands that are given or
-// transposed, and the instruction set, not on where they lie; for n = 1 also on whether the
-// elements of the columns of B and C are neighbours. Threads: one call runs on its own thread; a
-// PackedMatrix may be used by any number.
+// Determinism: the way and the order of every sum depend on m, n, k, on which operands are given
+// and transposed, and on the instruction set, not on where they lie; but for n = 1 on whether the
+// elements of the columns of B and C are neighbours.
+// Threads: one call runs on its own thread; a PackedMatrix may be used by any number.
 #pragma once
 
 #include <cstddef>
