@@ -39,15 +39,18 @@ class StringBlob : public Blob {
   std::vector<std::string> strings_;
 };
 
-// The first input that is not constant, of those whose content decides no shape if there is one.
+// The first input that is not constant, of those whose content the rule reads if there is one: it
+// is small, and passes that look for products and chains find the others where they were made.
 // SIZE_MAX: all are constant.
 size_t input_to_pass(const Graph& graph, const Node& call) {
   size_t chosen = SIZE_MAX;
+  bool is_read = false;
   for (size_t i = call.inputs.size(); i-- > 0;) {
     const ValueId input = call.inputs[i];
     if (input.is_none() || graph.value(input).origin == ValueOrigin::kConstant) continue;
     const bool is_host = has_flag(call.op->input_flags(i), InputFlag::kHostValue);
-    if (!is_host || chosen == SIZE_MAX) chosen = i;
+    if (is_host || !is_read) chosen = i;
+    is_read |= is_host;
   }
   return chosen;
 }

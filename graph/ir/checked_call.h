@@ -8,8 +8,9 @@
 // function on, and its own rule is the function's, so the run, and each pass that learns sizes,
 // refuses what known sizes would have been refused for, by the name of the function's node.
 //
-// Inputs: the value that is handed on; up to two whose content decides the function's shapes; then
-// all inputs of the function, whose shapes are read. Attributes: the function's, and `checked`,
+// Inputs: the value that is handed on; up to two whose content the function's rule reads (those
+// with InputFlag::kHostValue: what decides shapes, and indices and lengths of a range); then all
+// inputs of the function, whose shapes are read. Attributes: the function's, and `checked`,
 // `checked_domain`, `checked_opset` and `checked_outputs`, which say what is called.
 //
 // simplify drops it where nothing is left to ask. ops/schema/eddy has its definition; a table

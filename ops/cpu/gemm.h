@@ -6,7 +6,9 @@
 // packed once into panels that the tiles read in order. All sizes may be 0: with k = 0 the
 // product is zero.
 //
-// Determinism: the way and the order of every sum depend on m, n, k and the instruction set.
+// Determinism: the way and the order of every sum depend on m, n, k, on which operands are given
+// and transposed, and on the instruction set, not on where they lie; but for n = 1 on whether the
+// elements of the columns of B and C are neighbours.
 // Threads: one call runs on its own thread; a PackedMatrix may be used by any number.
 #pragma once
 

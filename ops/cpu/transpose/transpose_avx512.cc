@@ -5,8 +5,7 @@
 namespace eddy::cpu {
 namespace {
 
-// A block is a vector of each of its lines: a whole cache line where they are aligned, so that no
-// line is asked for twice, however many compete for one place.
+// A block is a vector of each of its lines: a whole cache line where they are aligned.
 constexpr int kBlock = 16;
 
 using Words = uint32_t __attribute__((vector_size(64)));
@@ -30,16 +29,16 @@ void transpose_quarters(const Words* rows, Pairs* columns) {
   columns[3] = __builtin_shufflevector(high01, high23, 1, 9, 3, 11, 5, 13, 7, 15);
 }
 
-// Row q becomes the quarters q of four vectors.
-void collect_quarters(Pairs a, Pairs b, Pairs c, Pairs d, Pairs* rows) {
-  const Pairs ab01 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-  const Pairs ab23 = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-  const Pairs cd01 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
-  const Pairs cd23 = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
-  rows[0] = __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5, 8, 9, 12, 13);
-  rows[1] = __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7, 10, 11, 14, 15);
-  rows[2] = __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5, 8, 9, 12, 13);
-  rows[3] = __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7, 10, 11, 14, 15);
+// Quarter s of row j, of row j + 4, of row j + 8 and of row j + 12, as one vector: put together by
+// loads, of which the processor makes more at a time than exchanges of quarters between vectors.
+Words load_quarters(const uint32_t* in, int64_t stride) {
+  const auto quarter = [&](int64_t row) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + row * stride));
+  };
+  __m512i four = _mm512_castsi128_si512(quarter(0));
+  four = _mm512_inserti32x4(four, quarter(4), 1);
+  four = _mm512_inserti32x4(four, quarter(8), 2);
+  return reinterpret_cast<Words>(_mm512_inserti32x4(four, quarter(12), 3));
 }
 
 // Whole blocks, or with `rows` and `columns` of at most 16.
@@ -47,28 +46,27 @@ template <bool IsWhole>
 void transpose_block(const uint32_t* in, int64_t in_stride, uint32_t* out, int64_t out_stride,
                      int rows, int columns) {
   const auto first = [](int count) { return static_cast<__mmask16>((1u << count) - 1); };
-  Words lines[kBlock];
-  for (int b = 0; b < kBlock; ++b) {
-    if constexpr (IsWhole) {
-      lines[b] = reinterpret_cast<Words>(_mm512_loadu_si512(in + b * in_stride));
-    } else {
-      lines[b] =
-          b < columns
-              ? reinterpret_cast<Words>(_mm512_maskz_loadu_epi32(first(rows), in + b * in_stride))
-              : Words{};
+  alignas(64) uint32_t lines[kBlock * kBlock];
+  if constexpr (!IsWhole) {
+    for (int b = 0; b < kBlock; ++b) {
+      const __m512i line = b < columns ? _mm512_maskz_loadu_epi32(first(rows), in + b * in_stride)
+                                       : _mm512_setzero_si512();
+      _mm512_store_si512(lines + b * kBlock, line);
     }
+    in = lines;
+    in_stride = kBlock;
   }
-  Pairs quarters[kBlock];
-  for (int b = 0; b < kBlock; b += 4) transpose_quarters(lines + b, quarters + b);
   for (int s = 0; s < 4; ++s) {
+    Words quarters[4];
+    for (int j = 0; j < 4; ++j) quarters[j] = load_quarters(in + j * in_stride + 4 * s, in_stride);
     Pairs results[4];
-    collect_quarters(quarters[s], quarters[4 + s], quarters[8 + s], quarters[12 + s], results);
-    for (int q = 0; q < 4; ++q) {
-      uint32_t* const to = out + (4 * q + s) * out_stride;
-      const auto result = reinterpret_cast<__m512i>(results[q]);
+    transpose_quarters(quarters, results);
+    for (int i = 0; i < 4; ++i) {
+      uint32_t* const to = out + (4 * s + i) * out_stride;
+      const auto result = reinterpret_cast<__m512i>(results[i]);
       if constexpr (IsWhole) {
         _mm512_storeu_si512(to, result);
-      } else if (4 * q + s < rows) {
+      } else if (4 * s + i < rows) {
         _mm512_mask_storeu_epi32(to, first(columns), result);
       }
     }

@@ -6,6 +6,7 @@
 
 #include "graph/base/check.h"
 #include "ops/reference/families.h"
+#include "ops/reference/parts/number.h"
 #include "ops/reference/parts/typed_kernel.h"
 #include "ops/reference/products/permuted_product.h"
 #include "ops/reference/products/product.h"
@@ -51,7 +52,7 @@ struct GemmState : KernelState {
 
 template <typename T>
 struct Gemm {
-  // alpha and beta are floats; integer products are scaled in double and cut to integers.
+  // alpha and beta are floats; integer products are scaled in double and cut to 64 bits, clamped.
   static T combine(const GemmState& s, Accumulator<T> sum, const T* addend_or_null) {
     if constexpr (is_floating<T>) {
       double value = static_cast<double>(s.alpha) * sum;
@@ -62,8 +63,10 @@ struct Gemm {
     } else {
       const auto scale = [](float factor, Accumulator<T> value) {
         if (factor == 1.0f) return value;
-        return static_cast<Accumulator<T>>(static_cast<int64_t>(
-            factor * static_cast<double>(static_cast<std::make_signed_t<Accumulator<T>>>(value))));
+        const double scaled =
+            static_cast<double>(factor) * static_cast<double>(round_from<T>(value));
+        if (std::is_signed_v<T> || scaled < 0) return accumulate_from(saturate<int64_t>(scaled));
+        return saturate<Accumulator<T>>(scaled);
       };
       sum = scale(s.alpha, sum);
       if (addend_or_null) sum += scale(s.beta, accumulate_from(*addend_or_null));

@@ -38,6 +38,38 @@ Status read_windows(const Attributes& attributes, std::vector<int64_t>& strides,
   return Status::ok();
 }
 
+// The sizes of what the windows give, -1 where those of X are not known.
+Status size_windows(const Dims& x, const std::vector<int64_t>& strides,
+                    const std::vector<int64_t>& extents, Dims& sizes) {
+  sizes = x;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    int64_t& size = sizes[static_cast<int>(i) + 2];
+    if (size < 0) continue;
+    if (!__builtin_mul_overflow(size - 1, strides[i], &size) &&
+        !__builtin_add_overflow(size, extents[i], &size) && size >= 0) {
+      continue;
+    }
+    return invalid_argument("kernel_shape, strides and pads make no size of axis " +
+                            std::to_string(i + 2) + " of X, of shape " + to_string(x));
+  }
+  return Status::ok();
+}
+
+// Each index counts the elements of what the windows give.
+Status check_places(const InferContext& context, const Dims& sizes) {
+  const TensorView* const indices = context.value_or_null(1);
+  const std::optional<int64_t> count = sizes.count();
+  if (indices == nullptr || !count) return Status::ok();
+  for (int64_t i = 0; i < indices->count(); ++i) {
+    const int64_t index = indices->as<int64_t>()[i];
+    if (index >= 0 && index < *count) continue;
+    return invalid_argument("element " + std::to_string(i) + " of I is " + std::to_string(index) +
+                            ", which is no place in the " + std::to_string(*count) +
+                            " elements of shape " + to_string(sizes));
+  }
+  return Status::ok();
+}
+
 Status infer_max_unpool(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* indices, tensor_input(context, 1));
@@ -53,6 +85,13 @@ Status infer_max_unpool(InferContext& context) {
   if (indices->is_ranked && indices->dims.rank() != rank) {
     return invalid_argument("I must have the shape of X, not " + to_string(indices->dims));
   }
+  for (int axis = 0; indices->is_ranked && axis < rank; ++axis) {
+    if (merge_dim(x->dims[axis], indices->dims[axis])) continue;
+    return bad_shape("I", indices->dims, "must be that of X, " + to_string(x->dims));
+  }
+  Dims sizes;
+  EDDY_RETURN_IF_ERROR(size_windows(x->dims, strides, extents, sizes));
+  EDDY_RETURN_IF_ERROR(check_places(context, sizes));
   Dims dims = x->dims;
   for (int axis = context.has_input(2) ? 0 : 2; axis < rank; ++axis) dims[axis] = kUnknownDim;
   context.set_output(0, TensorType(x->element, dims));
@@ -73,10 +112,7 @@ void expand_max_unpool(Expansion& e) {
   const Value count = e.op("ReduceProd", {shape}, {{"keepdims", int64_t{1}}});
   const Value zeros = e.op("Expand", {e.number(e.element(x), 0), count});
   const Value flat = e.int64s({-1});
-  const Value given = e.op("Reshape", {e.input(1), flat}), values = e.op("Reshape", {x, flat});
-  // ScatterElements counts negative indices from the end: here they are moved out of its range.
-  const Value is_negative = e.op("Less", {given, e.number(ElementType::kInt64, 0)});
-  const Value places = e.op("Where", {is_negative, e.op("Sub", {given, count}), given});
+  const Value places = e.op("Reshape", {e.input(1), flat}), values = e.op("Reshape", {x, flat});
   const Value filled = e.op("ScatterElements", {zeros, places, values}, {{"axis", int64_t{0}}});
   const Value y = e.op("Reshape", {filled, shape}, {{"allowzero", int64_t{1}}});
   if (!e.has_input(2)) return e.set_output(0, y);
@@ -89,7 +125,8 @@ void expand_max_unpool(Expansion& e) {
 Status add_pool_functions(OpTable& table) {
   return add_schemas(table, {{.name = "MaxUnpool",
                               .since_version = 9,
-                              .inputs = {in("X", kFloatTypes), in("I", {ElementType::kInt64}),
+                              .inputs = {in("X", kFloatTypes),
+                                         in("I", {ElementType::kInt64}, InputFlag::kHostValue),
                                          in("output_shape", {ElementType::kInt64},
                                             InputFlag::kOptional | InputFlag::kHostValue)},
                               .attributes = {attribute("kernel_shape", kInts, true),

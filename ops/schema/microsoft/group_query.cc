@@ -5,6 +5,7 @@
 //   seqlens_k[b] + 1 = written[b] + queries       and 0 are written, where the queries are all
 //   there present  = past, grown to total_sequence_length, with the new keys at [written, +
 //   queries) query i sees keys [0, written + i], or the last local_window_size of these
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -91,6 +92,39 @@ Status expect_pair(const InferContext& context, size_t first, const char* a, con
   return invalid_argument(std::string(a) + " and " + b + " go together, but one is missing");
 }
 
+// The size of an axis where it is known.
+int64_t size_or_unknown(const InferContext& context, size_t input, int axis) {
+  if (!context.has_input(input)) return 0;
+  const TensorType& type = context.input(input).tensor;
+  return type.is_ranked && axis < type.dims.rank() ? type.dims[axis] : kUnknownDim;
+}
+
+// What the lengths say must fit the keys that there are, as far as both are known.
+Status check_lengths(const InferContext& context) {
+  const int64_t queries = size_or_unknown(context, kQuery, 1);
+  const int64_t past = size_or_unknown(context, kPastKey, 2);
+  const TensorView *given = context.value_or_null(kTotal),
+                   *lengths = context.value_or_null(kLengths);
+  if (queries < 0 || past < 0 || given == nullptr || given->count() != 1) return Status::ok();
+  const int64_t total = given->as<int32_t>()[0];
+  if (total < queries) {
+    return invalid_argument("total_sequence_length is " + std::to_string(total) +
+                            ", but there are " + std::to_string(queries) + " new keys");
+  }
+  const int64_t keys = context.has_input(kPastKey) ? std::max(total, past) : queries;
+  const int64_t least = total == queries ? 0 : queries - 1;
+  for (int64_t b = 0; lengths != nullptr && b < lengths->count(); ++b) {
+    const int64_t last = lengths->as<int32_t>()[b];
+    if (last >= least && last < keys) continue;
+    return invalid_argument("seqlens_k[" + std::to_string(b) + "] is " + std::to_string(last) +
+                            ", which is not between " + std::to_string(least) + " and " +
+                            std::to_string(keys - 1) + ": the last of the sample's " +
+                            std::to_string(keys) + " keys, " + std::to_string(queries) +
+                            " of them new");
+  }
+  return Status::ok();
+}
+
 Status infer_group_query(InferContext& context) {
   int64_t heads, kv_heads;
   EDDY_RETURN_IF_ERROR(read_head_count(context, "num_heads", heads));
@@ -126,6 +160,7 @@ Status infer_group_query(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_shape(context, kPastKey, "past_key", cache));
   EDDY_RETURN_IF_ERROR(expect_shape(context, kPastValue, "past_value", cache));
   EDDY_RETURN_IF_ERROR(expect_one_element(context, kTotal, "total_sequence_length"));
+  EDDY_RETURN_IF_ERROR(check_lengths(context));
   EDDY_RETURN_IF_ERROR(expect_shape(context, kHeadSink, "head_sink", {heads}));
   EDDY_RETURN_IF_ERROR(expect_shape(context, kQueryNorm, "q_norm_weight", {head}));
   EDDY_RETURN_IF_ERROR(expect_shape(context, kKeyNorm, "k_norm_weight", {head}));
@@ -382,11 +417,12 @@ void expand_rotary(Expansion& e) {
 OpDef group_query() {
   const TypeSet ints = {ElementType::kInt32}, longs = {ElementType::kInt64};
   const auto maybe = [](const char* name) { return in(name, kFloatTypes, kOptional); };
+  const auto length = [&](const char* name) { return in(name, ints, InputFlag::kHostValue); };
   return {
       .name = "GroupQueryAttention",
       .domain = kMicrosoft,
       .inputs = {in("query", kFloatTypes), maybe("key"), maybe("value"), maybe("past_key"),
-                 maybe("past_value"), in("seqlens_k", ints), in("total_sequence_length", ints),
+                 maybe("past_value"), length("seqlens_k"), length("total_sequence_length"),
                  maybe("cos_cache"), maybe("sin_cache"), in("position_ids", longs, kOptional),
                  maybe("attention_bias"), maybe("head_sink"), maybe("k_scale"), maybe("v_scale"),
                  maybe("q_norm_weight"), maybe("k_norm_weight")},

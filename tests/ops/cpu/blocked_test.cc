@@ -289,6 +289,82 @@ TEST(BlockedTest, EverySetsPartsWriteApart) {
   }
 }
 
+// Sums of windows of 3 x 3 in double, many at once, as they are most of the test's work: those of
+// the filters in one block of the result.
+class PlainSums {
+ public:
+  PlainSums(const TensorView& x, const TensorView& w, const float* bias, int64_t rows_before,
+            int64_t columns_before)
+      : x_(x),
+        block_(x.dims[4]),
+        filters_(w.dims[0]),
+        channels_(w.dims[1]),
+        before_{rows_before, columns_before},
+        bias_(bias) {
+    const int64_t blocks = (filters_ + block_ - 1) / block_;
+    weights_.resize(static_cast<size_t>(blocks * kTaps * channels_ * block_));
+    for (int64_t f = 0; f < filters_; ++f) {
+      for (int64_t c = 0; c < channels_; ++c) {
+        for (int64_t tap = 0; tap < kTaps; ++tap) {
+          const int64_t at = ((f / block_ * kTaps + tap) * channels_ + c) * block_ + f % block_;
+          weights_[static_cast<size_t>(at)] = w.as<float>()[(f * channels_ + c) * kTaps + tap];
+        }
+      }
+    }
+  }
+
+  // Of filters [block * i, ...) at one place of the result; 0 beyond the last filter.
+  void at(int64_t n, int64_t i, int64_t row, int64_t column, std::vector<double>& sums) const {
+    sums.assign(static_cast<size_t>(block_), 0);
+    for (int64_t f = i * block_; f < std::min(filters_, (i + 1) * block_); ++f) {
+      sums[static_cast<size_t>(f % block_)] = bias_[f];
+    }
+    for (int64_t tap = 0; tap < kTaps; ++tap) {
+      const int64_t y = row + tap / 3 - before_[0], z = column + tap % 3 - before_[1];
+      if (y < 0 || y >= x_.dims[2] || z < 0 || z >= x_.dims[3]) continue;
+      const double* w = weights_.data() + (i * kTaps + tap) * channels_ * block_;
+      for (int64_t c = 0; c < channels_; ++c) {
+        const int64_t plane = n * x_.dims[1] + c / block_;
+        const double value =
+            x_.as<float>()[((plane * x_.dims[2] + y) * x_.dims[3] + z) * block_ + c % block_];
+        for (double& sum : sums) sum += value * *w++;
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kTaps = 9;
+  const TensorView x_;
+  const int64_t block_, filters_, channels_;
+  const int64_t before_[2];
+  const float* const bias_;
+  std::vector<double> weights_;  // [block][tap][channel][filter of the block]
+};
+
+// The result of `sums`, with and without an addend, bounded.
+struct Convolved {
+  TestTensor plain, added;
+
+  Convolved(const PlainSums& sums, const TestTensor& addend, float least, float greatest)
+      : plain(ElementType::kFloat, addend.dims()), added(ElementType::kFloat, addend.dims()) {
+    const Dims& dims = addend.dims();
+    float* to = plain.view().mutable_as<float>();
+    float* to_added = added.view().mutable_as<float>();
+    const float* more = addend.view().as<float>();
+    std::vector<double> values;
+    for (int64_t line = 0; line < dims[0] * dims[1] * dims[2]; ++line) {
+      const int64_t plane = line / dims[2];
+      for (int64_t column = 0; column < dims[3]; ++column) {
+        sums.at(plane / dims[1], plane % dims[1], line % dims[2], column, values);
+        for (const double value : values) {
+          *to++ = std::clamp(static_cast<float>(value), least, greatest);
+          *to_added++ = std::clamp(static_cast<float>(value + *more++), least, greatest);
+        }
+      }
+    }
+  }
+};
+
 // Against the sum of all terms' magnitudes, which bounds what rounding can do.
 TEST(BlockedTest, WinogradsTransformsRoundLittleOnEverySet) {
   for (const TileKernels* tiles : all_sets()) {
@@ -298,40 +374,39 @@ TEST(BlockedTest, WinogradsTransformsRoundLittleOnEverySet) {
       const int64_t channels = pick(random, tiles->width, 90), filters = pick(random, 1, 150);
       const int64_t rows = pick(random, 17, 33), columns = pick(random, 15, 40);
       const int64_t before = pick(random, 0, 2), after = pick(random, 0, 2);
-      OpCall call;
-      call.op = "BlockedConv";
-      call.domain = "eddy";
-      call.attributes = {{"block", int64_t{tiles->width}},
-                         {"pads", Ints{before, after, after, before}},
-                         {"clamp", std::vector<float>{-1.0f, 40.0f}}};
-      call.inputs = {
-          blocked_image(2, channels, rows, columns, tiles->width, random),
-          TestTensor::random(ElementType::kFloat, {filters, channels, 3, 3}, random, -1, 1),
-          TestTensor::random(ElementType::kFloat, {filters}, random, -1, 1)};
-      const TestTensor expected = run_one(call, KernelSet::kReference);
-      const TestTensor addend =
-          TestTensor::random(ElementType::kFloat, expected.dims(), random, -1, 1);
-      call.inputs.push_back(addend);
-      const TestTensor added = run_one(call, KernelSet::kReference);
-      const TensorView x = call.inputs[0].tensor().view(), w = call.inputs[1].tensor().view();
+      const Attributes attributes = {{"block", int64_t{tiles->width}},
+                                     {"pads", Ints{before, after, after, before}}};
+      const TestValue image = blocked_image(2, channels, rows, columns, tiles->width, random);
+      const TestTensor weights =
+          TestTensor::random(ElementType::kFloat, {filters, channels, 3, 3}, random, -1, 1);
+      const TestTensor bias = TestTensor::random(ElementType::kFloat, {filters}, random, -1, 1);
+      const TestTensor addend = TestTensor::random(
+          ElementType::kFloat,
+          {2, (filters + tiles->width - 1) / tiles->width, rows + before + after - 2,
+           columns + before + after - 2, tiles->width},
+          random, -1, 1);
+      const TensorView x = image.tensor().view(), w = weights.view();
+      const std::vector<float> clamp = {-1.0f, 40.0f};
+      const Convolved expected(PlainSums(x, w, bias.view().as<float>(), before, after), addend,
+                               clamp[0], clamp[1]);
       ConvShape shape;
-      ASSERT_TRUE(make_blocked_conv_shape(call.attributes, x, w, expected.view(), shape).is_ok());
+      ASSERT_TRUE(make_blocked_conv_shape(attributes, x, w, addend.view(), shape).is_ok());
       ASSERT_TRUE(WinogradConv::suits(shape, *tiles));
-      const WinogradConv conv(w, call.inputs[2].tensor().view().as<float>(), *tiles);
+      const WinogradConv conv(w, bias.view().as<float>(), *tiles);
       std::vector<float> scratch(conv.scratch_bytes() / sizeof(float) + 16);
       void* at = scratch.data();
       size_t room = scratch.size() * sizeof(float);
       ASSERT_NE(std::align(64, conv.scratch_bytes(), at, room), nullptr);
-      const std::vector<float> clamp = {-1.0f, 40.0f};
       for (const bool adds : {false, true}) {
         const float* const added_or_null = adds ? addend.view().as<float>() : nullptr;
         const auto run = [&](uint32_t part, float* y) {
           std::ranges::fill(scratch, std::numeric_limits<float>::quiet_NaN());
           conv.run_tile({&shape, x.as<float>(), y, added_or_null, clamp.data()}, part, at);
         };
-        const TestTensor made = run_parts_apart(expected.dims(), conv.count_tiles(shape), run);
+        const TestTensor made = run_parts_apart(addend.dims(), conv.count_tiles(shape), run);
         const double magnitude = static_cast<double>(channels) * 9 * 0.25;
-        EXPECT_TRUE(is_close(made, adds ? added : expected, 0, 1e-5 * magnitude + 1e-6));
+        EXPECT_TRUE(
+            is_close(made, adds ? expected.added : expected.plain, 0, 1e-5 * magnitude + 1e-6));
       }
     }
   }

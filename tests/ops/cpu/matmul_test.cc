@@ -132,6 +132,31 @@ TEST(GemmTest, IntegersAgreeForEveryTranspositionAndAddend) {
   }
 }
 
+// Scaled in double and cut; where that has no number of 64 bits, as Cast would make one.
+TEST(GemmTest, IntegersAreScaledAndClamped) {
+  const auto scaled = [](auto a, float alpha) {
+    using T = decltype(a);
+    OpCall call;
+    call.op = "Gemm";
+    call.attributes = {{"alpha", alpha}};
+    call.inputs = {TestTensor::of<T>({1, 1}, {a}), TestTensor::of<T>({1, 1}, {T{1}})};
+    const TestTensor y = run_one(call, KernelSet::kCpu);
+    compare_with_reference(call);
+    return y.view().as<T>()[0];
+  };
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(scaled(int64_t{7}, -0.5f), -3);
+  EXPECT_EQ(scaled(int64_t{7}, inf), INT64_MAX);
+  EXPECT_EQ(scaled(int64_t{-7}, inf), INT64_MIN);
+  EXPECT_EQ(scaled(int64_t{7}, NAN), 0);
+  EXPECT_EQ(scaled(int64_t{1} << 62, 4.0f), INT64_MAX);
+  EXPECT_EQ(scaled(uint64_t{1} << 63, 0.5f), uint64_t{1} << 62);
+  EXPECT_EQ(scaled(uint64_t{7}, inf), UINT64_MAX);
+  EXPECT_EQ(scaled(uint64_t{7}, -2.0f), static_cast<uint64_t>(-14));
+  EXPECT_EQ(scaled(uint32_t{7}, -2.0f), static_cast<uint32_t>(-14));
+  EXPECT_EQ(scaled(int32_t{7}, 0.5f), 3);
+}
+
 // Small whole numbers, of which every type holds every sum: against loops of the test's own, as the
 // reference is what serves most of these types.
 TEST(MatMulTest, EveryTypeMultipliesWholeNumbersExactly) {

@@ -101,6 +101,55 @@ TEST(CheckedCallsTest, WindowsRefuseANegativeSize) {
   }
 }
 
+// -1 is no place, and not the last one's.
+TEST(CheckedCallsTest, MaxUnpoolNamesTheIndexThatIsNoPlace) {
+  const TestTensor x = floats({1, 1, 2, 2}, {5, 6, 7, 8});
+  for (const int64_t place : {int64_t{-1}, int64_t{-17}, int64_t{16}, INT64_MIN, INT64_MAX}) {
+    OpCall call =
+        make("MaxUnpool", 22, {x, TestTensor::of<int64_t>({1, 1, 2, 2}, {5, 7, place, 15})},
+             {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+    const std::string rule = "element 2 of I is " + std::to_string(place) +
+                             ", which is no place in the 16 elements of shape [1,1,4,4]";
+    expect_refused(call, rule);
+    call.constant_inputs = 2;
+    expect_refused(call, rule);
+  }
+}
+
+TEST(CheckedCallsTest, GroupedQueriesNameTheLengthThatDoesNotFit) {
+  const TestTensor q = zeros({2, 3, 24}), kv = zeros({2, 3, 12}), past = zeros({2, 2, 5, 6});
+  const auto call = [&](std::vector<int32_t> lengths, int32_t total, bool has_past = true) {
+    std::vector<TestValue> inputs = {q,
+                                     kv,
+                                     kv,
+                                     past,
+                                     past,
+                                     TestTensor::of<int32_t>({2}, std::move(lengths)),
+                                     TestTensor::of<int32_t>({1}, {total})};
+    if (!has_past) inputs[3] = inputs[4] = TestValue::omitted();
+    return microsoft("GroupQueryAttention", std::move(inputs),
+                     {{"num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}});
+  };
+  const auto refuse = [&](const OpCall& hostile, const std::string& rule) {
+    expect_refused(hostile, rule, Known::kRanks);
+    OpCall known = hostile;
+    known.constant_inputs = 1 << 5 | 1 << 6;
+    expect_refused(known, rule, Known::kRanks);
+  };
+  const std::string between = ", which is not between 2 and 7: the last of the sample's 8 keys, ";
+  refuse(call({7, 8}, 8), "seqlens_k[1] is 8" + between + "3 of them new");
+  refuse(call({INT32_MAX, 7}, 8), "seqlens_k[0] is 2147483647" + between + "3 of them new");
+  refuse(call({7, 1}, 8), "seqlens_k[1] is 1" + between + "3 of them new");
+  refuse(call({7, 7}, 2), "total_sequence_length is 2, but there are 3 new keys");
+  refuse(call({7, 7}, -8), "total_sequence_length is -8, but there are 3 new keys");
+  refuse(call({3, 2}, 3, false),
+         "seqlens_k[0] is 3, which is not between 0 and 2: the last of the "
+         "sample's 3 keys, 3 of them new");
+  for (const OpCall& fine : {call({7, 2}, 8), call({0, 4}, 3), call({0, 2}, 3, false)}) {
+    EXPECT_EQ(refusal(fine), "accepted");
+  }
+}
+
 class ChecksTest : public ::testing::Test {
  protected:
   ChecksTest() { EXPECT_TRUE(add_standard_schemas(table_).is_ok()); }
