@@ -98,8 +98,29 @@ Value Reverse::row(Value rows, Value place) {
   return op("Gather", {rows, place}, {{"axis", int64_t{0}}});
 }
 
+// What is added has the shape of the value: what its own type doesn't say of that is said here, so
+// that everything that follows is planned for it.
+Value Reverse::with_shape_of(ValueId id, Value gradient) {
+  if (!builder_.status().is_ok()) return gradient;
+  const ValueType &own = source_.value(id).type, &found = builder_.type(gradient);
+  if (!own.is_tensor() || !own.tensor.is_ranked || !found.is_tensor()) return gradient;
+  const bool is_ranked = found.tensor.is_ranked;
+  if (is_ranked && found.tensor.dims.rank() != own.tensor.dims.rank()) return gradient;
+  std::vector<int64_t> dims;  // 0: as it is
+  bool says_more = !is_ranked;
+  for (int axis = 0; axis < own.tensor.dims.rank(); ++axis) {
+    const int64_t dim = own.tensor.dims[axis];
+    if (dim == 0) return gradient;
+    dims.push_back(std::max<int64_t>(dim, 0));
+    says_more |= dim > 0 && is_ranked && found.tensor.dims[axis] < 0;
+  }
+  return says_more ? op("Reshape", {gradient, builder_.vector(std::span<const int64_t>(dims))})
+                   : gradient;
+}
+
 void Reverse::add(ValueId id, Value gradient) {
   if (!activity_.is_active(id)) return;
+  gradient = with_shape_of(id, gradient);
   Value& sum = sums_[id];
   sum = sum.is_none()
             ? gradient

@@ -124,6 +124,7 @@ class Reverse : public ForwardValues {
   void take_kept(RegionId region, const Iteration& iteration);
   Value pop(const Kept& item);
   Value with_rank(Value value, const Kept& item);
+  Value with_shape_of(ValueId id, Value gradient);
   Value take_or_none(ValueId id);
   Value sum_or_zeros(ValueId id);
   Value zeros(ValueId id);

@@ -2,7 +2,8 @@
 // one product behind the loop, whatever the loop keeps; it is what is added up iteration by
 // iteration
 // (`exact`), also after no trip, beside products in branches and in loops inside, by MatMul and by
-// Gemm of either form. Many rows do not wait.
+// Gemm of either form, and where the way back begins with rows whose number no type says. Many rows
+// do not wait.
 #include <gtest/gtest.h>
 
 #include "graph/differentiate/differentiate.h"
@@ -17,6 +18,7 @@ namespace {
 struct Shape {
   int64_t rows = 1, width = 8;
   bool is_gemm = false, turns_b = false, is_nested = false, has_branch = false;
+  bool stacks = false;  // the loss is of all iterations' rows, whose number no type says
 };
 
 // h <- sin(h W) + h, "trips" times; and more of it where the shape says so.
@@ -34,13 +36,16 @@ Result<Graph> program(const Shape& shape) {
   };
   const auto loop = [&](const std::string& name, Value start, const auto& body) {
     return b.while_loop(
-        {.name = name, .initial = {start}, .trip_limit = trips},
+        {.name = name, .initial = {start}, .trip_limit = trips, .num_scan_outputs = shape.stacks},
         [&](Value, ValueSpan c) {
           return WhileTest{b.scalar(true), {c[0]}};
         },
-        [&](Value i, ValueSpan f) { return std::vector<Value>{body(i, f[0])}; })[0];
+        [&](Value i, ValueSpan f) {
+          const Value next = body(i, f[0]);
+          return shape.stacks ? std::vector<Value>{next, next} : std::vector<Value>{next};
+        });
   };
-  const Value made = loop("steps", h, [&](Value i, Value x) {
+  std::vector<Value> made = loop("steps", h, [&](Value i, Value x) {
     Value next = step(x);
     if (shape.has_branch) {
       const Value is_odd =
@@ -52,10 +57,13 @@ Result<Graph> program(const Shape& shape) {
           },
           [&] { return std::vector<Value>{b.op("Identity", {next})}; })[0];
     }
-    if (shape.is_nested) next = loop("inner", next, [&](Value, Value y) { return step(y); });
+    if (shape.is_nested) next = loop("inner", next, [&](Value, Value y) { return step(y); })[0];
     return next;
   });
-  b.output("loss", b.op("ReduceSumSquare", {made}, {{"keepdims", int64_t{0}}}));
+  if (made.empty()) return b.finish();
+  const Value all =
+      shape.stacks ? b.op("Mul", {made[1], made[1]}) : b.op("Mul", {made[0], made[0]});
+  b.output("loss", b.op("ReduceMean", {all}, {{"keepdims", int64_t{0}}}));
   return b.finish();
 }
 
@@ -108,7 +116,7 @@ constexpr std::string_view kPolicies[] = {"all", "carried", "every:2", "grow"};
 TEST(WaitingTest, ProductsWaitForTheEndOfTheirLoop) {
   uint64_t seed = 1;
   for (const Shape& shape : {Shape{}, Shape{.rows = 2}, Shape{.is_gemm = true},
-                             Shape{.is_gemm = true, .turns_b = true}}) {
+                             Shape{.is_gemm = true, .turns_b = true}, Shape{.stacks = true}}) {
     for (const std::string_view policy : kPolicies) {
       compare(shape, policy, seed++);
       if (policy != "all") continue;
