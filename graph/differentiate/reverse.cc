@@ -11,17 +11,7 @@ void append(std::vector<Value>& values, const std::vector<Value>& more) {
   values.insert(values.end(), more.begin(), more.end());
 }
 
-// An iteration stacks rows (p + q) elements; adding up would read and write p q.
-bool is_worth_waiting(int64_t rows, int64_t p, int64_t q) { return 2 * rows * (p + q) <= p * q; }
-
-// Whether the product of a node with that matrix may wait, by what types say.
-bool may_wait(const TensorType& matrix, const TensorType& product) {
-  if (!matrix.is_static() || matrix.dims.rank() != 2) return false;
-  if (!product.is_static() || product.dims.rank() == 0) return false;
-  const int64_t width = product.dims[product.dims.rank() - 1];
-  return width > 0 &&
-         is_worth_waiting(*product.dims.count() / width, matrix.dims[0], matrix.dims[1]);
-}
+std::vector<Value> all_of(ValueSpan values) { return {values.begin(), values.end()}; }
 
 }  // namespace
 
@@ -50,7 +40,7 @@ void Reverse::region(RegionId id) {
     if (!builder_.status().is_ok()) return;
     if (!activity_.is_active(source_.node(node))) continue;
     Waiting* const waiting_or_null = waiting_or_null_;
-    if (source_.node(node).kind != NodeKind::kExec) waiting_or_null_ = nullptr;
+    if (source_.node(node).kind == NodeKind::kWhile) waiting_or_null_ = nullptr;
     switch (source_.node(node).kind) {
       case NodeKind::kExec:
         exec(node);
@@ -98,25 +88,33 @@ Value Reverse::row(Value rows, Value place) {
   return op("Gather", {rows, place}, {{"axis", int64_t{0}}});
 }
 
+// What is added has the shape of the value: what its own type doesn't say of that is said here, so
+// that everything that follows is planned for it.
+Value Reverse::with_shape_of(ValueId id, Value gradient) {
+  if (!builder_.status().is_ok()) return gradient;
+  const ValueType &own = source_.value(id).type, &found = builder_.type(gradient);
+  if (!own.is_tensor() || !own.tensor.is_ranked || !found.is_tensor()) return gradient;
+  const bool is_ranked = found.tensor.is_ranked;
+  if (is_ranked && found.tensor.dims.rank() != own.tensor.dims.rank()) return gradient;
+  std::vector<int64_t> dims;  // 0: as it is
+  bool says_more = !is_ranked;
+  for (int axis = 0; axis < own.tensor.dims.rank(); ++axis) {
+    const int64_t dim = own.tensor.dims[axis];
+    if (dim == 0) return gradient;
+    dims.push_back(std::max<int64_t>(dim, 0));
+    says_more |= dim > 0 && is_ranked && found.tensor.dims[axis] < 0;
+  }
+  return says_more ? op("Reshape", {gradient, builder_.vector(std::span<const int64_t>(dims))})
+                   : gradient;
+}
+
 void Reverse::add(ValueId id, Value gradient) {
   if (!activity_.is_active(id)) return;
+  gradient = with_shape_of(id, gradient);
   Value& sum = sums_[id];
   sum = sum.is_none()
             ? gradient
             : add_adjoints(builder_, sum, gradient, {.name = "grad/Add", .opset_version = opset_});
-}
-
-bool Reverse::add_later(ValueId id, Value left, Value right) {
-  if (waiting_or_null_ == nullptr || !builder_.status().is_ok()) return false;
-  Waiting& waiting = *waiting_or_null_;
-  if (std::ranges::count(*waiting.captures, id) == 0) return false;
-  const ValueType &a = builder_.type(left), &b = builder_.type(right);
-  const bool is_known = a.is_static_tensor() && b.is_static_tensor() && a.tensor.dims.rank() == 2 &&
-                        b.tensor.dims.rank() == 2;
-  if (!is_known || waiting.products.size() == waiting.num_places) return false;
-  if (!is_worth_waiting(a.tensor.dims[0], a.tensor.dims[1], b.tensor.dims[1])) return false;
-  waiting.products.push_back({id, left, right});
-  return true;
 }
 
 Value Reverse::take_sum(ValueId id) {
@@ -272,7 +270,8 @@ void Reverse::loop(NodeId id) {
     after_rows = rows_of(loop.after_id(), Kept::Form::kRows);
     last = rows_of(loop.before_id(), Kept::Form::kLast);
   }
-  Waiting waiting = begin_waiting(loop.after_id(), parts);
+  // Sequences of loops around could not be differentiated again (README: not yet).
+  Waiting waiting = begin_waiting(loop.after_id(), parts, outer == Graph::kRoot);
   WhileOptions options{.name = loop.node().name + "/grad", .trip_limit = trips};
   options.num_scan_outputs = waiting.num_rows();
   options.rebuild_on_widening = true;
@@ -284,17 +283,20 @@ void Reverse::loop(NodeId id) {
   for (const ValueId capture : parts.captures) start(capture, sum_or_zeros(capture));
   append(options.initial, in_order(tapes_, parts.tapes));
   for (const ElementType type : parts.tapes) options.carried_types.push_back(tape_type(type));
+  start_sequences(waiting, options);
   append(options.initial, last);
   Sums outer_sums = std::move(sums_);
   Tapes outer_tapes = tapes_;
-  // Behind the adjoints that a region is given, and its sums.
-  const auto tail = [&](ValueSpan given, const std::vector<ValueId>& handed) {
-    return given.subspan(handed.size() + parts.captures.size());
+  // Behind the adjoints that a region is given, and its sums: tapes, then what is pushed.
+  const auto take_tail = [&](ValueSpan given, const std::vector<ValueId>& handed) {
+    const ValueSpan rest = given.subspan(handed.size() + parts.captures.size());
+    tapes_ = tapes_of(parts.tapes, rest);
+    waiting.sequences = all_of(rest.subspan(parts.tapes.size(), waiting.num_sequences()));
   };
   std::vector<Value> made = builder_.while_loop(
       options,
       [&](Value iteration, ValueSpan given) {
-        tapes_ = tapes_of(parts.tapes, tail(given, parts.forwarded));
+        take_tail(given, parts.forwarded);
         const ValueSpan residuals = given.last(last.size());
         const std::vector<Value> rows(residuals.begin(), residuals.end());
         Iteration kept{uses_rows ? &rows : nullptr};
@@ -302,10 +304,11 @@ void Reverse::loop(NodeId id) {
         std::vector<Value> results =
             reverse_region(loop.before_id(), parts, parts.forwarded, parts.carried, given, &kept);
         append(results, in_order(tapes_, parts.tapes));
+        append(results, waiting.sequences);
         return WhileTest{builder_.scalar(true), results};
       },
       [&](Value iteration, ValueSpan given) {
-        tapes_ = tapes_of(parts.tapes, tail(given, parts.next));
+        take_tail(given, parts.next);
         const Value place = op("Sub", {op("Sub", {trips, builder_.scalar(int64_t{1})}), iteration});
         std::vector<Value> rows;
         for (const Value each : after_rows) rows.push_back(row(each, place));
@@ -315,6 +318,7 @@ void Reverse::loop(NodeId id) {
                                 place);
         });
         append(results, in_order(tapes_, parts.tapes));
+        append(results, waiting.sequences);
         for (const Value each : before_rows) results.push_back(row(each, place));
         append_rows(waiting, results);
         return results;
@@ -323,45 +327,6 @@ void Reverse::loop(NodeId id) {
   tapes_ = std::move(outer_tapes);
   add_waited(waiting, parts, made);
   if (builder_.status().is_ok()) finish_loop(parts, made);
-}
-
-Reverse::Waiting Reverse::begin_waiting(RegionId after, const LoopParts& parts) const {
-  Waiting waiting{.captures = &parts.captures};
-  for (const NodeId id : source_.region(after).nodes) {
-    const Node& node = source_.node(id);
-    if (exact_ || node.kind != NodeKind::kExec || !activity_.is_active(node)) continue;
-    const GradientRule* rule =
-        rules_.find_or_null(node.op->domain, node.op->name, node.opset_version);
-    for (size_t i = 0; i < node.inputs.size() && i < 64; ++i) {
-      const bool is_product = rule != nullptr && (rule->row_products >> i & 1) != 0;
-      if (!is_product || std::ranges::count(parts.captures, node.inputs[i]) == 0) continue;
-      const TensorType& matrix = source_.value(node.inputs[i]).type.tensor;
-      const TensorType& product = source_.value(node.outputs[0]).type.tensor;
-      waiting.num_places += may_wait(matrix, product);
-    }
-  }
-  return waiting;
-}
-
-void Reverse::append_rows(const Waiting& waiting, std::vector<Value>& results) {
-  for (const Waiting::Product& each : waiting.products) append(results, {each.left, each.right});
-  for (size_t i = waiting.products.size(); i < waiting.num_places; ++i) {
-    const Value nothing = builder_.scalar(int64_t{0});
-    append(results, {nothing, nothing});
-  }
-}
-
-void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made) {
-  if (!builder_.status().is_ok()) return;
-  const ValueSpan rows = ValueSpan(made).last(waiting.num_rows());
-  const auto flat = [&](Value value) { return op("Flatten", {value}, {{"axis", int64_t{-1}}}); };
-  for (size_t i = 0; i < waiting.products.size(); ++i) {
-    const auto at = std::ranges::find(parts.captures, waiting.products[i].id);
-    Value& sum = made[parts.carried.size() + static_cast<size_t>(at - parts.captures.begin())];
-    const Value product =
-        op("Gemm", {flat(rows[2 * i]), flat(rows[2 * i + 1])}, {{"transA", int64_t{1}}});
-    sum = add_adjoints(builder_, sum, product, {.name = "grad/Add", .opset_version = opset_});
-  }
 }
 
 void Reverse::finish_loop(const LoopParts& parts, const std::vector<Value>& made) {
@@ -407,11 +372,21 @@ void Reverse::branch(NodeId id) {
   options.name = choice.node().name + "/grad";
   options.selector = value(choice.selector());
   options.default_region = choice.node().default_region;
+  Waiting* const waiting_or_null = waiting_or_null_;
+  if (waiting_or_null != nullptr && pushed_matrices(id, *waiting_or_null->captures).empty()) {
+    waiting_or_null_ = nullptr;
+  }
+  Waiting nothing{.captures = &captures};
+  Waiting& waiting = waiting_or_null_ == nullptr ? nothing : *waiting_or_null_;
+  const std::vector<Value> sequences = waiting.sequences;
+  const bool is_in_branch = std::exchange(is_in_branch_, true);
   std::vector<CaseBody> bodies;
   const auto add_body = [&](RegionId region, CaseView::Values results) {
     bodies.push_back([&, region, results] {
+      waiting.sequences = sequences;
       auto made = reverse_branch(region, results, adjoints, captures, sums, outer_tapes);
       append(made, in_order(tapes_, types));
+      append(made, waiting.sequences);
       return made;
     });
   };
@@ -423,9 +398,11 @@ void Reverse::branch(NodeId id) {
     add_body(RegionId(), choice.pass_through());
   }
   const auto made = builder_.case_of(options, bodies);
+  is_in_branch_ = is_in_branch;
   sums_ = std::move(outer_sums);
   tapes_ = outer_tapes;
   if (!builder_.status().is_ok()) return;
+  waiting.sequences = all_of(ValueSpan(made).last(sequences.size()));
   for (size_t k = 0; k < captures.size(); ++k) sums_[captures[k]] = made[k];
   for (const auto& [type, tape] : tapes_of(types, ValueSpan(made).subspan(captures.size()))) {
     tapes_[type] = tape;

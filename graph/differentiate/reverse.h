@@ -8,8 +8,8 @@
 //   case-of   a case-of on the same selector, and one region more where values pass through
 //
 // Adjoints of captured values are carried, or returned by branches, and added to there. Those of
-// matrices that `after` multiplies rows by wait where rows are few: both factors are stacked, and
-// one product behind the loop adds them all up. What is
+// matrices that `after` multiplies rows by wait where rows are few: both factors are stacked (in
+// branches: pushed on sequences), and one product behind the loop adds them all up. What is
 // kept of a region is read from the loop's rows (after': row n - 1 - i; before' gets its own as
 // carried values, from the last one on) or popped off the tapes, in the order opposite to that of
 // pushing. Zeros are made only where a region must return an adjoint to which nothing was added.
@@ -27,6 +27,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/differentiate/activity.h"
@@ -77,7 +78,9 @@ class Reverse : public ForwardValues {
   };
 
   // Products of rows that wait for the end of the loop whose `after` is being reversed. A loop says
-  // beforehand how many rows it stacks, by types: places that stay free stack a number.
+  // beforehand how many rows it stacks, by types: places that stay free stack a number. Branches
+  // push theirs, so that only what was taken waits: two sequences for each matrix, which are never
+  // empty, as they begin with a row of zeros.
   struct Waiting {
     struct Product {
       ValueId id;
@@ -86,8 +89,11 @@ class Reverse : public ForwardValues {
     const std::vector<ValueId>* captures;
     uint32_t num_places = 0;
     std::vector<Product> products = {};
+    std::vector<ValueId> pushed = {};   // matrices that branches multiply rows by
+    std::vector<Value> sequences = {};  // left and right of each, in the region that is open
 
     uint32_t num_rows() const { return 2 * num_places; }
+    size_t num_sequences() const { return 2 * pushed.size(); }
   };
 
   void region(RegionId id);
@@ -104,13 +110,21 @@ class Reverse : public ForwardValues {
                                     const std::vector<ValueId>& wanted, ValueSpan given,
                                     const Iteration* kept_or_null, Value row_place = {});
   void finish_loop(const LoopParts& parts, const std::vector<Value>& made);
-  Waiting begin_waiting(RegionId after, const LoopParts& parts) const;
+  Waiting begin_waiting(RegionId after, const LoopParts& parts, bool branches_push = false) const;
+  // Matrices whose products in the region may wait, once for each product.
+  std::vector<ValueId> waiting_matrices(RegionId region,
+                                        const std::vector<ValueId>& captures) const;
+  // Those of a case-of, in branches of branches, too; once each.
+  std::set<ValueId> pushed_matrices(NodeId id, const std::vector<ValueId>& captures) const;
+  void start_sequences(const Waiting& waiting, WhileOptions& options);
   // What `reverse` returns, whose products may wait.
   template <typename Function>
   std::vector<Value> let_wait(Waiting& waiting, const Function& reverse) {
     waiting.products.clear();  // of an attempt with other types
     waiting_or_null_ = &waiting;
+    const bool is_in_branch = std::exchange(is_in_branch_, false);
     std::vector<Value> results = reverse();
+    is_in_branch_ = is_in_branch;
     waiting_or_null_ = nullptr;
     return results;
   }
@@ -124,6 +138,7 @@ class Reverse : public ForwardValues {
   void take_kept(RegionId region, const Iteration& iteration);
   Value pop(const Kept& item);
   Value with_rank(Value value, const Kept& item);
+  Value with_shape_of(ValueId id, Value gradient);
   Value take_or_none(ValueId id);
   Value sum_or_zeros(ValueId id);
   Value zeros(ValueId id);
@@ -159,6 +174,7 @@ class Reverse : public ForwardValues {
   const int opset_;
   const bool exact_;
   Waiting* waiting_or_null_ = nullptr;  // of the region that is open
+  bool is_in_branch_ = false;           // of that region
   Sums sums_;
   Tapes tapes_;
   std::map<Kept, Value> popped_;

@@ -1,8 +1,9 @@
 // Claim: where a loop multiplies few rows by a matrix from outside, the matrix' adjoint waits for
 // one product behind the loop, whatever the loop keeps; it is what is added up iteration by
-// iteration
-// (`exact`), also after no trip, beside products in branches and in loops inside, by MatMul and by
-// Gemm of either form. Many rows do not wait.
+// iteration (`exact`), also after no trip, beside products in branches and in loops inside, by
+// MatMul and by Gemm of either form, and where the way back begins with rows whose number no type
+// says. Products of branches wait, too, where the matrix is large, the loop lies in no other and
+// keeps all. Many rows do not wait.
 #include <gtest/gtest.h>
 
 #include "graph/differentiate/differentiate.h"
@@ -17,6 +18,7 @@ namespace {
 struct Shape {
   int64_t rows = 1, width = 8;
   bool is_gemm = false, turns_b = false, is_nested = false, has_branch = false;
+  bool stacks = false;  // the loss is of all iterations' rows, whose number no type says
 };
 
 // h <- sin(h W) + h, "trips" times; and more of it where the shape says so.
@@ -34,13 +36,16 @@ Result<Graph> program(const Shape& shape) {
   };
   const auto loop = [&](const std::string& name, Value start, const auto& body) {
     return b.while_loop(
-        {.name = name, .initial = {start}, .trip_limit = trips},
+        {.name = name, .initial = {start}, .trip_limit = trips, .num_scan_outputs = shape.stacks},
         [&](Value, ValueSpan c) {
           return WhileTest{b.scalar(true), {c[0]}};
         },
-        [&](Value i, ValueSpan f) { return std::vector<Value>{body(i, f[0])}; })[0];
+        [&](Value i, ValueSpan f) {
+          const Value next = body(i, f[0]);
+          return shape.stacks ? std::vector<Value>{next, next} : std::vector<Value>{next};
+        });
   };
-  const Value made = loop("steps", h, [&](Value i, Value x) {
+  std::vector<Value> made = loop("steps", h, [&](Value i, Value x) {
     Value next = step(x);
     if (shape.has_branch) {
       const Value is_odd =
@@ -52,10 +57,13 @@ Result<Graph> program(const Shape& shape) {
           },
           [&] { return std::vector<Value>{b.op("Identity", {next})}; })[0];
     }
-    if (shape.is_nested) next = loop("inner", next, [&](Value, Value y) { return step(y); });
+    if (shape.is_nested) next = loop("inner", next, [&](Value, Value y) { return step(y); })[0];
     return next;
   });
-  b.output("loss", b.op("ReduceSumSquare", {made}, {{"keepdims", int64_t{0}}}));
+  if (made.empty()) return b.finish();
+  const Value all =
+      shape.stacks ? b.op("Mul", {made[1], made[1]}) : b.op("Mul", {made[0], made[0]});
+  b.output("loss", b.op("ReduceMean", {all}, {{"keepdims", int64_t{0}}}));
   return b.finish();
 }
 
@@ -108,7 +116,7 @@ constexpr std::string_view kPolicies[] = {"all", "carried", "every:2", "grow"};
 TEST(WaitingTest, ProductsWaitForTheEndOfTheirLoop) {
   uint64_t seed = 1;
   for (const Shape& shape : {Shape{}, Shape{.rows = 2}, Shape{.is_gemm = true},
-                             Shape{.is_gemm = true, .turns_b = true}}) {
+                             Shape{.is_gemm = true, .turns_b = true}, Shape{.stacks = true}}) {
     for (const std::string_view policy : kPolicies) {
       compare(shape, policy, seed++);
       if (policy != "all") continue;
@@ -118,7 +126,7 @@ TEST(WaitingTest, ProductsWaitForTheEndOfTheirLoop) {
   }
 }
 
-TEST(WaitingTest, LoopsInsideAndBranchesAddUpBesides) {
+TEST(WaitingTest, LoopsInsideAndSmallMatricesOfBranchesAddUpBesides) {
   uint64_t seed = 101;
   for (const bool has_branch : {false, true}) {
     for (const bool is_nested : {false, true}) {
@@ -131,20 +139,36 @@ TEST(WaitingTest, LoopsInsideAndBranchesAddUpBesides) {
   }
 }
 
+TEST(WaitingTest, BranchesPushTheirRows) {
+  uint64_t seed = 401;
+  for (const int64_t rows : {1, 3}) {
+    for (const bool is_nested : {false, true}) {
+      const Shape shape{
+          .rows = rows, .width = 64, .is_nested = is_nested, .has_branch = true, .stacks = true};
+      for (const std::string_view policy : kPolicies) compare(shape, policy, seed++);
+      EXPECT_EQ(count_products_in_loops(gradient_of(shape, "all", false)->graph), is_nested);
+      EXPECT_EQ(count_products_in_loops(gradient_of(shape, "all", true)->graph), 2 + is_nested);
+      EXPECT_EQ(count_products_in_loops(gradient_of(shape, "carried", false)->graph),
+                1 + is_nested);
+    }
+  }
+}
+
 // The adjoint of w is differentiated for w and h, by a seed.
-TEST(WaitingTest, GradientsThatWaitedCanBeDifferentiatedAgain) {
+void differentiate_again(const Shape& shape) {
   for (const std::string_view policy : {"all", "grow"}) {
     SCOPED_TRACE(policy);
     Random random(301);
     NamedValues inputs;
+    const int64_t n = shape.width;
     const auto draw = [&](const Dims& dims) {
       return TestTensor::random(ElementType::kDouble, dims, random, -0.5, 0.5);
     };
-    inputs["h"] = draw({1, 8}), inputs["w"] = draw({8, 8}), inputs["s"] = draw({8, 8});
+    inputs["h"] = draw({1, n}), inputs["w"] = draw({n, n}), inputs["s"] = draw({n, n});
     inputs["trips"] = TestTensor::scalar(int64_t{4});
     std::vector<GraphRun> runs;
     for (const bool exact : {true, false}) {
-      auto first = gradient_of(Shape{}, policy, exact);
+      auto first = gradient_of(shape, policy, exact);
       ASSERT_TRUE(first.is_ok()) << first.status().to_string();
       const auto second = differentiate(
           std::move(first->graph), gradient_ops(), gradient_rules(),
@@ -160,6 +184,11 @@ TEST(WaitingTest, GradientsThatWaitedCanBeDifferentiatedAgain) {
           << name;
     }
   }
+}
+
+TEST(WaitingTest, GradientsThatWaitedCanBeDifferentiatedAgain) {
+  differentiate_again({});
+  differentiate_again({.width = 64, .has_branch = true});
 }
 
 TEST(WaitingTest, ManyRowsDoNotWait) {
