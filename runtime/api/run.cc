@@ -1,12 +1,15 @@
 #include "runtime/api/run.h"
 
+#include <chrono>
 #include <deque>
 #include <new>
 #include <utility>
 
+#include "graph/base/processor.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/stream_place.h"
 #include "runtime/net/rank_session.h"
+#include "runtime/net/world.h"
 
 namespace eddy {
 namespace {
@@ -98,6 +101,7 @@ Status Run::run(const RunOptions& options, Status ready) {
     signal_.clear();
   }
   if (launch()) {
+    if (core_.ranks != nullptr) watch_ranks([&] { return has_begun_.load() || signal_.is_set(); });
     runs_->wait(signal_, true);
     end();
   }
@@ -200,6 +204,7 @@ void Run::start_strands(bool is_submitting) noexcept {
 
 void Run::begin_on_ranks() noexcept {
   const uint64_t ticket = *std::exchange(ticket_, std::nullopt);
+  has_begun_.store(false);
   core_.ranks->begin(ticket, values_.state().control, values_.digests(), rank_run_or_null_,
                      [this](const Status& status) { on_begun(status); });
 }
@@ -207,6 +212,7 @@ void Run::begin_on_ranks() noexcept {
 // Not ok: it ends as it starts, with why.
 void Run::on_begun(const Status& status) {
   BoundRun& state = values_.state();
+  has_begun_.store(true);
   if (!status.is_ok()) {
     rank_run_or_null_ = nullptr;
     refused_ = status;
@@ -214,6 +220,19 @@ void Run::on_begun(const Status& status) {
   }
   state.answering_stream_or_null = rank_run_or_null_;
   start_strands(/*is_submitting=*/false);
+}
+
+// Ranks agree within microseconds while each looks for what the others say; a thread that naps
+// between two looks may be left behind a busy processor for milliseconds.
+template <typename IsOver>
+void Run::watch_ranks(const IsOver& is_over) {
+  World& world = core_.ranks->world();
+  const auto until = std::chrono::steady_clock::now() + world.spin();
+  World::Watch watch(world);
+  while (!is_over()) {
+    if (std::chrono::steady_clock::now() >= until) return watch.leave();
+    if (!watch.poll()) cpu_relax();
+  }
 }
 
 // No run of its number will come from here.
@@ -312,6 +331,7 @@ void Run::end_on_ranks() {
     finish();
   });
   if (!waits) return;  // it may be gone
+  watch_ranks([&] { return signal_.is_set(); });
   runs_->wait(signal_, true);
   finish();
 }

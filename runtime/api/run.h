@@ -16,6 +16,7 @@
 // and asked by one at a time; stop from any.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -109,6 +110,9 @@ class Run : private RunEntry {
   void on_begun(const Status& status);
   void start_strands(bool is_submitting) noexcept;
   void end_on_ranks();
+  // By the thread that waits for the run: it moves on what ranks say to each other, for a moment.
+  template <typename IsOver>
+  void watch_ranks(const IsOver& is_over);
   void abandon(const Status& why);
   void finish();
   Status collect();
@@ -128,6 +132,7 @@ class Run : private RunEntry {
   // With ranks.
   std::optional<uint64_t> ticket_;  // that is neither begun nor abandoned
   RankRun* rank_run_or_null_ = nullptr;
+  std::atomic<bool> has_begun_{false};  // on all ranks, or never will; orders nothing
   Status refused_;    // why not all ranks have begun it
   EndSignal signal_;  // set: it has ended or, where a thread waits for it, that thread has to go on
 };
