@@ -252,6 +252,7 @@ std::vector<Value> Reverse::reverse_region(RegionId id, const LoopParts& parts,
   return results;
 }
 
+// long: what both regions of one loop are given and hand on stands side by side.
 void Reverse::loop(NodeId id) {
   if (kept_.policy(id).kind != SavePolicy::Kind::kAll) return loop_again(id);
   const LoopView loop(source_, id);

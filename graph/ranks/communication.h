@@ -21,10 +21,10 @@ struct Communication {
   uint32_t root = RankSkeleton::kNone;
   uint32_t from = RankSkeleton::kNone;  // of messages
   uint32_t to = RankSkeleton::kNone;
-  ValueId moved = {};        // whose type is compared; none: nothing is moved
+  ValueId moved = {};          // whose type is compared; none: nothing is moved
   bool has_own_shape = false;  // each rank moves another: of `moved`, only the element is compared
-  std::string tag = {};      // of messages: tells several alike apart
-  bool makes_equal = false;  // its results are equal on all ranks of its group
+  std::string tag = {};        // of messages: tells several alike apart
+  bool makes_equal = false;    // its results are equal on all ranks of its group
 };
 
 // How the ranks in a loop or case decide as one.

@@ -133,7 +133,7 @@ class Run : private RunEntry {
   std::optional<uint64_t> ticket_;  // that is neither begun nor abandoned
   RankRun* rank_run_or_null_ = nullptr;
   std::atomic<bool> has_begun_{false};  // on all ranks, or never will; orders nothing
-  Status refused_;    // why not all ranks have begun it
+  Status refused_;                      // why not all ranks have begun it
   EndSignal signal_;  // set: it has ended or, where a thread waits for it, that thread has to go on
 };
 

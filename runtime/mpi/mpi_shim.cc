@@ -1,3 +1,5 @@
+// long: every call of MPI stands in the one source that is compiled with its header.
+//
 // The table over the MPI that this file is compiled with: a shared object, which uses nothing of
 // Eddy's.
 //

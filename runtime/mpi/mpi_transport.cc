@@ -365,8 +365,8 @@ class MpiTransport final : public Transport {
     size_t num_places = 0;
     size_t place = 0;
   };
-  std::vector<Communicator> communicators_;      // by id
-  std::vector<uint64_t> under_way_;              // tokens
+  std::vector<Communicator> communicators_;  // by id
+  std::vector<uint64_t> under_way_;          // tokens
   uint64_t next_message_ = 0;
   std::unordered_map<uint64_t, Outgoing> outgoing_;  // by tag
   std::vector<std::deque<Incoming>> incoming_;

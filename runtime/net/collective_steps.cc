@@ -319,8 +319,9 @@ void CollectiveSteps::all_to_all() {
   });
 }
 
-// Round after round, each rank sends to the one so many places behind it. Rounds in which nobody has
-// a piece for the other are left out; in the others, all send as much as the one that sends most.
+// Round after round, each rank sends to the one so many places behind it. Rounds in which nobody
+// has a piece for the other are left out; in the others, all send as much as the one that sends
+// most.
 void CollectiveSteps::exchange() {
   const std::vector<Box>&from = collective_.from, &to = collective_.to;
   const size_t n = places_->size(), unit = element_size_bytes(input_.element), own = places_->own;

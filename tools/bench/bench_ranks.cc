@@ -337,9 +337,9 @@ class RanksBench {
     };
     EDDY_ASSIGN_OR_RETURN(const auto all,
                           measure({{"one rank", of_first}, {name, [&]() -> Result<double> {
-                                      EDDY_RETURN_IF_ERROR(raw_->meet());
-                                      return steps(*shared, of_shared);
-                                    }}}));
+                                                              EDDY_RETURN_IF_ERROR(raw_->meet());
+                                                              return steps(*shared, of_shared);
+                                                            }}}));
     if (is_wanted) add_row(name, 0, all[1], all[0], Limit{2 / (1.7 * n), 0});
     Status status = Status::ok();
     if (is_rival_wanted && world_->rank() == 0) status = add_shared_rival(rival_name, all[1]);

@@ -1,5 +1,6 @@
-// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Exchange, Send, Recv, Barrier, Rank; and
-// Agree, a mark on a decision, which communicates where its ranks meet (graph/ranks/agree_decisions.h).
+// AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll, Exchange, Send, Recv, Barrier, Rank;
+// and Agree, a mark on a decision, which communicates where its ranks meet
+// (graph/ranks/agree_decisions.h).
 //
 // may_wait of an operator of this domain is what tells passes that it has effects
 // (graph/ir/node_facts.h); Rank has none.

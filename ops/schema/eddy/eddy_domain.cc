@@ -25,8 +25,8 @@
 //                   device's names) and `to` (the results' types). Made by graph/compile/fuse for a
 //                   device; the CPU has no kernel of it.
 //   FusedParts      Fused of parts of its inputs, read where they lie: for each input, `parts` has
-//                   an axis (-1: all of the input), the first index there and how many follow. Made by
-//                   graph/compile/fuse, too, where a Split's parts are read by such nodes alone.
+//                   an axis (-1: all of the input), the first index there and how many follow. Made
+//                   by graph/compile/fuse, too, where a Split's parts are read by such nodes alone.
 //   BlockChannels, UnblockChannels   float images [n, c, h, w] with channels in blocks of `block`,
 //                   [n, c / block, h, w, block] with zeros beyond the last one; and back to
 //                   `channels` of them. Made by graph/compile/lay_out_images, as are the next two.

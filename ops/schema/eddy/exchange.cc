@@ -137,17 +137,16 @@ Result<std::vector<ExchangePiece>> exchange_pieces(std::span<const Box> from,
 void copy_box(const void* from, const Box& from_box, void* to, const Box& to_box, const Box& piece,
               size_t element_bytes) {
   const size_t rank = piece.sizes.size();
-  const size_t run =
-      (rank == 0 ? 1 : static_cast<size_t>(piece.sizes[rank - 1])) * element_bytes;
+  const size_t run = (rank == 0 ? 1 : static_cast<size_t>(piece.sizes[rank - 1])) * element_bytes;
   Box at = piece;  // moves on row by row
   int64_t rows = run == 0 ? 0 : 1;
   for (size_t axis = 0; axis + 1 < rank; ++axis) rows *= piece.sizes[axis];
   for (int64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<std::byte*>(to) +
-                    static_cast<size_t>(offset_of(to_box, at)) * element_bytes,
-                static_cast<const std::byte*>(from) +
-                    static_cast<size_t>(offset_of(from_box, at)) * element_bytes,
-                run);
+    std::memcpy(
+        static_cast<std::byte*>(to) + static_cast<size_t>(offset_of(to_box, at)) * element_bytes,
+        static_cast<const std::byte*>(from) +
+            static_cast<size_t>(offset_of(from_box, at)) * element_bytes,
+        run);
     for (size_t axis = std::max<size_t>(rank, 1) - 1; axis-- > 0;) {
       if (++at.starts[axis] < end_of(piece, axis)) break;
       at.starts[axis] = piece.starts[axis];

@@ -49,7 +49,7 @@ const std::vector<Refused>& refused_operators() {
       {"replaced before differentiation", {"ai.onnx.preview.training.Gradient"}},
       {"ranks do not train yet",
        {"eddy.AllGather", "eddy.AllReduce", "eddy.AllToAll", "eddy.Barrier", "eddy.Broadcast",
-        "eddy.ReduceScatter"}},
+        "eddy.Exchange", "eddy.ReduceScatter"}},
   };
   return *list;
 }

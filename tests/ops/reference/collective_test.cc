@@ -1,7 +1,8 @@
 // Claim: run_collective combines in the order of ranks, with the arithmetic of each type (16-bit
 // floats in float, whole numbers that wrap, NaN kept by min and max); gathers, scatters and swaps
-// parts along any axis and boxes of any size; ReduceScatter is a part of AllReduce, AllToAll twice is nothing; ranks that
-// put in unlike values are an error; and a session without ranks has no kernel.
+// parts along any axis and boxes of any size; ReduceScatter is a part of AllReduce, AllToAll twice
+// is nothing; ranks that put in unlike values are an error; and a session without ranks has no
+// kernel.
 #include "ops/reference/eddy/collective.h"
 
 #include <cmath>

@@ -75,12 +75,14 @@ TEST_F(CollectiveTest, AnExchangeGivesTheBoxOfItsPlace) {
   const auto refused = [&](Attributes more, const char* message) {
     EXPECT_THAT(made("Exchange", x, boxes(std::move(more))), HasSubstr(message));
   };
-  refused({{"size", int64_t{3}}}, "'from' has 8 numbers; it takes as many starts as sizes for each "
-                                  "of 3 ranks");
+  refused({{"size", int64_t{3}}},
+          "'from' has 8 numbers; it takes as many starts as sizes for each "
+          "of 3 ranks");
   refused({{"size", int64_t{4}}}, "have boxes of 1 axes, but the input is float[6,4]");
   refused({{"size", int64_t{2}}, {"place", int64_t{2}}}, "'place' is 2; it is one of 2");
-  EXPECT_THAT(made("Exchange", floats({5, 4}), boxes({{"size", int64_t{2}}, {"place", int64_t{1}}})),
-              HasSubstr("axis 0 of the input is 5, but place 1 of the group has 6 there"));
+  EXPECT_THAT(
+      made("Exchange", floats({5, 4}), boxes({{"size", int64_t{2}}, {"place", int64_t{1}}})),
+      HasSubstr("axis 0 of the input is 5, but place 1 of the group has 6 there"));
   EXPECT_THAT(made("Exchange", x, {{"from", from}, {"to", Ints{1}}}),
               HasSubstr("'from' has 8 numbers and 'to' has 1"));
   for (const Ints& wrong : {Ints{0, 0, 6, -1, 6, 0, 6, 4}, Ints{0, INT64_MAX, 6, 4, 6, 0, 6, 4},

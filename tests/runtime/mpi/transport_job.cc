@@ -151,7 +151,8 @@ void set_boxes(Collective& collective, size_t n, int64_t columns) {
   }
   for (size_t i = 0; i < n; ++i) {
     const auto first = static_cast<int64_t>(i);
-    collective.to.push_back({{first, 0}, {rows - 2 * first, std::min<int64_t>(columns, first + 1)}});
+    collective.to.push_back(
+        {{first, 0}, {rows - 2 * first, std::min<int64_t>(columns, first + 1)}});
   }
 }
 

@@ -265,7 +265,9 @@ TEST_F(CollectivesTest, AnExchangeIsItsReferenceWithBoxesOfAnySize) {
       const auto place_of = [&](uint32_t rank) {
         return static_cast<size_t>(std::ranges::find(group, int64_t{rank}) - group.begin());
       };
-      auto results = ranks.run([&](uint32_t r) { return NamedTensors{{"x", inputs[place_of(r)]}}; });
+      auto results = ranks.run([&](uint32_t r) {
+        return NamedTensors{{"x", inputs[place_of(r)]}};
+      });
       for (uint32_t r = 0; r < n; ++r) {
         ASSERT_TRUE(results[r].is_ok()) << results[r].status().to_string();
         Tensor expected = Tensor::zeros(ElementType::kInt32, Dims(c.to[place_of(r)].sizes));

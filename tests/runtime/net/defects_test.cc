@@ -236,8 +236,8 @@ class DefectiveTransport final : public Transport {
   std::map<uint64_t, Transfer> decisions_;  // by token
 };
 
-// Two channels; a reduction in any order, gathers, parts that are swapped, a broadcast; a loop that agrees; a host
-// function that may fail.
+// Two channels; a reduction in any order, gathers, parts that are swapped, a broadcast; a loop that
+// agrees; a host function that may fail.
 Result<Graph> everything(const Library& library) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {3000}));
