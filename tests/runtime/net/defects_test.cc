@@ -375,7 +375,8 @@ TEST_F(DefectsTest, EachDefectIsFound) {
     if (EDDY_HAS_ASAN && static_cast<Defect>(d) == Defect::kEarlyCompletion) continue;
     std::string found;
     uint64_t seed = 0;
-    while (found.empty() && seed < 10) found = find(static_cast<Defect>(d), seed++);
+    // Some show only where one rank is ahead of the other, which threads decide.
+    while (found.empty() && seed < 60) found = find(static_cast<Defect>(d), seed++);
     std::cout << "defect " << d << ", seed " << seed - 1 << ": " << found << std::endl;
     EXPECT_NE(found, "") << "defect " << d;
   }
