@@ -126,16 +126,25 @@ void RankRun::say(World::Turn& turn, Kind kind, Status status) {
   turn.send(0, message);
 }
 
+Status RankRun::why_no_post() const {
+  if (!lost_.is_ok()) return lost_;
+  return stopped_here_.is_ok() ? stopped_elsewhere() : stopped_here_;
+}
+
 void RankRun::stop_here(World::Turn& turn, StopReason reason) {
   switch (phase_) {
     case Phase::kWaiting:
       phase_ = Phase::kBeginning;
       return say(turn, Kind::kBegin, stop_text(reason));
     case Phase::kBeginning:
-      return say(turn, Kind::kStop, stop_text(reason));
+      stopped_here_ = stop_text(reason);
+      return say(turn, Kind::kStop, stopped_here_);
     case Phase::kRunning:
       phase_ = Phase::kStopping;
-      return say(turn, Kind::kStop, stop_text(reason));
+      stopped_here_ = stop_text(reason);
+      // It was done, but for the others.
+      if (has_ended_ && own_.is_ok()) own_ = stopped_here_;
+      return say(turn, Kind::kStop, stopped_here_);
     default:
       return;
   }
@@ -311,7 +320,7 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
   {
     World::Turn turn(session_.world());
     Lane& lane = lanes_[operation.lane];
-    if (!may_post()) status = lost_.is_ok() ? stopped_elsewhere() : lost_;
+    if (!may_post()) status = why_no_post();
     if (status.is_ok() && lane.is_busy) {
       status = internal_error("two operations of one channel run at once");
     }
@@ -381,7 +390,7 @@ void RankRun::go_on(Operation& operation) {
   if (!status.is_ok() || operation.steps.is_done()) {
     return finish(turn, operation, std::move(status));
   }
-  if (!may_post()) return finish(turn, operation, lost_.is_ok() ? stopped_elsewhere() : lost_);
+  if (!may_post()) return finish(turn, operation, why_no_post());
   start_step(turn, operation);
 }
 

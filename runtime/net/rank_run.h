@@ -96,6 +96,7 @@ class RankRun final : public World::TransferOwner {
   };
 
   bool may_post() const { return phase_ == Phase::kRunning && !has_ended_; }
+  Status why_no_post() const;
   void say(World::Turn& turn, RankMessage::Kind kind, Status status = {});
   void stop_here(World::Turn& turn, StopReason reason);
   void on_begun(World::Turn& turn, const Status& status);
@@ -128,6 +129,7 @@ class RankRun final : public World::TransferOwner {
   bool is_stopping_strands_ = false;   // a call that is deferred uses control_
   bool is_stopped_elsewhere_ = false;  // own_ is no failure of this rank
   Status own_;                         // once has_ended_
+  Status stopped_here_;                // not ok: this rank has said so
   Status lost_;                        // why nothing of other ranks comes any more
   std::string waited_in_;              // then: nodes whose operations were under way
   std::map<LaneName, Lane> lanes_;
