@@ -124,36 +124,58 @@ std::vector<std::optional<ValueType>> GraphCopier::carried_types(NodeId id) {
   return types;
 }
 
-void GraphCopier::copy_loop(NodeId id) {
+std::vector<Value> GraphCopier::initial_values(NodeId id) {
+  const LoopView loop(source_, id);
+  return handed_on(loop.initial(), loop.carried());
+}
+
+std::vector<Value> GraphCopier::copy_loop(NodeId id, const CarriedToo& more) {
   const LoopView loop(source_, id);
   WhileOptions options;
   options.name = loop.node().name;
   options.trip_limit = awaited_by_host(loop.trip_limit());
-  options.initial = handed_on(loop.initial(), loop.carried());
+  options.initial = initial_values(id);
   options.carried_types = carried_types(id);
   EDDY_CHECK(options.carried_types.size() <= loop.num_carried() &&
              options.initial.size() == loop.num_carried())
       << loop.node().name << " carries " << loop.num_carried() << " values";
   options.num_scan_outputs = loop.node().num_scan_outputs;
   options.rebuild_on_widening = true;
+  const auto append = [](std::vector<Value>& values, const std::vector<Value>& others) {
+    values.insert(values.end(), others.begin(), others.end());
+  };
+  append(options.initial, more.initial);
+  options.carried_types.resize(options.initial.size());
+  const auto build = [&](RegionId body, std::span<const ValueId> own, ValueSpan given) {
+    define_all(own, given);
+    if (more.begin) more.begin(body, given.last(std::min(more.initial.size(), given.size())));
+    region(body);
+  };
   const auto made = builder_.while_loop(
       options,
       [&](Value iteration, ValueSpan carried) {
         define(loop.iteration(), iteration);
-        define_all(loop.carried(), carried);
-        region(loop.before_id());
+        build(loop.before_id(), loop.carried(), carried);
         const Value test = read_by_host(loop.predicate());
-        return WhileTest{test, handed_on(loop.forwarded(), loop.received())};
+        std::vector<Value> forwarded = handed_on(loop.forwarded(), loop.received());
+        if (more.end) append(forwarded, more.end(loop.before_id()));
+        return WhileTest{test, forwarded};
       },
       [&](Value iteration, ValueSpan forwarded) {
         define(loop.after_iteration(), iteration);
-        define_all(loop.received(), forwarded);
-        region(loop.after_id());
+        build(loop.after_id(), loop.received(), forwarded);
         std::vector<Value> results = handed_on(loop.next(), loop.carried());
+        if (more.end) append(results, more.end(loop.after_id()));
         for (const ValueId row : loop.rows()) results.push_back(awaited_by_host(row));
         return results;
       });
-  define_all(loop.node().outputs, made);
+  const size_t num_own = loop.num_forwarded(), num_more = more.initial.size();
+  if (made.size() < num_own + num_more) return {};
+  const ValueSpan all(made);
+  define_all(loop.outputs(), all.first(num_own));
+  define_all(loop.stacked(), all.subspan(num_own + num_more));
+  const ValueSpan last = all.subspan(num_own, num_more);
+  return {last.begin(), last.end()};
 }
 
 void GraphCopier::copy_branch(NodeId id, Value selector) {

@@ -14,6 +14,7 @@
 // Errors: the builder's. Cost: O(nodes).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ class GraphCopier {
   virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
   // The types of a loop's carried values; they may be wider than those of its initial values.
   virtual std::vector<std::optional<ValueType>> carried_types(NodeId id);
+  // What a loop's carried values are at first.
+  virtual std::vector<Value> initial_values(NodeId id);
   // Called for every value of the source once something stands for it.
   virtual void defined(ValueId, Value) {}
 
@@ -59,7 +62,16 @@ class GraphCopier {
   // The same node, with inputs and attributes of one's own; its outputs are defined, too.
   std::vector<Value> copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device,
                                Attributes attributes);
-  void copy_loop(NodeId id);
+  void copy_loop(NodeId id) { copy_loop(id, {}); }
+  // A loop that carries more, behind its own values; gives what these are behind the loop, or
+  // nothing where the builder has an error.
+  struct CarriedToo {
+    std::vector<Value> initial;
+    // What a region of the loop was given of them, before its nodes; and what it hands on.
+    std::function<void(RegionId, ValueSpan)> begin;
+    std::function<std::vector<Value>(RegionId)> end;
+  };
+  std::vector<Value> copy_loop(NodeId id, const CarriedToo& more);
   void copy_branch(NodeId id, Value selector);
   // All of a region, into the one that is open; and as a region of its own.
   void nodes(RegionId region);

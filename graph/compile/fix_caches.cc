@@ -257,6 +257,23 @@ class CacheFixer : public GraphCopier {
       : GraphCopier(source, builder), loops_(loops), device_(device) {}
 
  protected:
+  std::vector<std::optional<ValueType>> carried_types(NodeId id) override {
+    auto types = GraphCopier::carried_types(id);
+    for (size_t k = 0; k < types.size(); ++k) {
+      if (cache_or_null(id, k) != nullptr) types[k].reset();
+    }
+    return types;
+  }
+
+  std::vector<Value> initial_values(NodeId id) override {
+    std::vector<Value> values = GraphCopier::initial_values(id);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Cache* const cache = cache_or_null(id, k);
+      if (cache != nullptr) values[k] = buffer(LoopView(source_, id).initial()[k], *cache);
+    }
+    return values;
+  }
+
   void loop(NodeId id) override {
     const auto found = loops_.find(id);
     found == loops_.end() ? GraphCopier::loop(id) : fixed(id, found->second);
@@ -297,44 +314,32 @@ class CacheFixer : public GraphCopier {
 
   void fixed(NodeId id, const FixedLoop& plan) {
     const LoopView loop(source_, id);
-    WhileOptions options{.name = loop.node().name};
-    options.trip_limit = awaited_by_host(loop.trip_limit());
-    options.initial = values(loop.initial());
-    options.carried_types = carried_types(id);
-    for (const Cache& cache : plan.caches) {
-      options.initial[cache.carried] = buffer(loop.initial()[cache.carried], cache);
-      options.carried_types[cache.carried].reset();
-    }
-    options.initial.push_back(builder_.scalar(int64_t{0}));
-    options.carried_types.push_back(std::nullopt);
-    options.num_scan_outputs = loop.node().num_scan_outputs;
-    options.rebuild_on_widening = true;
-    const auto made = builder_.while_loop(
-        options,
-        [&](Value iteration, ValueSpan carried) {
-          define(loop.iteration(), iteration);
-          define_all(loop.carried(), carried);
-          region(loop.before_id());
-          WhileTest test{read_by_host(loop.predicate()), values(loop.forwarded())};
-          test.forwarded.push_back(carried.back());
-          return test;
-        },
-        [&](Value iteration, ValueSpan forwarded) {
-          define(loop.after_iteration(), iteration);
-          define_all(loop.received(), forwarded);
-          const Round around = std::exchange(round_, {&plan, loop.after_id(), forwarded.back()});
-          region(loop.after_id());
-          std::vector<Value> results = values(loop.next());
-          results.push_back(there("Add", {forwarded.back(), builder_.scalar(int64_t{1})}));
-          for (const ValueId row : loop.rows()) results.push_back(awaited_by_host(row));
+    const Round around = round_;
+    Value count;
+    const CarriedToo counter{
+        .initial = {builder_.scalar(int64_t{0})},
+        .begin =
+            [&](RegionId region, ValueSpan given) {
+              count = given.empty() ? Value() : given[0];
+              round_ = region == loop.after_id() ? Round{&plan, region, count} : around;
+            },
+        .end = [&](RegionId region) -> std::vector<Value> {
           round_ = around;
-          return results;
-        });
-    if (made.empty()) return;
-    const size_t num_forwarded = loop.num_forwarded();
-    define_all(loop.outputs(), ValueSpan(made).first(num_forwarded));
-    define_all(loop.stacked(), ValueSpan(made).subspan(num_forwarded + 1));
-    for (const Cache& cache : plan.caches) shorten(loop, cache, made[num_forwarded]);
+          if (region == loop.before_id()) return {count};
+          return {there("Add", {count, builder_.scalar(int64_t{1})})};
+        }};
+    const std::vector<Value> rounds = copy_loop(id, counter);
+    round_ = around;
+    if (rounds.empty()) return;
+    for (const Cache& cache : plan.caches) shorten(loop, cache, rounds[0]);
+  }
+
+  const Cache* cache_or_null(NodeId loop, size_t carried) const {
+    const auto found = loops_.find(loop);
+    if (found == loops_.end()) return nullptr;
+    const std::vector<Cache>& caches = found->second.caches;
+    const auto at = std::ranges::find(caches, carried, &Cache::carried);
+    return at == caches.end() ? nullptr : &*at;
   }
 
   // As long as it will be, zeros behind what there is.

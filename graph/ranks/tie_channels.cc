@@ -88,46 +88,21 @@ class Tying : public GraphCopier {
   }
 
   void loop(NodeId id) override {
-    const LoopView loop(source_, id);
-    WhileOptions options;
-    options.name = loop.node().name;
-    options.trip_limit = value(loop.trip_limit());
-    options.initial = values(loop.initial());
-    options.carried_types = carried_types(id);
-    options.num_scan_outputs = loop.node().num_scan_outputs;
-    options.rebuild_on_widening = true;
-    push_flags(id, &options.initial);
-    options.carried_types.resize(options.initial.size());
+    CarriedToo flags;
+    push_flags(id, &flags.initial);
+    flags.begin = [&](RegionId, ValueSpan given) {
+      ends_.clear();
+      set_ends(id, given);
+    };
+    flags.end = [&](RegionId) {
+      std::vector<Value> handed_on;
+      push_flags(id, &handed_on);
+      return handed_on;
+    };
     const Ends outside = std::move(ends_);
-    const std::vector<Value> made = builder_.while_loop(
-        options,
-        [&](Value iteration, ValueSpan carried) {
-          ends_.clear();
-          define(loop.iteration(), iteration);
-          define_all(loop.carried(), carried);
-          set_ends(id, behind(carried, loop.carried().size()));
-          nodes(loop.before_id());
-          WhileTest test{value(loop.predicate()), values(loop.forwarded())};
-          push_flags(id, &test.forwarded);
-          return test;
-        },
-        [&](Value iteration, ValueSpan forwarded) {
-          ends_.clear();
-          define(loop.after_iteration(), iteration);
-          define_all(loop.received(), forwarded);
-          set_ends(id, behind(forwarded, loop.received().size()));
-          nodes(loop.after_id());
-          std::vector<Value> results = values(loop.next());
-          push_flags(id, &results);
-          for (const ValueId row : loop.rows()) results.push_back(value(row));
-          return results;
-        });
+    const std::vector<Value> last = copy_loop(id, flags);
     ends_ = outside;
-    const size_t num_forwarded = loop.forwarded().size(), num_flags = held_[id.index()].size();
-    if (made.size() < num_forwarded + num_flags) return;  // the builder has an error
-    define_all(loop.outputs().first(num_forwarded), made);
-    define_all(loop.stacked(), behind(made, num_forwarded + num_flags));
-    set_ends(id, behind(made, num_forwarded));
+    set_ends(id, last);
   }
 
   void branch(NodeId id) override {
