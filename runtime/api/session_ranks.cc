@@ -35,8 +35,9 @@ bool waits_for_ranks(const SessionCore& core) {
 Result<Graph> prepare_ranks(SessionCore& core, Graph graph, ForRanks& ranks) {
   EDDY_ASSIGN_OR_RETURN(ranks.world, rank_world_of(core.options.ranks, graph));
   EDDY_RETURN_IF_ERROR(check_replicated(graph, ranks.world, core.has_one_device()));
-  const std::shared_ptr<WorkerPool> workers =
-      core.host().needs_polling() ? nullptr : core.threads->workers();
+  // Runs end before the threads go.
+  const WorkerPool* const workers =
+      core.host().needs_polling() ? nullptr : core.threads->workers().get();
   core.ranks->set_host(core.host().allocator(),
                        [workers] { return workers != nullptr && workers->has_waiting(); });
   ranks.graph = simplified_fingerprint(ranks.graph, graph);

@@ -7,9 +7,9 @@
 //   holds steps.compute_all(*expression, …, made)         of as many elements as the result has
 //
 // Contract: the same bits as from the node's own kernel. `made` has an address in the device's
-// memory for each step of the expression, with eight bytes an element; those of
-// results are where the node's go; that of a result may be an input that no later step reads.
-// Errors and threads: those of the capture.
+// memory for each step of the expression, with eight bytes an element; where a step makes a result,
+// that is where the node's result goes, and may be an input that no later step reads. Errors and
+// threads: those of the capture.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,6 @@ constexpr uint64_t kReceiveTag = UINT64_MAX;
 constexpr uint64_t kSendBit = uint64_t{1} << 63;
 constexpr uint64_t kRestBit = uint64_t{1} << 62;
 constexpr uint64_t kEndTag = uint64_t{1} << 61;
-// Up to so many ranks, a message between any two of them takes 0.5 to 0.7 of the time of MPI's
-// non-blocking collectives, which move the same.
-constexpr size_t kSwappedPlaces = 16;
 constexpr int32_t kMessageNumber = 32767;
 constexpr std::chrono::microseconds kEndNap{50};
 
@@ -86,11 +83,18 @@ struct Incoming {
   uint64_t rest = 0;  // tag of what is still missing; 0: nothing is
 };
 
+struct Communicator {
+  MpiCommunicator* mpi = nullptr;  // null: closed
+  size_t num_places = 0;
+  size_t place = 0;
+};
+
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(const MpiTable& mpi) : mpi_(mpi) {}
 
   Status open_world(const MpiTransportOptions& options) {
+    swapped_places_ = options.swapped_places;
     int32_t was_open = 0;
     EDDY_RETURN_IF_ERROR(mpi_status(mpi_, mpi_.open(&was_open), "MPI does not start"));
     is_own_ = was_open == 0;
@@ -224,10 +228,10 @@ class MpiTransport final : public Transport {
     const auto root = static_cast<int32_t>(t.root);
     switch (t.kind) {
       case Transfer::Kind::kAllGather:
-        if (communicators_[t.communicator].num_places <= kSwappedPlaces) return swap_all(t, 0);
+        if (communicators_[t.communicator].num_places <= swapped_places_) return swap_all(t, 0);
         return mpi_.all_gather(requests_, on, t.token, t.send, t.receive, bytes);
       case Transfer::Kind::kAllToAll:
-        if (communicators_[t.communicator].num_places <= kSwappedPlaces) return swap_all(t, bytes);
+        if (communicators_[t.communicator].num_places <= swapped_places_) return swap_all(t, bytes);
         return mpi_.all_to_all(requests_, on, t.token, t.send, t.receive, bytes);
       case Transfer::Kind::kShift:
         return mpi_.shift(requests_, on, t.token, t.send, t.receive, bytes, root);
@@ -360,11 +364,6 @@ class MpiTransport final : public Transport {
   Status lost_;
   MpiRequests* requests_ = nullptr;
   MpiCommunicator* messages_ = nullptr;
-  struct Communicator {
-    MpiCommunicator* mpi = nullptr;  // null: closed
-    size_t num_places = 0;
-    size_t place = 0;
-  };
   std::vector<Communicator> communicators_;  // by id
   std::vector<uint64_t> under_way_;          // tokens
   uint64_t next_message_ = 0;
@@ -372,6 +371,7 @@ class MpiTransport final : public Transport {
   std::vector<std::deque<Incoming>> incoming_;
   uint64_t next_rest_ = 0;
   size_t frame_bytes_ = kFrameBytes;
+  size_t swapped_places_ = 0;
   std::array<std::byte, kFrameBytes> frame_{};
 };
 

@@ -330,14 +330,12 @@ void CollectiveSteps::exchange() {
                               to_string(from[own]) + " (attribute 'from')");
     return;
   }
-  Result<std::vector<ExchangePiece>> found = exchange_pieces(from, to);
-  if (!found.is_ok()) return void(error_ = found.take_status());
-  const auto pieces = std::make_shared<std::vector<ExchangePiece>>(std::move(*found));
+  const std::vector<ExchangePiece>& pieces = *places_->pieces;
   const auto distance = [&](const ExchangePiece& piece) {
     return (places_->by_position[piece.target] + n - places_->by_position[piece.source]) % n;
   };
   std::vector<std::vector<size_t>> sent(n, std::vector<size_t>(n, 0));  // by distance and source
-  for (const ExchangePiece& piece : *pieces) {
+  for (const ExchangePiece& piece : pieces) {
     sent[distance(piece)][piece.source] += static_cast<size_t>(count_of(piece.box)) * unit;
     if (piece.source != own || piece.target != own) continue;
     copy_box(input_.data, from[own], output_.data, to[own], piece.box, unit);
@@ -349,7 +347,7 @@ void CollectiveSteps::exchange() {
     void* const in = scratch(bytes);
     if (!error_.is_ok()) return;
     size_t at_byte = 0;
-    for (const ExchangePiece& piece : *pieces) {
+    for (const ExchangePiece& piece : pieces) {
       if (piece.source != own || distance(piece) != k) continue;
       copy_box(input_.data, from[own], at(out, at_byte), piece.box, piece.box, unit);
       at_byte += static_cast<size_t>(count_of(piece.box)) * unit;
@@ -363,7 +361,7 @@ void CollectiveSteps::exchange() {
          .root = static_cast<uint32_t>(k)},
         [=, this] {
           size_t from_byte = 0;
-          for (const ExchangePiece& piece : *pieces) {
+          for (const ExchangePiece& piece : *places_->pieces) {
             const bool is_here =
                 piece.target == own && places_->by_position[piece.source] == source_place;
             if (!is_here) continue;

@@ -36,6 +36,8 @@ struct CollectivePlaces {
   std::vector<uint32_t> by_position;
   uint32_t own = 0;   // position
   uint32_t root = 0;  // place; of messages: the other side's
+  // Of Exchange: its pieces.
+  std::shared_ptr<const std::vector<ExchangePiece>> pieces = {};
   size_t size() const { return by_position.size(); }
 };
 

@@ -97,6 +97,10 @@ Result<BoundKernel> bind_collective(RankSession& session, const KernelInit& init
   std::ranges::sort(ascending);
   for (const uint32_t rank : ranks) state->places.by_position.push_back(index_of(ascending, rank));
   state->places.own = position;
+  if (c.kind == CollectiveKind::kExchange) {
+    EDDY_ASSIGN_OR_RETURN(auto pieces, exchange_pieces(c.from, c.to));
+    state->places.pieces = std::make_shared<const std::vector<ExchangePiece>>(std::move(pieces));
+  }
   if (c.kind == CollectiveKind::kBroadcast || is_message(c)) {
     state->places.root = index_of(ascending, static_cast<uint32_t>(c.root));
   }

@@ -16,6 +16,9 @@ using Kind = RankMessage::Kind;
 // A quarter of what memory shared by ranks moves, both ways: a copy takes a core of each.
 constexpr size_t kCopiedBytesPerNs = 2;
 
+// Entries of a lane's last transfers (LaneCount).
+constexpr size_t kMostUnconfirmed = 256;
+
 // What nodes fail with that may not go on because the run is being stopped elsewhere.
 constexpr const char* kStoppedElsewhere = "the run was stopped on another rank";
 
@@ -302,6 +305,15 @@ LaneName RankRun::lane_of(const BoundCollective& bound) const {
   return {session_.global_channel(bound.channel), bound.from, bound.to};
 }
 
+// Of an operation that does not wait for all ranks: so many before it were such, too, that now a
+// check is made, which does. So what others may lack stays short; it is the same on all ranks.
+bool RankRun::is_far_ahead(const BoundCollective& bound) {
+  const CollectiveKind kind = bound.collective.kind;
+  if (kind != CollectiveKind::kBroadcast && kind != CollectiveKind::kExchange) return false;
+  World::Turn turn(session_.world());
+  return lanes_[lane_of(bound)].last.size() >= kMostUnconfirmed;
+}
+
 CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
                            PendingCall& call) {
   auto made = std::make_unique<Operation>(*this, bound, args);
@@ -310,9 +322,10 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
   operation.places.communicator = session_.communicator(bound.channel, number_);
   const bool has_input = bound.collective.kind != CollectiveKind::kRecv &&
                          bound.collective.kind != CollectiveKind::kBarrier;
+  const bool checks = bound.checks || is_far_ahead(bound);
   Status status = operation.steps.plan(bound.collective, operation.places,
                                        has_input ? args.inputs[0] : TensorView(), args.outputs[0],
-                                       session_.world(), session_.memory(), bound.checks);
+                                       session_.world(), session_.memory(), checks);
   if (!status.is_ok()) {
     args.fail(std::move(status));
     return CallOutcome::kFailed;

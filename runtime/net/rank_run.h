@@ -111,6 +111,7 @@ class RankRun final : public World::TransferOwner {
 
   void on_done(World::Turn& turn, uint64_t token, const Status& status) override;
   LaneName lane_of(const BoundCollective& bound) const;
+  bool is_far_ahead(const BoundCollective& bound);
   void start_step(World::Turn& turn, Operation& operation);
   void step_done(World::Turn& turn, Operation& operation, const Status& status);
   void go_on(Operation& operation);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "graph/ir/types.h"
 
 namespace eddy {
 namespace {
@@ -89,12 +90,15 @@ std::string to_string(const Box& box) {
 Result<std::vector<Box>> read_boxes(std::string_view attribute, std::span<const int64_t> numbers,
                                     size_t num_places) {
   const std::string name = "attribute '" + std::string(attribute) + "'";
-  if (num_places == 0 || numbers.size() % (2 * num_places) != 0) {
+  const bool is_even =
+      num_places > 0 && numbers.size() % 2 == 0 && numbers.size() / 2 % num_places == 0;
+  const size_t rank = is_even ? numbers.size() / 2 / num_places : 0;
+  if (rank == 0 || rank > kMaxRank) {
     return invalid_argument(name + " has " + std::to_string(numbers.size()) +
                             " numbers; it takes as many starts as sizes for each of " +
-                            std::to_string(num_places) + " ranks");
+                            std::to_string(num_places) + " ranks, of 1 to " +
+                            std::to_string(kMaxRank) + " axes");
   }
-  const size_t rank = numbers.size() / (2 * num_places);
   std::vector<Box> boxes;
   for (size_t place = 0; place < num_places; ++place) {
     const auto starts = numbers.subspan(2 * place * rank, rank);

@@ -23,7 +23,7 @@
 
 namespace eddy {
 
-// Of a tensor: from `starts`, as far as `sizes`; none may be negative.
+// Of a tensor of 1 to kMaxRank axes: from `starts`, as far as `sizes`; none may be negative.
 struct Box {
   std::vector<int64_t> starts;
   std::vector<int64_t> sizes;

@@ -75,6 +75,13 @@ TEST_F(CollectiveTest, AnExchangeGivesTheBoxOfItsPlace) {
   const auto refused = [&](Attributes more, const char* message) {
     EXPECT_THAT(made("Exchange", x, boxes(std::move(more))), HasSubstr(message));
   };
+  for (const int64_t size : {int64_t{1} << 40, INT64_MAX}) {  // as many boxes would fill memory
+    EXPECT_THAT(made("Exchange", floats({}), {{"size", size}, {"from", Ints()}, {"to", Ints()}}),
+                HasSubstr("'from' has 0 numbers"));
+  }
+  EXPECT_THAT(made("Exchange", x, {{"size", int64_t{1}}, {"from", Ints(18)}, {"to", Ints(18)}}),
+              HasSubstr("'from' has 18 numbers; it takes as many starts as sizes for each of 1 "
+                        "ranks, of 1 to 8 axes"));
   refused({{"size", int64_t{3}}},
           "'from' has 8 numbers; it takes as many starts as sizes for each "
           "of 3 ranks");

@@ -211,7 +211,12 @@ class Job {
     const bool has_boxes = c.collective.kind == CollectiveKind::kExchange;
     std::vector<int64_t> dims = output_dims(c, num_ranks);
     if (has_boxes) set_boxes(collective, num_ranks, c.dims[0]);
-    if (has_boxes) dims = collective.to[places.own].sizes;
+    if (has_boxes) {
+      dims = collective.to[places.own].sizes;
+      auto pieces = exchange_pieces(collective.from, collective.to);
+      require(pieces.status(), "exchange_pieces");
+      places.pieces = std::make_shared<const std::vector<ExchangePiece>>(std::move(*pieces));
+    }
     std::vector<Value> inputs;
     for (const uint32_t rank : places.by_position) {
       const auto& own_dims = has_boxes ? collective.from[inputs.size()].sizes : c.dims;
@@ -340,7 +345,9 @@ void try_messages(Transport& transport) {
 }
 
 int run(bool in_pieces) {
-  auto transport = open_mpi_transport({.max_piece_bytes = in_pieces ? 1000 : 0});
+  // In pieces by MPI's collectives, else by messages.
+  auto transport = open_mpi_transport(
+      {.max_piece_bytes = in_pieces ? 1000 : 0, .swapped_places = in_pieces ? 0u : 16u});
   require(transport.status(), "open_mpi_transport");
   own_rank = (*transport)->rank();
   num_ranks = (*transport)->num_ranks();

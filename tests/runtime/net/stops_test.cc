@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <iostream>
 #include <thread>
 
@@ -18,9 +20,46 @@ using ::testing::HasSubstr;
 
 const ValueType kFloat = tensor_type(ElementType::kFloat, {});
 
+// Each rank has an element; the first wants all, the others their own. Operations of another
+// channel.
+Attributes all_for_the_first(uint32_t num_ranks) {
+  std::vector<int64_t> from, to = {0, num_ranks};
+  for (uint32_t r = 0; r < num_ranks; ++r) from.insert(from.end(), {r, 1});
+  to.insert(to.end(), from.begin() + 2, from.end());
+  return {{"from", from}, {"to", to}, {"channel", int64_t{2}}};
+}
+
+// Notes the longest message that a rank sends.
+class MeasuringTransport final : public Transport {
+ public:
+  MeasuringTransport(std::unique_ptr<Transport> inner, std::atomic<size_t>& longest)
+      : inner_(std::move(inner)), longest_(longest) {}
+  uint32_t rank() const override { return inner_->rank(); }
+  uint32_t num_ranks() const override { return inner_->num_ranks(); }
+  std::string describe() const override { return inner_->describe(); }
+  bool can_reduce(ElementType element, RankReduction reduction, size_t num_places) const override {
+    return inner_->can_reduce(element, reduction, num_places);
+  }
+  Result<uint32_t> open(std::span<const uint32_t> group, uint32_t number) override {
+    return inner_->open(group, number);
+  }
+  void close(uint32_t communicator) override { inner_->close(communicator); }
+  Status start(const Transfer& transfer) override { return inner_->start(transfer); }
+  Status send_message(uint32_t to, std::span<const std::byte> bytes) override {
+    longest_ = std::max(longest_.load(), bytes.size());
+    return inner_->send_message(to, bytes);
+  }
+  bool poll(Progress& progress) override { return inner_->poll(progress); }
+  void abort(int exit_code) override { inner_->abort(exit_code); }
+
+ private:
+  const std::unique_ptr<Transport> inner_;
+  std::atomic<size_t>& longest_;  // of all ranks
+};
+
 // y = x after `trips` turns of y = the sum of all ranks' y, asking the host function "ask" in each
 // turn on a stream beside.
-Result<Graph> summing(const Library& library) {
+Result<Graph> summing(const Library& library, uint32_t num_ranks) {
   GraphBuilder b(library.ops());
   const Value x = b.input("x", kFloat);
   const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
@@ -34,11 +73,16 @@ Result<Graph> summing(const Library& library) {
             b.op("Broadcast", {f[0]}, {{"channel", int64_t{1}}, {"root", int64_t{1}}},
                  {.name = "root", .domain = "eddy"});
         const Value sum = b.op("AllReduce", {f[0]}, {}, {.name = "sum", .domain = "eddy"});
+        const Value shared =
+            b.op("Exchange", {b.op("Reshape", {f[0], b.int64s({1})})}, all_for_the_first(num_ranks),
+                 {.name = "share", .domain = "eddy"});
+        const Value all = b.op("ReduceSum", {shared}, {{"keepdims", int64_t{0}}});
         const Value asked = b.op("HostPredicate", {x, iteration}, {{"name", std::string("ask")}},
                                  {.name = "asked", .domain = "eddy"});
         const Value kept = b.op("Where", {asked, sum, sum});
-        return std::vector<Value>{b.op(
-            "Add", {b.op("Mul", {kept, b.scalar(0.25f)}), b.op("Mul", {root, b.scalar(0.0f)})})};
+        return std::vector<Value>{
+            b.op("Add", {b.op("Mul", {kept, b.scalar(0.25f)}),
+                         b.op("Mul", {b.op("Add", {root, all}), b.scalar(0.0f)})})};
       });
   b.output("y", made[0]);
   return b.finish();
@@ -60,8 +104,9 @@ class StopsTest : public ::testing::Test {
         });
     ASSERT_TRUE(added.is_ok());
     ASSERT_EQ(
-        ranks.make([](const Library& library, uint32_t) { return summing(library); },
-                   [](SessionOptions& options, uint32_t) { options.ranks.replicated = {"trips"}; }),
+        ranks.make(
+            [&](const Library& library, uint32_t) { return summing(library, ranks.num_ranks()); },
+            [](SessionOptions& options, uint32_t) { options.ranks.replicated = {"trips"}; }),
         "");
   }
   static NamedTensors inputs(uint32_t rank, int64_t trips) {
@@ -111,6 +156,27 @@ TEST_F(StopsTest, ANodeThatFailsEndsTheRunOnAllRanks) {
       }
     }
   }
+}
+
+// What ranks tell each other in a stop is what the others may lack, however long the run was:
+// transfers that wait for a few ranks only are confirmed by all now and then.
+TEST_F(StopsTest, WhatIsSaidInAStopDoesNotGrowWithTheRun) {
+  std::atomic<size_t> longest{0};
+  RankRunner ranks({.num_ranks = 3, .seed = 8, .wrap = [&](auto inner, uint32_t) {
+                      return std::make_unique<MeasuringTransport>(std::move(inner), longest);
+                    }});
+  ASSERT_NO_FATAL_FAILURE(make(ranks));
+  fails_at_x_ = 2;
+  for (const int64_t turn : {3, 3000}) {
+    fails_in_turn_ = turn;
+    longest = 0;
+    const auto results = ranks.run([](uint32_t r) { return inputs(r, 3500); });
+    EXPECT_THAT(common_status(results).to_string(), HasSubstr("it has no answer"));
+    EXPECT_GT(longest, 0u);
+    EXPECT_LT(longest, 20'000u) << "after " << turn << " turns";
+  }
+  fails_at_x_ = -1;
+  ASSERT_NO_FATAL_FAILURE(expect_right(ranks, 600));
 }
 
 // Wherever all ranks are then: they end alike, cancelled or not.
