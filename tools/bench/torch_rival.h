@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace eddy {
 
@@ -27,10 +28,11 @@ class TorchRival {
   const std::string& version() const { return version_; }  // "1.13.0, BLAS libopenblas..."
   // None: there is no torch, or no such case.
   std::optional<TorchTimes> run(const std::string& name) const;
-  // A step of rank_training.h by so many processes that share its samples (DistributedDataParallel
-  // on gloo), one thread each; both_… alone. `folder` is empty: they find each other there.
-  std::optional<TorchTimes> run_shared(uint32_t num_ranks, int64_t samples,
-                                       const std::string& folder) const;
+  // ns of each of 30 steps of rank_training.h by so many processes that share its samples
+  // (DistributedDataParallel on gloo), one thread each. `folder` is empty: they find each other
+  // there. None: there is no torch.
+  std::vector<double> run_shared(uint32_t num_ranks, int64_t samples,
+                                 const std::string& folder) const;
 
  private:
   std::string python_, version_;
