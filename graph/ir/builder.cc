@@ -40,7 +40,8 @@ class StringBlob : public Blob {
 };
 
 // The first input that is not constant, of those whose content the rule reads if there is one: it
-// is small, and passes that look for products and chains find the others where they were made.
+// is mostly small, and passes that look for products and chains find the others where they were
+// made.
 // SIZE_MAX: all are constant.
 size_t input_to_pass(const Graph& graph, const Node& call) {
   size_t chosen = SIZE_MAX;
