@@ -23,7 +23,10 @@ class DriveRules {
   // Empty: the device can drive it.
   std::string loop(const Node& node) {
     const LoopView loop(graph_, node);
-    if (!loop.rows().empty()) return "the host stacks the rows of " + node.name;
+    if (!loop.rows().empty()) {
+      std::string reason = rows(loop);
+      if (!reason.empty()) return reason;
+    }
     for (size_t k = 0; k < loop.num_carried(); ++k) {
       std::string reason = carried(loop, k);
       if (!reason.empty()) return reason;
@@ -75,6 +78,23 @@ class DriveRules {
     return reason.empty() ? passed(next, parameter, node) : reason;
   }
 
+  // Room for them is made before the loop runs, and their number is known once it has ended.
+  std::string rows(const LoopView& loop) const {
+    const std::string& name = loop.node().name;
+    if (&loop.node() != &graph_.node(outermost_)) return "the host stacks the rows of " + name;
+    if (loop.trip_limit().is_none()) return "the rows of " + name + " have no limit";
+    for (const ValueId row : loop.rows()) {
+      const Node* const copy = row_copy_or_null(graph_, row);
+      if (copy == nullptr || !is_inside(copy->region) || !is_value_here(copy->inputs[0])) {
+        return "the host makes a row of " + name;
+      }
+      if (!graph_.value(copy->inputs[0]).type.is_static_tensor()) {
+        return "a row of " + name + " changes its shape";
+      }
+    }
+    return "";
+  }
+
   // A value that becomes another one of known type and shape, in the device's memory.
   std::string passed(ValueId from, ValueId to, const Node& by) const {
     if (is_iteration(graph_, resolve_forwarded(graph_, from))) {
@@ -99,10 +119,12 @@ class DriveRules {
 
   std::string exec(NodeId id, const Node& node) const {
     const uint32_t device = facts_.device_of(id);
+    if (device == 0 && is_only_row(node)) return "";
     if (device == 0) return node.name + " runs on the CPU";
     if (device != device_) return node.name + " runs on another device";
     if (is_op(node, "ToHost")) {
-      return only_decides(node.outputs[0]) ? "" : "the host reads what " + node.name + " copies";
+      const bool is_needless = count_needless(node.outputs[0]) == uses_[node.outputs[0].index()];
+      return is_needless ? "" : "the host reads what " + node.name + " copies";
     }
     if (is_op(node, "ToDevice")) {
       const bool is_counter =
@@ -163,13 +185,32 @@ class DriveRules {
            !is_inside(graph_.value(root).region);
   }
 
-  // Every reader is a decision in here, or carries it for one.
-  bool only_decides(ValueId value) const {
+  // It awaits what becomes a row of the outermost loop, and nothing else.
+  bool is_only_row(const Node& node) const {
+    if (!is_op(node, "Await") || graph_.node(outermost_).kind != NodeKind::kWhile) return false;
+    const LoopView loop(graph_, outermost_);
+    const auto is_row_only = [&](ValueId name, uint32_t others) {
+      const auto rows = static_cast<uint32_t>(std::ranges::count(loop.rows(), name));
+      return rows + others == uses_[name.index()];
+    };
+    uint32_t forwarded = 0;
+    for (size_t f = 0; f < loop.num_forwarded(); ++f) {
+      if (loop.forwarded()[f] != node.outputs[0]) continue;
+      if (!is_row_only(loop.received()[f], 0) || uses_[loop.outputs()[f].index()] != 0)
+        return false;
+      ++forwarded;
+    }
+    return is_row_only(node.outputs[0], forwarded);
+  }
+
+  // Readers that are decisions in here, carry it for one, or make rows of it.
+  uint32_t count_needless(ValueId value) const {
     uint32_t decisions = 0;
     const auto look = [&](ValueId read) { decisions += read == value ? 1 : 0; };
     for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
       const Node& node = graph_.node(NodeId(n));
       if (node.kind == NodeKind::kCaseOf) look(node.inputs[0]);
+      if (node.kind == NodeKind::kExec && is_only_row(node)) look(node.inputs[0]);
       if (node.kind != NodeKind::kWhile) continue;
       const LoopView loop(graph_, node);
       look(loop.predicate());
@@ -179,7 +220,7 @@ class DriveRules {
         look(loop.next()[k]);
       }
     }
-    return decisions == uses_[value.index()];
+    return decisions;
   }
 
   const Graph& graph_;
@@ -191,6 +232,13 @@ class DriveRules {
 };
 
 }  // namespace
+
+const Node* row_copy_or_null(const Graph& graph, ValueId row) {
+  const ValueInfo& info = graph.value(resolve_forwarded(graph, row));
+  if (info.origin != ValueOrigin::kNodeOutput) return nullptr;
+  const Node& awaits = graph.node(info.producer);
+  return is_op(awaits, "Await") ? copy_to_host_or_null(graph, awaits.inputs[0]) : nullptr;
+}
 
 const Node* copy_to_host_or_null(const Graph& graph, ValueId value) {
   const ValueInfo& info = graph.value(value);

@@ -7,7 +7,9 @@
 //   - its predicate, and inner selectors, are made there (the copy to the host is left out), or are
 //     bools that it carries and that are read nowhere else;
 //   - its limit is known when it begins, and inner ones before that;
-//   - carried values and results keep their shapes, and no rows are stacked;
+//   - carried values and results keep their shapes;
+//   - of rows that are stacked: it is the outermost such loop, has a limit, and each row is made
+//     there, of fixed shape, and copied to the host for nothing else;
 //   - its iteration number is only copied to the device.
 // Inner loops and branches of such a loop go with it. A branch by itself must have the same of its
 // nodes and results; its selector is one element that the device makes and copies to the host,
@@ -49,6 +51,10 @@ bool is_decision_only(const Graph& graph, const LoopView& loop, size_t k,
 
 // Carried value k is read nowhere, inside or behind the loop: it only goes round.
 bool is_carried_idly(const LoopView& loop, size_t k, const std::vector<uint32_t>& uses);
+
+// Of a row that the device makes in the loop: the node that copies it to the host, which awaits it
+// there; null when something else makes it.
+const Node* row_copy_or_null(const Graph& graph, ValueId row);
 
 // The node that copies a value to the host, null when something else makes it.
 const Node* copy_to_host_or_null(const Graph& graph, ValueId value);

@@ -18,6 +18,7 @@ class LoopProgramBuilder {
       : graph_(graph), id_(loop), loop_(graph, loop), facts_(facts), uses_(count_uses(graph)) {}
 
   Result<PersistentProgram> make() {
+    if (!loop_.rows().empty()) return unsupported("it stacks rows");
     find_carried();
     EDDY_RETURN_IF_ERROR(find_outside());
     carry();

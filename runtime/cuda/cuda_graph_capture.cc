@@ -182,6 +182,9 @@ Status CudaGraphCapture::copy_all(std::span<const MemoryCopy> copies) {
     return each.to != nullptr && each.from != nullptr && each.size_bytes > 0;
   })) << "a copy of nothing is captured";
   if (kernels_.copy != nullptr) return copy_by_kernel(copies);
+  const bool has_rows = std::ranges::any_of(
+      copies, [](const MemoryCopy& each) { return each.kind != MemoryCopy::Kind::kWhole; });
+  if (has_rows) return unsupported("no kernel stacks rows on this device");
   EDDY_ASSIGN_OR_RETURN(void* const native, stream(0));
   for (const MemoryCopy& each : copies) {
     EDDY_RETURN_IF_ERROR(copy_now(native, each.to, each.from, each.size_bytes));

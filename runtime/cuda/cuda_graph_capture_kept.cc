@@ -44,9 +44,16 @@ void add_touches(const cuda::MapParams& map, Touches& touches) {
   }
   touches.push_back({map.step.out, map.count * map.out_bytes, true});
 }
+// Rows lie where nothing else of the launch does.
 void add_touches(const MemoryCopy& copy, Touches& touches) {
   touches.push_back({copy.from, copy.size_bytes, false});
-  touches.push_back({copy.to, copy.size_bytes, true});
+  if (copy.count != nullptr) touches.push_back({copy.count, sizeof(int64_t), false});
+  if (copy.kind == MemoryCopy::Kind::kWhole) touches.push_back({copy.to, copy.size_bytes, true});
+}
+void add_touches(const cuda::LoopCopyParams::Piece& piece, Touches& touches) {
+  const auto kind = static_cast<MemoryCopy::Kind>(piece.kind);
+  add_touches({piece.to, piece.from, piece.size_bytes, kind, piece.count, piece.row_bytes},
+              touches);
 }
 void add_touches(const cuda::LoopStepParams& step, Touches& touches) {
   touches.push_back({step.counter, sizeof(int64_t), true});
@@ -90,7 +97,8 @@ bool are_shared(const cuda::LoopCopyParams& kept, const MemoryCopy& copy) {
   if (copy.size_bytes <= cuda::kFirstThreadsBytes) return false;
   // Also where both only read: their first thread may copy a word of it later than others.
   return std::ranges::any_of(scalar_touches(kept), [&](const Touched& word) {
-    return do_overlap(word, touches[0]) || do_overlap(word, touches[1]);
+    return std::ranges::any_of(touches,
+                               [&](const Touched& copied) { return do_overlap(word, copied); });
   });
 }
 
@@ -110,6 +118,10 @@ bool can_follow(const cuda::MapParams& earlier, const cuda::MapParams& later) {
   });
 }
 
+// So many may be one block of as many times the work, where threads must wait for each other: it is
+// faster than another launch.
+constexpr size_t kMostBlocksInOne = 4;
+
 // As many as give each thread a few words, or one element.
 size_t blocks_of(const cuda::LoopCopyParams& kept) {
   constexpr size_t kBytesOfAThread = 16, kBytesOfABlock = kBytesOfAThread * cuda::kBlockThreads;
@@ -123,25 +135,31 @@ size_t blocks_of(const cuda::LoopCopyParams& kept) {
   return (largest + kBytesOfABlock - 1) / kBytesOfABlock;
 }
 
-// Whether one launch may do what is kept and, behind it, the step. Threads wait for none of the
-// others there; and a launch of several that may be called off must not write its guard.
-bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
+// Whether the step needs no thread of the launch but its own. A launch of several that may be
+// called off must not write its guard.
+bool is_apart(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
   using Step = cuda::LoopStepParams;
   const bool tests = (step.flags & Step::kTest) != 0;
-  if (kept.step.flags != 0 && (!tests || kept.step.counter != step.counter)) return false;
   if (is_of_one_thread(kept)) return true;
   if (tests && ((kept.flags | step.flags) & Step::kGuarded) != 0) return false;
   Touches words;
   add_touches(step, words);
   Touches others = map_touches(kept);
   for (int32_t i = 0; i < kept.num_pieces; ++i) {
-    const cuda::LoopCopyParams::Piece& piece = kept.pieces[i];
-    if (!is_of_first_thread(piece)) add_touches({piece.to, piece.from, piece.size_bytes}, others);
+    if (!is_of_first_thread(kept.pieces[i])) add_touches(kept.pieces[i], others);
   }
   return std::ranges::none_of(words, [&](const Touched& word) {
     return std::ranges::any_of(others,
                                [&](const Touched& other) { return do_overlap(word, other); });
   });
+}
+
+// Whether one launch may do what is kept and, behind it, the step. Threads of several blocks wait
+// for none of the others there, those of one block do where they must.
+bool can_follow(const cuda::LoopCopyParams& kept, const cuda::LoopStepParams& step) {
+  const bool tests = (step.flags & cuda::LoopStepParams::kTest) != 0;
+  if (kept.step.flags != 0 && (!tests || kept.step.counter != step.counter)) return false;
+  return is_apart(kept, step) || blocks_of(kept) <= kMostBlocksInOne;
 }
 
 }  // namespace
@@ -161,7 +179,9 @@ Status CudaGraphCapture::copy_by_kernel(std::span<const MemoryCopy> copies) {
     const auto room = static_cast<size_t>(cuda::kMaxLoopCopies - kept.num_pieces);
     const auto some = copies.first(std::min(copies.size(), room));
     for (const MemoryCopy& each : some) {
-      kept.pieces[kept.num_pieces++] = {each.to, each.from, each.size_bytes};
+      const auto kind = static_cast<uint64_t>(each.kind);
+      kept.pieces[kept.num_pieces++] = {each.to, each.from,  each.size_bytes,
+                                        kind,    each.count, each.row_bytes};
     }
     copies = copies.subspan(some.size());
   }
@@ -215,6 +235,7 @@ Status CudaGraphCapture::compute_all(const Expression& expression,
 Status CudaGraphCapture::keep(const cuda::LoopStepParams& step) {
   if (kept_ && !can_follow(*kept_, step)) EDDY_RETURN_IF_ERROR(flush());
   if (!kept_) kept_.emplace();
+  if (!is_apart(*kept_, step)) kept_->flags |= cuda::LoopStepParams::kBehindAll;
   const uint32_t counts = kept_->step.flags;
   EDDY_DCHECK(counts == 0 || kept_->step.counter == step.counter) << "one launch counts two loops";
   kept_->step = step;
@@ -239,7 +260,8 @@ Status CudaGraphCapture::flush() {
   EDDY_DCHECK(kept.num_pieces <= cuda::kMaxLoopCopies) << kept.num_pieces << " pieces are copied";
   const auto most_blocks =
       4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
-  const size_t num_blocks = kept.told != nullptr ? 1 : std::min(blocks_of(kept), most_blocks);
+  const bool is_one = kept.told != nullptr || (kept.flags & cuda::LoopStepParams::kBehindAll) != 0;
+  const size_t num_blocks = is_one ? 1 : std::min(blocks_of(kept), most_blocks);
   return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(num_blocks), cuda::kBlockThreads);
 }
 

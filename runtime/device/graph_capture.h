@@ -60,10 +60,17 @@ struct LoopTest {
   uint32_t* go_on = nullptr;
 };
 
+// kToRow: `to` is as many copies of this size further on as *count says. kRows: of rows of
+// row_bytes each, which fill size_bytes, the first *count go to where the pointer at `to` leads.
+// `count` is in the device's memory.
 struct MemoryCopy {
+  enum class Kind : uint8_t { kWhole, kToRow, kRows };
   void* to;
   const void* from;
   size_t size_bytes;
+  Kind kind = Kind::kWhole;
+  const int64_t* count = nullptr;
+  size_t row_bytes = 0;
 };
 
 // What decides a case: the selector's value, if there is such a branch, else `fallback`.
@@ -94,6 +101,7 @@ class GraphCapture {
   // In stream 0: a copy within the device's memory or from or to host memory that the device sees.
   virtual Status copy(void* to, const void* from, size_t size_bytes) = 0;
   // In stream 0, in any order: none writes what another one reads or writes. Nothing of size 0.
+  // Only where the device can decide: rows.
   virtual Status copy_all(std::span<const MemoryCopy> copies) = 0;
   // One copy at once, on a native stream.
   virtual Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) = 0;

@@ -26,7 +26,9 @@ class ControlLaunch {
 
   // Nobody else holds memory that a launch would write.
   virtual bool is_free() const = 0;
-  // Gives the words that the host writes their values: limits, decisions carried in.
+  // The rows of that many iterations fit.
+  virtual bool has_room([[maybe_unused]] int64_t num_iterations) const { return true; }
+  // Gives the words that the host writes their values: limits, decisions carried in, where rows go.
   virtual Status write_words() = 0;
   // Enqueues all of it.
   virtual Status launch(void* native_stream) = 0;

@@ -29,6 +29,7 @@ class ControlRecording : public ControlLaunch {
                                                      bool unrolls);
 
   bool is_free() const override;
+  bool has_room(int64_t num_iterations) const override;
   Status write_words() override;
   // Enqueues copies of the initial values to their homes, which may come from anywhere, and the
   // recording behind them.
@@ -60,6 +61,15 @@ class ControlRecording : public ControlLaunch {
     NodeId id;
     int64_t* failure;
   };
+  // Of the outermost loop: they are stacked in the device's memory, and at its end those that there
+  // are go to the host's.
+  struct Rows {
+    size_t stack;  // of the loop's
+    ValueId made;  // on the device
+    void* home;
+    size_t row_bytes;
+    void** to;  // host memory: where the host wants them
+  };
   struct Output {
     Slot* slot;
     const Slot* from;  // of outside, or a constant; null: as recorded
@@ -80,7 +90,9 @@ class ControlRecording : public ControlLaunch {
   Result<Loop*> make_words(NodeId id);
   Status enter_loop(const Loop& loop);
   Status leave_loop(const Node& node);
-  Status copy_next(const LoopView& loop);
+  Status make_rows();
+  Status copy_rows_out(const LoopWords& words);
+  Status copy_next(const LoopView& loop, const LoopWords& words);
   Result<bool> can_test_before_copies(const LoopView& loop);
   void point_to_next(const LoopView& loop);
   void point_to_homes(const LoopView& loop);
@@ -121,6 +133,8 @@ class ControlRecording : public ControlLaunch {
   std::vector<Entry> entries_;  // of the outermost loop
   std::vector<CarriedIn> carried_in_;
   std::vector<Case> cases_;
+  std::vector<Rows> rows_;
+  int64_t most_rows_ = 0;
   std::vector<Output> outputs_;
   // While it is made: what has been taken away from the host's way.
   std::vector<ValueId> pointed_;

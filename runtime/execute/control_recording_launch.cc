@@ -6,7 +6,12 @@
 
 namespace eddy {
 
+bool ControlRecording::has_room(int64_t num_iterations) const {
+  return rows_.empty() || num_iterations <= most_rows_;
+}
+
 Status ControlRecording::write_words() {
+  for (const Rows& rows : rows_) *rows.to = state_.loop(top_).room(rows.stack);
   for (const Loop& loop : loops_) {
     EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
     // Inner ones may not be entered this time.

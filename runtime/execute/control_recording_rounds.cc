@@ -68,8 +68,8 @@ Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
 
 // Whether the loop's test can be recorded on the values that the body has made, where they are
 // made: all its nodes are calls that the device runs, and none writes over what is still to be
-// carried. Views would stay there when the loop has ended, and the iteration's number is not yet
-// the next one's.
+// carried or stacked. Views would stay there when the loop has ended, and the iteration's number is
+// not yet the next one's.
 Result<bool> ControlRecording::can_test_before_copies(const LoopView& loop) {
   if (state_.executable().locates_faults()) return false;
   const Region& before = graph().region(loop.before_id());
@@ -78,6 +78,7 @@ Result<bool> ControlRecording::can_test_before_copies(const LoopView& loop) {
     const Node& node = graph().node(id);
     if (node.kind != NodeKind::kExec) return false;
     if (copy_to_host_or_null(graph(), node.outputs[0]) != nullptr) continue;
+    if (row_copy_or_null(graph(), node.outputs[0]) != nullptr) continue;
     const bool reads_number = std::ranges::any_of(node.inputs, [&](ValueId input) {
       return !input.is_none() && is_iteration(graph(), input);
     });
@@ -85,6 +86,14 @@ Result<bool> ControlRecording::can_test_before_copies(const LoopView& loop) {
     if (node.op->is_view || reads_number || may_fault) return false;
     for (const ValueId output : node.outputs) written.push_back(state_.slot(output).view);
   }
+  const auto is_written = [&](const void* data, size_t size_bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    return std::ranges::any_of(written, [&](const TensorView& view) {
+      const auto other = reinterpret_cast<uintptr_t>(view.data);
+      return begin < other + std::max<size_t>(view.size_bytes(), 1) &&
+             other < begin + std::max<size_t>(size_bytes, 1);
+    });
+  };
   for (size_t k = 0; k < loop.num_carried(); ++k) {
     const ValueId parameter = loop.carried()[k];
     if (is_carried_idly(loop, k, uses_)) continue;
@@ -93,15 +102,11 @@ Result<bool> ControlRecording::can_test_before_copies(const LoopView& loop) {
     if (kept_decisions_.contains(parameter.index())) {
       EDDY_ASSIGN_OR_RETURN(next, decision_address(loop.next()[k]));
     }
-    const auto begin = reinterpret_cast<uintptr_t>(next);
-    const auto touches = [&](const TensorView& view) {
-      const auto other = reinterpret_cast<uintptr_t>(view.data);
-      return begin < other + std::max<size_t>(view.size_bytes(), 1) &&
-             other < begin + std::max<size_t>(value.size_bytes(), 1);
-    };
-    if (std::ranges::any_of(written, touches)) return false;
+    if (is_written(next, value.size_bytes())) return false;
   }
-  return true;
+  return std::ranges::none_of(rows_, [&](const Rows& rows) {
+    return is_written(state_.slot(resolve_forwarded(graph(), rows.made)).view.data, rows.row_bytes);
+  });
 }
 
 // The parameters are the values of the next iteration, which are not in their homes yet.
@@ -135,7 +140,7 @@ Status ControlRecording::record_iteration(const Node& node, const LoopWords& wor
     EDDY_RETURN_IF_ERROR(record_region(loop.before_id(), &again));
     point_to_homes(loop);
   }
-  EDDY_RETURN_IF_ERROR(copy_next(loop));
+  EDDY_RETURN_IF_ERROR(copy_next(loop, words));
   EDDY_RETURN_IF_ERROR(capture_.advance_counter(words));
   if (!tests_first) EDDY_RETURN_IF_ERROR(record_region(loop.before_id(), &again));
   // The loop ends with what any of them has made.

@@ -34,6 +34,7 @@ DeviceControl::DeviceControl(RunState& state, NodeId loop)
       choice_or_null_(state.executable().loop_choice_or_null(loop)) {
   find_outside();
   find_depth();
+  find_rows();
   reads_copies_ = is_told_what_is_copied();
 }
 
@@ -61,6 +62,17 @@ void DeviceControl::find_depth() {
       depth += !at.is_none() && graph.node(at).kind == NodeKind::kWhile ? 1 : 0;
     }
     if (at == id_) depth_ = std::max(depth_, depth);
+  }
+}
+
+void DeviceControl::find_rows() {
+  const Graph& graph = state_.graph();
+  if (graph.node(id_).kind != NodeKind::kWhile) return;
+  for (const ValueId row : LoopView(graph, id_).rows()) {
+    const TensorType& type = graph.value(row).type.tensor;
+    const Result<size_t> size_bytes = tensor_size_bytes(type.element, type.dims.span());
+    has_rows_ = true;
+    row_bytes_ += size_bytes.is_ok() ? static_cast<int64_t>(*size_bytes) : kMostRowBytes;
   }
 }
 
@@ -152,7 +164,8 @@ int32_t DeviceControl::choose(void* device_control) {
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return ResolvedProgram::kByHost;
   self.why_by_host_.clear();
-  return self.is_try_ ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
+  const bool is_heard = self.is_try_ || self.has_rows_;
+  return is_heard ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
 }
 
 // A way that is ruled out when it is to be tried is not asked for again.
@@ -190,7 +203,9 @@ std::string DeviceControl::how_by_device() const {
 }
 
 int32_t DeviceControl::heard(void* device_control) {
-  static_cast<DeviceControl*>(device_control)->report();
+  DeviceControl& self = *static_cast<DeviceControl*>(device_control);
+  self.report();
+  if (self.has_rows_) self.state_.loop(self.id_).leave_rows();
   return 0;
 }
 
@@ -209,13 +224,31 @@ void DeviceControl::report() {
 bool DeviceControl::is_ready(Way way) {
   const std::string& why_off = launches_of(way).why_off;
   why_by_host_ = why_off;
-  if (!why_off.empty()) return false;
+  if (!why_off.empty() || !rows_fit()) return false;
   if (way != Way::kKernel && !find_place()) return false;
   // What the loop has left the last time goes now, unless it is held elsewhere.
   for (ValueId output : state_.graph().node(id_).outputs) state_.slot(output).buffer.reset();
   addresses_.clear();
   if (way != Way::kKernel) read_outside(addresses_);
-  return find_launch(way);
+  if (!find_launch(way)) return false;
+  Status room = has_rows_ ? state_.loop(id_).make_room(limit_) : Status::ok();
+  if (!room.is_ok()) why_by_host_ = "its rows: " + room.message();
+  return room.is_ok();
+}
+
+bool DeviceControl::rows_fit() {
+  if (!has_rows_) return true;
+  if (state_.loop(id_).streams_rows()) {
+    why_by_host_ = "its rows are taken as they come";
+    return false;
+  }
+  const Result<int64_t> limit = state_.trip_limit(id_);
+  if (!limit.is_ok()) return false;  // the host says so
+  limit_ = std::max<int64_t>(*limit, 0);
+  if (row_bytes_ == 0 || limit_ <= kMostRowBytes / row_bytes_) return true;
+  why_by_host_ = "the rows of " + std::to_string(limit_) + " iterations take more than " +
+                 std::to_string(kMostRowBytes >> 20) + " MiB";
+  return false;
 }
 
 bool DeviceControl::find_launch(Way way) {
@@ -251,6 +284,7 @@ bool DeviceControl::find_launch(Way way) {
 bool DeviceControl::find_known(Launches& launches) {
   for (const auto& launch : launches.all) {
     if (launch->addresses != addresses_ || !launch->is_free()) continue;
+    if (!launch->has_room(limit_)) continue;
     take(launch.get());
     return true;
   }

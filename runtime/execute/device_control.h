@@ -79,6 +79,8 @@ class DeviceControl final : public DeviceLoop {
   static constexpr int kMostAtOnce = 4;
   static constexpr size_t kMostLaunches = 4;   // that have memory of their own
   static constexpr uint64_t kStaleAfter = 16;  // turns of the loop, where its way is measured
+  // Of the rows that a loop may stack in the device's memory, all iterations together.
+  static constexpr int64_t kMostRowBytes = int64_t{256} << 20;
 
   // The state's exec nodes are there.
   DeviceControl(RunState& state, NodeId loop);
@@ -122,6 +124,7 @@ class DeviceControl final : public DeviceLoop {
   Way ready_way(Way wish);
   Launches& launches_of(Way way);
   bool is_ready(Way way);
+  bool rows_fit();
   bool find_launch(Way way);
   bool find_known(Launches& launches);
   bool give_one_up(Launches& launches);
@@ -133,6 +136,7 @@ class DeviceControl final : public DeviceLoop {
   void report();
   void find_outside();
   void find_depth();
+  void find_rows();
   bool is_told_what_is_copied() const;
   void read_outside(std::vector<const void*>& addresses) const;
 
@@ -148,6 +152,9 @@ class DeviceControl final : public DeviceLoop {
   int depth_ = 1;              // WHILEs that may be active at once
   bool reads_copies_ = false;  // the host gives it what a stream copies there
   bool is_asked_again_ = false;
+  int64_t row_bytes_ = 0;  // of one iteration
+  bool has_rows_ = false;  // which are the host's once it has heard of the end
+  int64_t limit_ = 0;      // this time, where there are rows
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once
   uint64_t num_launches_ = 0;

@@ -145,9 +145,7 @@ bool LoopState::enter(void* loop) {
     self.limit_ = *limit.as<int64_t>();
   }
   for (ScanStack& stack : self.stacks_) {
-    // What the last time left in the output is stacked over, unless a reference to it is left.
-    BufferRef& last = stack.output->buffer;
-    if (!stack.buffer && last.is_writable(0)) stack.buffer.swap(last);
+    take_back(stack);
     const bool may_leave =
         stack.targets_or_null != nullptr && stack.row_type.tensor.element != ElementType::kString;
     for (size_t t = 0; may_leave && t < stack.targets_or_null->all.size(); ++t) {
@@ -164,6 +162,43 @@ bool LoopState::enter(void* loop) {
   if (!status.is_ok()) return self.run_.fail(self.id_, std::move(status));
   self.settled_trips_ = self.settle_trips();
   return true;
+}
+
+// What the last time left in the output is stacked over, unless a reference to it is left.
+void LoopState::take_back(ScanStack& stack) {
+  BufferRef& last = stack.output->buffer;
+  if (!stack.buffer && last.is_writable(0)) stack.buffer.swap(last);
+}
+
+bool LoopState::streams_rows() const {
+  return std::ranges::any_of(stacks_,
+                             [](const ScanStack& stack) { return stack.sink_or_null != nullptr; });
+}
+
+// Not in a caller's memory, which devices may not reach.
+Status LoopState::make_room(int64_t num_rows) {
+  for (ScanStack& stack : stacks_) {
+    const TensorType& row = stack.row_type.tensor;
+    Dims dims;
+    dims.push_back(std::max<int64_t>(num_rows, 0));
+    for (const int64_t dim : row.dims.span()) dims.push_back(dim);
+    EDDY_ASSIGN_OR_RETURN(const size_t size_bytes, tensor_size_bytes(row.element, dims.span()));
+    take_back(stack);
+    stack.element = row.element;
+    stack.dims = row.dims;
+    stack.num_rows = 0;
+    if (stack.buffer.is_writable(size_bytes) && !is_callers_memory(stack.buffer)) continue;
+    stack.buffer.reset();
+    EDDY_ASSIGN_OR_RETURN(stack.buffer, run_.allocator().allocate(std::max<size_t>(size_bytes, 1)));
+  }
+  return Status::ok();
+}
+
+void LoopState::leave_rows() {
+  for (ScanStack& stack : stacks_) {
+    stack.num_rows = iteration();
+    finish_stack(stack);
+  }
 }
 
 std::vector<RowSink* const*> LoopState::sinks(uint32_t index) {

@@ -67,6 +67,15 @@ class LoopState final : public LoopProgress {
   };
   static bool push_row_apart(void* row_push);
   RowPush& row_apart(size_t index);
+  // Of a loop that a device drives, in place of enter … leave: memory for that many rows, of fixed
+  // shape, in each stack; where those of one lie; and, once the device has counted, what has become
+  // of them.
+  Status make_room(int64_t num_rows);
+  void* room(size_t stack) const { return stacks_[stack].buffer.data(); }
+  void leave_rows();
+  bool has_rows() const { return !stacks_.empty(); }
+  bool streams_rows() const;
+
   // Where rows of that result of `after` are stacked.
   ScanStack& stack(size_t index);
   // Where the rows of the stacks go besides, by stack, or those of one result of `after`; the
@@ -102,6 +111,7 @@ class LoopState final : public LoopProgress {
 
  private:
   void let_go_of_takings();
+  static void take_back(ScanStack& stack);
   bool push_rows();
   bool push_row_or_fail(ScanStack& stack);
   Status push_row(ScanStack& stack);

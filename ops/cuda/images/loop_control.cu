@@ -39,8 +39,10 @@ extern "C" __global__ void __launch_bounds__(kBlockThreads)
     eddy_loop_copy(const __grid_constant__ LoopCopyParams params) {
   await_earlier_grids();
   let_next_grid_wait();
-  loop_copy(params, uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x,
-            uint64_t{gridDim.x} * kBlockThreads, SetConditional(), GlobalTime());
+  const uint64_t first = uint64_t{blockIdx.x} * kBlockThreads + threadIdx.x;
+  const bool is_on = loop_copy_parts(params, first, uint64_t{gridDim.x} * kBlockThreads);
+  if ((params.flags & LoopStepParams::kBehindAll) != 0) __syncthreads();
+  if (is_on) loop_copy_step(params, first, SetConditional(), GlobalTime());
   if (params.told == nullptr) return;
   __syncthreads();
   if (threadIdx.x == 0) tell_end(params);

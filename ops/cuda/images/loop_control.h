@@ -5,8 +5,9 @@
 //   eddy_case_choice selects the branch of a case that runs
 //   eddy_loop_copy   the first thread takes steps over single elements, all threads take steps over
 //                    many (scalar_step.h); carried values go to where the next iteration reads
-//                    them; behind that, the first thread may do a step of the loop, too; and one
-//                    block may tell the host at its end that all that came before it has run
+//                    them, rows to where the loop's counter says; behind that, the first thread
+//                    may do a step of the loop, too; and one block may tell the host at its end
+//                    that all that came before it has run
 //
 // A body that holds several iterations has a word `go_on` in the device's memory: each test writes
 // its decision there, too, and what belongs to the second iteration or a later one does nothing
@@ -32,8 +33,16 @@ namespace eddy::cuda {
 
 inline constexpr uint64_t kMostUnaskedNs = 20'000;
 struct LoopStepParams {
-  // kForget: with kStart, as if `stop` had never been looked at.
-  enum Flags : uint32_t { kStart = 1, kAdvance = 2, kTest = 4, kGuarded = 8, kForget = 16 };
+  // kForget: with kStart, as if `stop` had never been looked at. kBehindAll: of a launch of one
+  // block, in whose step all its other threads have come to their ends.
+  enum Flags : uint32_t {
+    kStart = 1,
+    kAdvance = 2,
+    kTest = 4,
+    kGuarded = 8,
+    kForget = 16,
+    kBehindAll = 32
+  };
   uint64_t handle;  // kTest
   int64_t* counter;
   const int64_t* limit;
@@ -55,13 +64,19 @@ inline constexpr int kMaxScalarSteps = 12;
 inline constexpr int kMaxMaps = 4;
 inline constexpr uint64_t kFirstThreadsBytes = 8;
 struct LoopCopyParams {
+  // kToRow: `to` is as many pieces further on as *count says. kRows: *count rows of row_bytes each,
+  // size_bytes at most, go to where the pointer at `to` leads.
   struct Piece {
+    enum Kind : uint64_t { kWhole, kToRow, kRows };
     void* to;
     const void* from;
     uint64_t size_bytes;
+    uint64_t kind = kWhole;
+    const int64_t* count = nullptr;
+    uint64_t row_bytes = 0;
   };
   const uint32_t* go_on;
-  uint32_t flags;  // LoopStepParams::kGuarded or 0
+  uint32_t flags;  // of LoopStepParams: kGuarded, kBehindAll
   int32_t num_pieces;
   Piece pieces[kMaxLoopCopies];
   LoopStepParams step;  // flags 0: none
@@ -71,8 +86,8 @@ struct LoopCopyParams {
   MapParams maps[kMaxMaps];  // before the pieces, in order
   volatile uint32_t* told;   // a word of the host's that becomes 1 at the end; null: none
 };
-static_assert(sizeof(LoopCopyParams) == 1008);
-static_assert(sizeof(LoopCopyParams::Piece) == 24, "host and device share it");
+static_assert(sizeof(LoopCopyParams) == 1200);
+static_assert(sizeof(LoopCopyParams::Piece) == 48, "host and device share it");
 
 struct CaseChoiceParams {
   uint64_t handle;
@@ -152,8 +167,23 @@ EDDY_HD void copy_word(uint64_t* to, const uint64_t* from) {
 #endif
 }
 
+// Where it goes this time, and how much.
+EDDY_HD LoopCopyParams::Piece piece_now(LoopCopyParams::Piece piece) {
+  if (piece.kind == LoopCopyParams::Piece::kWhole) return piece;
+  const uint64_t count = static_cast<uint64_t>(*piece.count);
+  if (piece.kind == LoopCopyParams::Piece::kToRow) {
+    piece.to = static_cast<char*>(piece.to) + count * piece.size_bytes;
+    return piece;
+  }
+  piece.to = *static_cast<void* const*>(piece.to);
+  const uint64_t size_bytes = count * piece.row_bytes;
+  if (size_bytes < piece.size_bytes) piece.size_bytes = size_bytes;
+  return piece;
+}
+
 // Copies by words where both ends allow, and what remains by bytes.
-EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint64_t step) {
+EDDY_HD void copy_piece(const LoopCopyParams::Piece& given, uint64_t first, uint64_t step) {
+  const LoopCopyParams::Piece piece = piece_now(given);
   if (piece.size_bytes <= kFirstThreadsBytes && first != 0) return;
   if (piece.size_bytes <= kFirstThreadsBytes) step = 1;
   const uint64_t ends =
@@ -167,10 +197,9 @@ EDDY_HD void copy_piece(const LoopCopyParams::Piece& piece, uint64_t first, uint
   }
 }
 
-// Threads: `first`, `first + step`, …
-template <typename Set, typename Now>
-EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, Set set, Now now) {
-  if (is_called_off(p.flags, p.go_on)) return;
+// Threads: `first`, `first + step`, … False: the launch is called off, and has no step.
+EDDY_HD bool loop_copy_parts(const LoopCopyParams& p, uint64_t first, uint64_t step) {
+  if (is_called_off(p.flags, p.go_on)) return false;
   if (first == 0) {
     for (int64_t k = 0; k < p.num_scalars; ++k) scalar_step(p.scalars[k]);
   }
@@ -178,6 +207,12 @@ EDDY_HD void loop_copy(const LoopCopyParams& p, uint64_t first, uint64_t step, S
     for (uint64_t i = first; i < p.maps[k].count; i += step) map_element(p.maps[k], i);
   }
   for (int32_t k = 0; k < p.num_pieces; ++k) copy_piece(p.pieces[k], first, step);
+  return true;
+}
+
+// Behind its own parts; behind those of all threads where kBehindAll says so.
+template <typename Set, typename Now>
+EDDY_HD void loop_copy_step(const LoopCopyParams& p, uint64_t first, Set set, Now now) {
   if (first == 0 && p.step.flags != 0) loop_step(p.step, set, now);
 }
 

@@ -309,18 +309,18 @@ TEST_P(CudaDeviceLoopTest, MeasuredLoopsAreDrivenBothWaysAndThenByOne) {
   EXPECT_THAT(session->loop_reports()[0].reason, HasSubstr("measured, µs an iteration: "));
 }
 
-// A loop that stacks rows, which the host drives, around one that it does not.
+// A loop that the host drives, because it makes a row, around one that it does not.
 void inside_a_host_loop(GraphBuilder& b) {
   const Value x = b.input("x", kEight);
   const auto outer = b.while_loop(
       {.name = "outer",
        .initial = {x, x},
        .trip_limit = b.scalar(int64_t{6}),
-       .num_scan_outputs = 1},
+       .num_scan_outputs = 2},
       [&](Value, ValueSpan v) {
         return WhileTest{b.scalar(true), {v[0], v[1]}};
       },
-      [&](Value, ValueSpan v) {
+      [&](Value turn, ValueSpan v) {
         const auto inner = b.while_loop(
             {.name = "inner", .initial = {v[1], v[0]}, .trip_limit = b.scalar(int64_t{9})},
             [&](Value, ValueSpan w) {
@@ -330,11 +330,12 @@ void inside_a_host_loop(GraphBuilder& b) {
             [&](Value, ValueSpan w) {
               return std::vector<Value>{b.op("Add", {w[0], b.scalar(1.5f)}), w[1]};
             });
-        return std::vector<Value>{inner[0], inner[1], b.op("Add", {inner[0], v[0]})};
+        return std::vector<Value>{inner[0], inner[1], b.op("Add", {inner[0], v[0]}), turn};
       });
   b.output("a", outer[0]);
   b.output("b", outer[1]);
   b.output("rows", outer[2]);
+  b.output("turns", outer[3]);
 }
 
 TEST_P(CudaDeviceLoopTest, TheHostMayDriveALoopAroundIt) {
@@ -353,11 +354,11 @@ Build turning(size_t num_values, int64_t num_turns) {
         {.name = "outer",
          .initial = initial,
          .trip_limit = b.scalar(num_turns),
-         .num_scan_outputs = 1},
+         .num_scan_outputs = 2},
         [&](Value, ValueSpan v) {
           return WhileTest{b.scalar(true), {v.begin(), v.end()}};
         },
-        [&](Value, ValueSpan v) {
+        [&](Value turn, ValueSpan v) {
           const auto inner = b.while_loop(
               {.name = "inner", .initial = {v[1]}, .trip_limit = b.scalar(int64_t{5})},
               [&](Value, ValueSpan w) {
@@ -371,10 +372,12 @@ Build turning(size_t num_values, int64_t num_turns) {
           std::vector<Value> next(v.begin() + 1, v.end());
           next.push_back(v[0]);
           next.push_back(inner[0]);
+          next.push_back(turn);  // which the host makes
           return next;
         });
     for (size_t i = 0; i < num_values; ++i) b.output("y" + std::to_string(i), outer[i]);
     b.output("rows", outer[num_values]);
+    b.output("turns", outer[num_values + 1]);
   };
 }
 
@@ -422,7 +425,7 @@ TEST_P(CudaDeviceLoopTest, WhatCannotBeForcedIsRefusedWithItsReason) {
   const auto session = create(graph(inside_a_host_loop), {.loops = Loops::kDevice});
   ASSERT_FALSE(session.is_ok());
   EXPECT_THAT(session.status().to_string(), HasSubstr("loop outer can't be driven by the device"));
-  EXPECT_THAT(session.status().to_string(), HasSubstr("the host stacks the rows of outer"));
+  EXPECT_THAT(session.status().to_string(), HasSubstr("the host makes a row of outer"));
 }
 
 TEST_P(CudaDeviceLoopTest, ADeadlineEndsItAndTheNextRunIsItsOwn) {

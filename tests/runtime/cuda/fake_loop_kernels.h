@@ -13,15 +13,23 @@ inline uint64_t fake_time_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-// The first thread first: its step has waited for none of the others.
+// The first thread first: its step waits for none of the others, but where it is said to, in one
+// block.
 inline void run_loop_copy(const FakeKernelCall& call, const cuda::LoopCopyParams& params) {
   const uint64_t threads = uint64_t{call.grid[0]} * call.block[0];
-  for (uint64_t thread = 0; thread < threads; ++thread) {
-    cuda::loop_copy(
-        params, thread, threads,
+  const auto do_step = [&](uint64_t thread) {
+    cuda::loop_copy_step(
+        params, thread,
         [&](uint64_t handle, uint32_t value) { call.set_conditional(handle, value); },
         fake_time_ns);
+  };
+  const bool waits = (params.flags & cuda::LoopStepParams::kBehindAll) != 0 && call.grid[0] == 1;
+  bool is_on = true;
+  for (uint64_t thread = 0; thread < threads; ++thread) {
+    is_on = cuda::loop_copy_parts(params, thread, threads);
+    if (is_on && !waits) do_step(thread);
   }
+  if (is_on && waits) do_step(0);
   if (params.told != nullptr) cuda::tell_end(params);
 }
 
@@ -43,7 +51,11 @@ inline void define_loop_kernels(FakeCuda& fake) {
                      [&fake](const FakeKernelCall& call) {
                        const auto& params = call.params_as<cuda::LoopCopyParams>();
                        for (int32_t i = 0; i < params.num_pieces; ++i) {
-                         const cuda::LoopCopyParams::Piece& piece = params.pieces[i];
+                         if (params.pieces[i].kind != cuda::LoopCopyParams::Piece::kWhole) {
+                           fake.check_visible(params.pieces[i].count, sizeof(int64_t));
+                         }
+                         const auto piece = cuda::piece_now(params.pieces[i]);
+                         if (piece.size_bytes == 0) continue;
                          fake.check_visible(piece.to, piece.size_bytes);
                          fake.check_visible(piece.from, piece.size_bytes);
                        }

@@ -1,0 +1,210 @@
+// Claim: a loop that a GPU drives by itself (a fake driver's) stacks its rows as the CPU does, bit
+// for bit: rows that it makes, carries or tests, small ones and those of many blocks, of several
+// iterations a round, none of them where it ends at once; with limits that change from run to run,
+// results that are kept, and in a caller's memory. Where it cannot, the host does, and the report
+// says why. Whatever call fails, the run is right or says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "graph/ir/builder.h"
+#include "runtime/api/session.h"
+#include "runtime/execute/device_control.h"
+#include "tests/runtime/cuda/cuda_session_fixture.h"
+#include "tests/runtime/cuda/loop_shapes.h"
+#include "tools/check/oracle.h"
+
+namespace eddy::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+Tensor ramp(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(0.125f * static_cast<float>(i % 50));
+  return Tensor::of<float>({count}, values);
+}
+
+// Carries x and the sum of its rounds; rows: what x was, what it becomes, what the test has read.
+// Ends by the limit or once x[0] has passed the bound.
+struct Shape {
+  int64_t width = 8;
+  bool has_limit = true;
+  bool reads_rows = true;  // the graph gives them
+};
+Build stacking(Shape shape) {
+  return [=](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {shape.width}));
+    const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
+    const Value bound = b.input("bound", tensor_type(ElementType::kFloat, {}));
+    const auto results = b.while_loop(
+        {.name = "steps",
+         .initial = {x, x},
+         .trip_limit = shape.has_limit ? limit : Value(),
+         .num_scan_outputs = 3},
+        [&](Value, ValueSpan v) {
+          const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
+          return WhileTest{b.op("Less", {low, bound}), {v[0], v[1], low}};
+        },
+        [&](Value, ValueSpan v) {
+          const Value next = b.op("Add", {b.op("Mul", {v[0], b.scalar(0.5f)}), b.scalar(0.75f)});
+          return std::vector<Value>{next, b.op("Add", {v[1], next}), v[0], next, v[2]};
+        });
+    b.output("sum", results[1]);
+    if (!shape.has_limit) b.output("limit_was", b.op("Identity", {limit}));
+    if (!shape.reads_rows) return;
+    b.output("was", results[3]);
+    b.output("next", results[4]);
+    b.output("low", results[5]);
+  };
+}
+
+class CudaRowsTest : public CudaSessionFixture {
+ protected:
+  void make(const Build& build, Loops loops = Loops::kAuto) {
+    cpu_ = std::move(*Session::create(library_, graph_of(build), {}));
+    session_.reset();
+    use_fake();
+    session_ = make_or_null(graph_of(build), {.loops = loops});
+  }
+  static NamedTensors inputs(int64_t width, int64_t limit, float bound) {
+    return {{"x", ramp(width)}, {"limit", Tensor::scalar(limit)}, {"bound", Tensor::scalar(bound)}};
+  }
+  // The CPU's bits and trips; what the loop was driven by.
+  LoopReport expect_cpus_bits(const NamedTensors& inputs) {
+    const auto expected = cpu_->run(inputs);
+    EXPECT_TRUE(expected.is_ok()) << expected.status().to_string();
+    const auto outputs = session_->run(inputs);
+    EXPECT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    if (!expected.is_ok() || !outputs.is_ok()) return {};
+    EXPECT_EQ(check::difference(*expected, *outputs), "");
+    const LoopReport report = session_->loop_reports().at(0);
+    EXPECT_EQ(report.iterations, cpu_->loop_reports().at(0).iterations);
+    return report;
+  }
+
+  std::unique_ptr<Session> cpu_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_P(CudaRowsTest, RowsOfEverySizeAreTheCpus) {
+  // One element; a block; some blocks that one does the work of; many.
+  for (const int64_t width : {1, 8, 1000, 3000, 40'000}) {
+    SCOPED_TRACE(width);
+    make(stacking({.width = width}));
+    EXPECT_EQ(expect_cpus_bits(inputs(width, 9, 100.0f)).driven, "device");
+    EXPECT_EQ(expect_cpus_bits(inputs(width, 9, 100.0f)).driven, "device");
+  }
+}
+
+TEST_P(CudaRowsTest, ItsNumberIsWhatTheLoopHasMade) {
+  make(stacking({}));
+  // Ended by the limit and by the values, at once, for ever longer limits and shorter ones.
+  for (const auto& [limit, bound] : std::initializer_list<std::pair<int64_t, float>>{{3, 100.0f},
+                                                                                     {5, 100.0f},
+                                                                                     {0, 100.0f},
+                                                                                     {50, 1.25f},
+                                                                                     {7, -1.0f},
+                                                                                     {200, 100.0f},
+                                                                                     {2, 100.0f}}) {
+    SCOPED_TRACE(limit);
+    EXPECT_EQ(expect_cpus_bits(inputs(8, limit, bound)).driven, "device");
+  }
+  EXPECT_LE(fake_->cuda().num_loop_instantiations(), DeviceControl::kMostLaunches)
+      << "what has room for more rows serves for fewer";
+}
+
+TEST_P(CudaRowsTest, SeveralIterationsARoundStackOneEach) {
+  for (const int64_t width : {1, 8, 3000}) {
+    SCOPED_TRACE(width);
+    cpu_ = std::move(*Session::create(library_, graph_of(stacking({.width = width})), {}));
+    session_.reset();
+    use_fake();
+    SessionOptions options;
+    options.only_loop_way = LoopChoice::Way::kUnrolled;
+    options.make_devices = {fake_->maker()};
+    session_ = std::move(*Session::create(library_, graph_of(stacking({.width = width})), options));
+    for (const int64_t limit : {1, 6, 17}) expect_cpus_bits(inputs(width, limit, 100.0f));
+  }
+}
+
+TEST_P(CudaRowsTest, WhatARunHasGivenStaysWhatItWas) {
+  make(stacking({}));
+  std::vector<std::pair<NamedTensors, NamedTensors>> kept;
+  for (int64_t limit = 1; limit <= 6; ++limit) {
+    const NamedTensors given = inputs(8, limit, 100.0f);
+    kept.emplace_back(std::move(*cpu_->run(given)), std::move(*session_->run(given)));
+  }
+  for (const auto& [expected, outputs] : kept) {
+    EXPECT_EQ(check::difference(expected, outputs), "");
+  }
+}
+
+TEST_P(CudaRowsTest, ACallersMemoryGetsThem) {
+  make(stacking({}));
+  const auto call = std::move(*session_->prepare());
+  const NamedTensors given = inputs(8, 5, 100.0f);
+  for (size_t i = 0; i < given.size(); ++i) {
+    ASSERT_TRUE(call->bind_input(i, given[i].second.view()).is_ok());
+  }
+  std::vector<float> was(5 * 8), next(5 * 8);
+  const int64_t dims[] = {5, 8};
+  ASSERT_TRUE(call->bind_output(1, TensorView{was.data(), dims, 2, ElementType::kFloat}).is_ok());
+  ASSERT_TRUE(call->bind_output(2, TensorView{next.data(), dims, 2, ElementType::kFloat}).is_ok());
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::ranges::fill(was, -1.0f);
+    std::ranges::fill(next, -1.0f);
+    const Status status = call->run();
+    ASSERT_TRUE(status.is_ok()) << status.to_string();
+    const NamedTensors expected = std::move(*cpu_->run(given));
+    EXPECT_TRUE(std::ranges::equal(was, expected[1].second.values<float>()));
+    EXPECT_TRUE(std::ranges::equal(next, expected[2].second.values<float>()));
+  }
+}
+
+TEST_P(CudaRowsTest, WhereItCannotTheHostDoesAndSaysWhy) {
+  make(stacking({.has_limit = false}));
+  EXPECT_THAT(expect_cpus_bits(inputs(8, 0, 1.25f)).reason,
+              HasSubstr("the rows of steps have no limit"));
+  make(stacking({.width = 8}));
+  const LoopReport report = expect_cpus_bits(inputs(8, int64_t{1} << 40, 1.25f));
+  EXPECT_EQ(report.driven, "host");
+  EXPECT_THAT(report.reason, HasSubstr("take more than 256 MiB"));
+  EXPECT_EQ(expect_cpus_bits(inputs(8, 5, 1.25f)).driven, "device") << "the next run may";
+}
+
+TEST_P(CudaRowsTest, RowsThatNobodyReadsCostNothing) {
+  make(stacking({.reads_rows = false}));
+  EXPECT_EQ(expect_cpus_bits(inputs(8, 5, 100.0f)).driven, "device");
+}
+
+TEST_P(CudaRowsTest, WhateverCallFailsTheRunIsRightOrSaysWhy) {
+  const NamedTensors given = inputs(8, 5, 100.0f);
+  make(stacking({}));
+  const NamedTensors expected = std::move(*cpu_->run(given));
+  int num_failed = 0;
+  for (uint64_t k = 1; k < 300; k += 2) {
+    make(stacking({}));
+    fake_->cuda().fail_call(k, k % 3 == 0 ? CuResult::kOutOfMemory : CuResult::kInvalidValue);
+    const auto outputs = session_->run(given);
+    const std::string call = fake_->cuda().failed_call();
+    fake_->cuda().fail_call(0, CuResult::kSuccess);
+    SCOPED_TRACE("call " + std::to_string(k) + ", " + call);
+    if (outputs.is_ok()) {
+      EXPECT_EQ(check::difference(expected, *outputs), "");
+    } else {
+      EXPECT_THAT(outputs.status().to_string(), HasSubstr("answered CUDA_ERROR_"));
+    }
+    session_.reset();
+    if (call == "context_push") fake_.reset();  // nothing can be freed then
+    if (call.empty()) break;
+    ++num_failed;
+  }
+  EXPECT_GT(num_failed, 20) << "too few calls have failed to show anything";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CudaRowsTest, ::testing::Values(1, 2, 3));
+
+}  // namespace
+}  // namespace eddy::testing
