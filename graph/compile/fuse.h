@@ -46,7 +46,7 @@ struct FuseOptions {
   std::function<Status(const Expression& expression, const std::vector<ElementType>& inputs,
                        const std::vector<ElementType>& outputs)>
       prepare;
-  size_t max_inputs = 12;
+  size_t max_inputs = 20;
   size_t max_results = 4;
   size_t max_steps = Expression::kMaxSteps;
 };

@@ -31,12 +31,12 @@ struct BroadcastParams {
 using ElementwiseParams = BroadcastParams<kMaxInputs>;
 static_assert(sizeof(ElementwiseParams) == 312, "kernels and their launches agree on this");
 // The parameters of a kernel made from a chain of elementwise nodes (fused_inl.h).
-inline constexpr int kMaxFusedInputs = 12;
+inline constexpr int kMaxFusedInputs = 20;
 inline constexpr int kMaxFusedOutputs = 4;
 struct FusedParams : BroadcastParams<kMaxFusedInputs> {
   void* more_out[kMaxFusedOutputs - 1];  // of the results behind the first
 };
-static_assert(sizeof(FusedParams) == 984, "as above; far below the 4 KiB that a launch takes");
+static_assert(sizeof(FusedParams) == 1560, "as above; far below the 4 KiB that a launch takes");
 
 // A loop as one kernel (persistent_inl.h).
 inline constexpr int kMaxLoopInputs = 48;
@@ -215,6 +215,8 @@ static_assert(sizeof(ConvParams) == 256, "as above");
 // MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul: out[m, n] = alpha * sum
 // over k of a * b + beta * c + bias, strided. c lies as the result does where there are batches.
 inline constexpr int kMaxBatchAxes = 6;
+// Of products that have a kernel of their own (RowProduct).
+inline constexpr int kFewRows = 4;
 struct ProductParams {
   void* out;
   const void* a;
