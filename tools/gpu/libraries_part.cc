@@ -51,9 +51,10 @@ LibraryCase batch_norm(const Dims& x) {
   return {"BatchNormalization of " + text_of(x), call, call};
 }
 
-LibraryCase product(int64_t width) {
-  const ConformanceCase call{"MatMul", {{{width, width}}, {{width, width}}}, {}, 1, 64};
-  return {"MatMul of " + text_of({width, width}), call, call, {ElementType::kFloat}, true};
+LibraryCase product(int64_t rows, int64_t depth, int64_t columns) {
+  const ConformanceCase call{"MatMul", {{{rows, depth}}, {{depth, columns}}}, {}, 1, 64};
+  const std::string name = "MatMul of " + text_of({rows, depth, columns});
+  return {name, call, call, {ElementType::kFloat}, true};
 }
 
 // A 3 x 3 convolution as in ResNet; with as many groups as channels as in MobileNet, where our own
@@ -121,7 +122,12 @@ std::vector<LibraryCase> make_cases(bool is_small) {
     cases.push_back(global_pool({batch, is_small ? 8 : 2048, 7, 7}));
   }
   add_lines(cases, is_small);
-  for (const int64_t width : {256, 1024}) cases.push_back(product(is_small ? width / 64 : width));
+  for (const int64_t given : {256, 1024}) {
+    const int64_t width = is_small ? given / 64 : given;
+    cases.push_back(product(width, width, width));
+    // A step of a decoder or a recurrent cell.
+    for (const int64_t rows : {1, 4}) cases.push_back(product(rows, width, 4 * width));
+  }
   for (const int64_t side : {56, 14}) {
     for (const bool is_depthwise : {false, true}) {
       cases.push_back(

@@ -109,7 +109,8 @@ Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32,
                          KeptChoices* choices_or_null = nullptr) {
   Libraries found;
   if (auto api = load_cublas_lt(); api.is_ok()) {
-    auto made = LtProducts::create(*api, launcher, {.allows_tf32 = allows_tf32});
+    auto made =
+        LtProducts::create(*api, launcher, {.allows_tf32 = allows_tf32, .most_of_few_rows = 0});
     if (made.is_ok()) found.products = std::move(*made);
   }
   if (auto api = load_cudnn(); api.is_ok()) {

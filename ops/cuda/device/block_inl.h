@@ -22,8 +22,10 @@
 
 #ifdef __CUDACC__
 #define EDDY_UNROLL _Pragma("unroll")
+#define EDDY_UNROLL_BY_16 _Pragma("unroll 16")
 #else
 #define EDDY_UNROLL
+#define EDDY_UNROLL_BY_16
 #endif
 
 namespace eddy::cuda {

@@ -264,10 +264,16 @@ Result<std::shared_ptr<LtProducts::Plan>> LtProducts::find(const Key& key, Eleme
   return plan;
 }
 
+bool LtProducts::is_of_few_rows(const cuda::ProductParams& p) const {
+  if (std::min(p.m, p.n) > cuda::kFewRows) return false;
+  const int64_t elements = std::max(p.m, p.n) * p.k;
+  return elements <= options_.most_of_few_rows / std::max<int64_t>(p.num_batches, 1);
+}
+
 Result<bool> LtProducts::run(const KernelArgs& args, ElementType element,
                              const cuda::ProductParams& p) {
   LtProduct product;
-  if (!product.read(p)) return false;
+  if (is_of_few_rows(p) || !product.read(p)) return false;
   const bool has_addend = product.addend_or_null != nullptr;
   const void* const addend = has_addend ? product.addend_or_null : p.out;
   const auto element_bytes = static_cast<int64_t>(element_size_bytes(element));

@@ -2,8 +2,9 @@
 // shape met the descriptors and the algorithm that the library's heuristic names first.
 //
 // A product has ProductParams, as our own kernels have; for what the library does not do (several
-// batch axes, a broadcast column added, transposed results, whatever it refuses at the call) run()
-// returns false, and the caller takes its own kernel. The heuristic runs once for each shape, type
+// batch axes, a broadcast column added, transposed results, whatever it refuses at the call), and
+// for what our own kernel of few rows does sooner, run() returns false, and the caller takes its own
+// kernel. The heuristic runs once for each shape, type
 // and alignment, of which the latest are kept (plan_cache.h). Alignments are those that follow from
 // a matrix's size, unless it lies worse: where it lies, which differs between ways to drive a loop,
 // does not choose the algorithm. Workspaces come from the stream's scratch memory, so concurrent
@@ -30,6 +31,9 @@ struct LtOptions {
   bool allows_tf32 = false;  // float32 products may round their operands to 10 bits
   size_t max_workspace_bytes = size_t{32} << 20;
   size_t max_plans = 4096;  // some KiB each
+  // Products of at most four rows or columns are not the library's where the matrices on their
+  // other side have no more elements: its kernels take longer to start, and none begins early.
+  int64_t most_of_few_rows = int64_t{1} << 23;
 };
 
 class LtProducts {
@@ -53,6 +57,7 @@ class LtProducts {
 
   LtProducts(std::shared_ptr<const CublasLtApi> api, CudaLauncher& launcher,
              const LtOptions& options);
+  bool is_of_few_rows(const cuda::ProductParams& params) const;
   Status check(int status, const char* call) const;
   Result<std::shared_ptr<Plan>> find(const Key& key, ElementType element,
                                      const cuda::ProductParams& params);

@@ -5,7 +5,7 @@
 // through shared memory. A loader defines what an operand's element is: a strided matrix, bytes
 // less their zero points, the input under a convolution's window (implicit GEMM).
 // RowProduct: products of at most four rows (a decoder's step), bound by reading B: a block makes
-// 32 columns, eight threads share the depth of each.
+// 16 columns, 16 threads share the depth of each.
 //
 // Sums of floats of up to 32 bits are held in float, of doubles in double, of integers as words
 // that wrap; one order for each shape, so the same bits from run to run.
@@ -298,8 +298,8 @@ template <typename Product>
 struct RowProduct {
   using Params = typename Product::Params;
   using Sum = typename Product::Sum;
-  static constexpr int kMaxRows = 4;
-  static constexpr int kColumns = 32;
+  static constexpr int kMaxRows = kFewRows;
+  static constexpr int kColumns = 16;
   static constexpr int kSlices = kThreads / kColumns;  // of the depth
   struct Shared {
     Sum sums[kMaxRows][kSlices][kColumns];
@@ -326,7 +326,7 @@ struct RowProduct {
     }
   }
 
-  // Where B is stored by columns, eight neighbours along the depth belong to one column.
+  // Where B is stored by columns, neighbours along the depth belong to one column.
   EDDY_HD static void add_slice(const Product& product, Shared& shared, int thread,
                                 int64_t column) {
     const bool by_column = Product::is_b_by_column(product.p);
@@ -335,6 +335,8 @@ struct RowProduct {
     const int64_t rows = Product::rows(product.p), depth = Product::depth(product.p);
     Sum sums[kMaxRows] = {};
     if (column + own < Product::columns(product.p)) {
+      // Reads of several k are under way at once; sums keep their order.
+      EDDY_UNROLL_BY_16
       for (int64_t k = slice; k < depth; k += kSlices) {
         const Sum b = product.b(k, column + own);
         EDDY_UNROLL

@@ -8,8 +8,8 @@
 namespace eddy {
 namespace {
 
-constexpr int64_t kMaxRows = 4;  // RowProduct
-constexpr int64_t kColumns = 32;
+constexpr int64_t kMaxRows = cuda::kFewRows;
+constexpr int64_t kColumns = 16;  // RowProduct
 constexpr int64_t kSide = 64;  // TileProduct
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -91,9 +91,9 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
       {.allows_tf32 = true, .least_elements = 0, .choices_or_null = &choices_}));
   FakeCublasLt cublas_lt_{work_.enqueue()};
   std::unique_ptr<LtProducts> products_ =
-      std::move(*LtProducts::create(cublas_lt_.api(), *module_, {}));
-  std::unique_ptr<LtProducts> tf32_products_ =
-      std::move(*LtProducts::create(cublas_lt_.api(), *module_, {.allows_tf32 = true}));
+      std::move(*LtProducts::create(cublas_lt_.api(), *module_, {.most_of_few_rows = 0}));
+  std::unique_ptr<LtProducts> tf32_products_ = std::move(*LtProducts::create(
+      cublas_lt_.api(), *module_, {.allows_tf32 = true, .most_of_few_rows = 0}));
   static constexpr LongLinesOptions kEverySize = {.min_length = 1, .min_top_k_work = 0};
   const LongLines long_lines_{cub_.api(), *module_, kEverySize};
   GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};

@@ -22,7 +22,9 @@ class LtProductsTest : public CudaKernelFixture {
     EXPECT_THAT(fake_.violations(), IsEmpty());
     EXPECT_EQ(fake_.num_alive(), 0);
   }
-  void use(const LtOptions& options) {
+  // What few rows there are are the library's, too, unless a test says otherwise.
+  void use(LtOptions options, bool takes_few_rows = true) {
+    if (takes_few_rows) options.most_of_few_rows = 0;
     with_library_ = {};
     products_ = std::move(*LtProducts::create(fake_.api(), launcher_, options));
     add_cuda_kernels(with_library_, launcher_, {.products = products_.get()});
@@ -193,6 +195,21 @@ TEST_F(LtProductsTest, WhatTheLibraryDoesNotDoIsDoneByOurOwnKernels) {
                   0);
   compare_library(make_matmul(ElementType::kFloat, {3, 0}, {0, 5}), 0);
   EXPECT_EQ(fake_.num_products(), 0);
+}
+
+TEST_F(LtProductsTest, FewRowsOrColumnsOfLittleDepthAreOurOwnKernels) {
+  use({.most_of_few_rows = 16 * 32}, false);
+  const std::pair<std::pair<Dims, Dims>, bool> shapes[] = {
+      {{{1, 16}, {16, 32}}, false},       {{{4, 16}, {16, 32}}, false},
+      {{{32, 16}, {16, 4}}, false},       {{{1, 16}, {16, 33}}, true},
+      {{{5, 16}, {16, 32}}, true},        {{{32, 16}, {16, 5}}, true},
+      {{{2, 1, 16}, {2, 16, 16}}, false}, {{{2, 1, 16}, {2, 16, 32}}, true},
+  };
+  for (const auto& [dims, is_librarys] : shapes) {
+    const int num_before = fake_.num_products();
+    compare_library(make_matmul(ElementType::kFloat, dims.first, dims.second), 1e-6);
+    EXPECT_EQ(fake_.num_products() > num_before, is_librarys) << to_string(dims.first);
+  }
 }
 
 // 2^32 + 1 would be 1 in the library's 32 bits.
