@@ -7,6 +7,7 @@
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
+#include "graph/ir/region_tree.h"
 
 namespace eddy {
 namespace {
@@ -132,7 +133,8 @@ class Chooser {
 
   bool shrink_small(const Node& node) {
     const bool is_named = named_device(node) != 0;
-    bool is_small = node.kind != NodeKind::kExec || (!is_named && reads_small_only(node));
+    bool is_small =
+        node.kind != NodeKind::kExec || (!is_named && !is_off_host(node) && reads_small_only(node));
     if (node.kind == NodeKind::kWhile) is_small = true;  // its outputs are passed on
     bool has_changed = false;
     for (ValueId output : node.outputs) {
@@ -141,6 +143,12 @@ class Chooser {
       has_changed = true;
     }
     return has_changed;
+  }
+
+  bool is_off_host(const Node& node) const {
+    return std::ranges::any_of(options_.loops_off_host, [&](NodeId loop) {
+      return RegionTree(graph_).is_inside(node.region, loop);
+    });
   }
 
   bool reads_small_only(const Node& node) const {

@@ -5,7 +5,8 @@
 //   exec node   on the device that it names (Node::device), else on the first one; where the
 //               capability table has no kernel for it there, on the host, and so is scalar and
 //               shape arithmetic of nodes that name none: results of at most max_host_elements
-//               integers or bools, made of such values only (counters, shapes, small inputs)
+//               integers or bools, made of such values only (counters, shapes, small inputs),
+//               outside of loops that are to run on a device alone
 //   view        where its input is, unless it names another device
 //   loop, branch   on a device when any node inside is
 //   values that control nodes pass on (loop parameters, forwarded values, outputs) are at home on
@@ -40,6 +41,8 @@ struct DeviceChoiceOptions {
   // The capability table: ok when that device has a kernel for this exec node, else why not.
   std::function<Status(const Graph& graph, NodeId node, uint32_t device)> can_run;
   int64_t max_host_elements = 16;
+  // In these loops scalar and shape arithmetic is the device's like all else.
+  std::vector<NodeId> loops_off_host = {};
 };
 
 struct ValueWants {

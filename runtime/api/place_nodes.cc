@@ -71,7 +71,7 @@ class NodePlacer {
       EDDY_ASSIGN_OR_RETURN(FixedCaches fixed,
                             fix_caches(graph.copy(), ops_, {.device = names_[d]}));
       if (fixed.loops.empty()) continue;
-      EDDY_ASSIGN_OR_RETURN(const PlacedGraph placed, place(fixed.graph.copy(), ops_, options_));
+      EDDY_ASSIGN_OR_RETURN(const PlacedGraph placed, placed(fixed.graph));
       const std::vector<ControlVerdict> verdicts = judge(placed);
       std::string why_not;
       for (uint32_t n = 0; n < verdicts.size(); ++n) {
@@ -132,32 +132,72 @@ class NodePlacer {
     return with_init(graph, id, [&](const KernelInit& init) { return compile.function_of(init); });
   }
 
+  // Scalar and shape arithmetic is the host's, but in loops that a device drives by itself because
+  // it is not.
+  Result<PlacedGraph> placed(const Graph& graph) const {
+    EDDY_ASSIGN_OR_RETURN(PlacedGraph made, place(graph.copy(), ops_, options_));
+    std::vector<NodeId> loops;
+    if (drives_loops_) loops = loops_of(graph, made, false);
+    if (loops.empty() || options_.choice.max_host_elements == 0) return made;
+    PlaceOptions options = options_;
+    for (size_t num_loops = 0; num_loops != loops.size();) {
+      num_loops = loops.size();
+      options.choice.loops_off_host = loops;
+      EDDY_ASSIGN_OR_RETURN(PlacedGraph tried, place(graph.copy(), ops_, options));
+      const std::vector<NodeId> driven = loops_of(graph, tried, true);
+      std::erase_if(loops, [&](NodeId loop) { return std::ranges::count(driven, loop) == 0; });
+      if (loops.size() == num_loops) return tried;
+      if (loops.empty()) return made;
+    }
+    return made;
+  }
+
+  // Of the given graph: loops on devices that these drive by themselves, or do not.
+  std::vector<NodeId> loops_of(const Graph& graph, const PlacedGraph& placed,
+                               bool are_driven) const {
+    std::unordered_map<std::string, const ControlVerdict*> by_path;
+    const std::vector<ControlVerdict> verdicts = judge(placed);
+    for (uint32_t n = 0; n < verdicts.size(); ++n) {
+      const bool is_loop = placed.graph.node(NodeId(n)).kind == NodeKind::kWhile;
+      if (is_loop && verdicts[n].device != 0) by_path[placed.graph.path(NodeId(n))] = &verdicts[n];
+    }
+    std::vector<NodeId> loops;
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      if (graph.node(NodeId(n)).kind != NodeKind::kWhile) continue;
+      const auto found = by_path.find(graph.path(NodeId(n)));
+      const bool is_one =
+          found != by_path.end() && found->second->is_driven_by_device == are_driven;
+      if (is_one) loops.push_back(NodeId(n));
+    }
+    return loops;
+  }
+
   // Merges until there is nothing to merge; what cannot be driven as one stays apart.
   Result<PlacedGraph> merged(Graph graph) {
     const auto is_loop = [&](uint32_t n) { return graph.node(NodeId(n)).kind == NodeKind::kWhile; };
     size_t num_loops = 0;
     for (uint32_t n = 0; n < graph.num_nodes(); ++n) num_loops += is_loop(n) ? 1 : 0;
-    if (!merges_ || num_loops <= kMostApart) return place(std::move(graph), ops_, options_);
-    EDDY_ASSIGN_OR_RETURN(PlacedGraph placed, place(graph.copy(), ops_, options_));
+    if (!merges_ || num_loops <= kMostApart) return placed(graph);
+    EDDY_ASSIGN_OR_RETURN(PlacedGraph apart, placed(graph));
     for (uint32_t device = 1; device < devices_.size();) {
-      const std::vector<NodeId> siblings = find_siblings(graph, candidates(graph, placed, device));
+      const std::vector<NodeId> siblings = find_siblings(graph, candidates(graph, apart, device));
       if (siblings.size() <= kMostApart) {
         ++device;
         continue;
       }
       const std::string what = loops_text(graph, siblings);
       EDDY_ASSIGN_OR_RETURN(Graph one, merge_loops(graph.copy(), ops_, siblings, names_[device]));
-      EDDY_ASSIGN_OR_RETURN(PlacedGraph together, place(one.copy(), ops_, options_));
+      EDDY_ASSIGN_OR_RETURN(PlacedGraph together, placed(one));
       const std::string why_not = why_not_driven(graph, siblings, together);
       if (!why_not.empty()) {
         merged_text_ += what + " stay apart: as one, " + why_not + "\n";
-        return placed;
+        return apart;
       }
       merged_text_ += what + " are one\n";
       graph = std::move(one);
-      placed = std::move(together);
+      apart = std::move(together);
     }
-    return placed;
+    return apart;
   }
 
   static std::string loops_text(const Graph& graph, const std::vector<NodeId>& siblings) {

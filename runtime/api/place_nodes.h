@@ -1,5 +1,6 @@
 // place_nodes: a session's graph on several devices: every node on a device with the copies
-// between (graph/compile/place.h), caches as buffers of one length where a device then drives their
+// between (graph/compile/place.h), scalar arithmetic too in loops that a device then drives by
+// itself, caches as buffers of one length where a device then drives their
 // loops by itself (fix_caches.h), elementwise nodes in fewer kernels (fuse.h), and loops beside
 // each other as one where there are more than devices may drive at once (merge_loops.h).
 //
