@@ -191,11 +191,11 @@ TEST_P(CudaDeviceCaseTest, ASelectorThatTheHostIsGivenIsTheHosts) {
 void inside_and_around(GraphBuilder& b) {
   const Value x = b.input("x", kFloat);
   const auto results = b.while_loop(
-      {.name = "outer", .initial = {x}, .trip_limit = b.scalar(int64_t{6}), .num_scan_outputs = 1},
+      {.name = "outer", .initial = {x}, .trip_limit = b.scalar(int64_t{6}), .num_scan_outputs = 2},
       [&](Value, ValueSpan v) {
         return WhileTest{b.op("Less", {v[0], b.scalar(60.0f)}), {v[0]}};
       },
-      [&](Value, ValueSpan v) {
+      [&](Value round, ValueSpan v) {
         const Value few = b.op("Less", {v[0], b.scalar(5.0f)});
         const std::vector<CaseBody> bodies = {
             [&] {
@@ -221,10 +221,11 @@ void inside_and_around(GraphBuilder& b) {
             }};
         const Value next = b.case_of({.name = "gate", .selector = few}, bodies)[0];
         const Value more = b.op("Add", {next, b.scalar(1.0f)});
-        return std::vector<Value>{more, next};
+        return std::vector<Value>{more, next, round};  // which the host makes
       });
   b.output("y", results[0]);
   b.output("rows", results[1]);
+  b.output("rounds", results[2]);
 }
 
 TEST_P(CudaDeviceCaseTest, InsideALoopOfTheHostsEachRoundLaunchesIt) {

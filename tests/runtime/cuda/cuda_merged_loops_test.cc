@@ -168,9 +168,9 @@ TEST_P(CudaMergedLoopsTest, WhereANodeMayFindAFaultTheyStayApart) {
   }
 }
 
-// Merging would bring the host's numbers into each round.
-TEST_P(CudaMergedLoopsTest, WhatTheHostMakesInARoundKeepsThemApart) {
-  const Build counting = [](GraphBuilder& b) {
+// Five loops that count; `cuts`: what they read is cut where the counter says, by the host.
+Build counting(bool cuts) {
+  return [cuts](GraphBuilder& b) {
     const Value x = b.input("x", kSquare);
     for (int i = 0; i < 5; ++i) {
       const auto results = b.while_loop(
@@ -179,20 +179,29 @@ TEST_P(CudaMergedLoopsTest, WhatTheHostMakesInARoundKeepsThemApart) {
             return WhileTest{b.op("Less", {c[1], b.scalar(int64_t{3} + i)}), {c[0], c[1]}};
           },
           [&](Value, ValueSpan f) {
-            return std::vector<Value>{b.op("Tanh", {f[0]}),
-                                      b.op("Add", {f[1], b.scalar(int64_t{1})})};
+            const Value count = b.op("Add", {f[1], b.scalar(int64_t{1})});
+            Value next = f[0];
+            if (cuts) {
+              const Value end = b.op("Unsqueeze", {count, b.int64s({0})});
+              const Value cut = b.op("Slice", {next, b.int64s({0}), end, b.int64s({0})});
+              next = b.op("Add", {next, b.op("ReduceMax", {cut}, {{"keepdims", int64_t{0}}})});
+            }
+            return std::vector<Value>{b.op("Tanh", {next}), count};
           });
       b.output("y" + std::to_string(i), results[0]);
     }
   };
-  auto session = make(counting);
-  ASSERT_NE(session, nullptr);
-  EXPECT_EQ(session->loop_reports().size(), 5u);
-  session.reset();
-  session = make(counting, {.loops = Loops::kDevice});
-  ASSERT_NE(session, nullptr);
-  EXPECT_EQ(session->loop_reports().size(), 1u) << "nothing of it is the host's";
-  expect_cpus_bits(*session, counting, {{"x", square(1)}});
+}
+
+// Merging would bring the host's numbers into each round.
+TEST_P(CudaMergedLoopsTest, WhatTheHostMakesInARoundKeepsThemApart) {
+  for (const bool cuts : {false, true}) {
+    auto session = make(counting(cuts));
+    ASSERT_NE(session, nullptr);
+    EXPECT_EQ(session->loop_reports().size(), cuts ? 5u : 1u);
+    expect_cpus_bits(*session, counting(cuts), {{"x", square(1)}});
+    session.reset();
+  }
 }
 
 // Limits alone decide, and each is its own.
