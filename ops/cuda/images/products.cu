@@ -4,6 +4,7 @@
 #include "ops/cuda/names/product_list.h"
 #include "ops/cuda/products/product_inl.h"
 #include "ops/cuda/products/recurrent_inl.h"
+#include "ops/cuda/products/tensor_tile_inl.h"
 
 namespace eddy::cuda {
 

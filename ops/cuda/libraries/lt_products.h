@@ -34,6 +34,8 @@ struct LtOptions {
   // Products of at most four rows or columns are not the library's where the matrices on their
   // other side have no more elements: its kernels take longer to start, and none begins early.
   int64_t most_of_few_rows = int64_t{1} << 23;
+  // Nor float32 products in TF32 of so few additions; for the same reason.
+  int64_t most_of_tensor_tile = int64_t{1} << 26;
 };
 
 class LtProducts {
@@ -46,6 +48,10 @@ class LtProducts {
   LtProducts& operator=(const LtProducts&) = delete;
 
   static bool has_type(ElementType element);
+  // Of how many additions products may be for our own kernel on tensor cores; 0: TF32 is not allowed.
+  int64_t most_of_tensor_tile() const {
+    return options_.allows_tf32 ? options_.most_of_tensor_tile : 0;
+  }
   // Enqueues the product. False in the result: the library has no way for it.
   Result<bool> run(const KernelArgs& args, ElementType element, const cuda::ProductParams& params);
 

@@ -36,6 +36,7 @@
   X(DequantizeRows_i8, DequantizeRows<i8>)        \
   X(DequantizeTile_u8, DequantizeTile<u8>)        \
   X(DequantizeRows_u8, DequantizeRows<u8>)        \
+  X(MatMulTensor_f32, TensorTile)                 \
   X(SumsTile_f16, TileProduct<SumProduct<f16>>)   \
   X(SumsRows_f16, RowProduct<SumProduct<f16>>)    \
   X(SumsTile_bf16, TileProduct<SumProduct<bf16>>) \

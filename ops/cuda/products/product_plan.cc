@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "graph/base/check.h"
+#include "ops/cuda/products/tensor_tile_inl.h"
 
 namespace eddy {
 namespace {
 
 constexpr int64_t kMaxRows = cuda::kFewRows;
 constexpr int64_t kColumns = 16;  // RowProduct
-constexpr int64_t kSide = 64;  // TileProduct
+constexpr int64_t kSide = 64;     // TileProduct
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -25,6 +26,7 @@ Status ProductKernels::find(const KernelInit& init, CudaLauncher& launcher, cons
     function = state.function;
     return Status::ok();
   };
+  if (name + suffix == "MatMulf32") EDDY_RETURN_IF_ERROR(find_one("Tensor", tensor));
   EDDY_RETURN_IF_ERROR(find_one("Tile", tile));
   return find_one("Rows", rows);
 }
@@ -127,6 +129,20 @@ void ProductPlan::swap_sides() {
   std::swap(p.bias_row, p.bias_column);
   std::swap(p.out_row, p.out_column);
   for (int i = 0; i < p.batch_rank; ++i) std::swap(p.a_batch[i], p.b_batch[i]);
+}
+
+bool ProductPlan::suits_tensor_tile(int64_t most_additions) const {
+  const cuda::ProductParams& p = params_;
+  if (std::min(p.m, p.n) <= kMaxRows || !cuda::TensorTile::fits(p)) return false;
+  const double additions = static_cast<double>(p.num_batches) * static_cast<double>(p.m) *
+                           static_cast<double>(p.n) * static_cast<double>(p.k);
+  return additions <= static_cast<double>(most_additions);
+}
+
+bool ProductPlan::launch_tensor(const KernelArgs& args, CudaLauncher& launcher,
+                                const ProductKernels& kernels) const {
+  const uint64_t items = cuda::TensorTile::num_items(params_);
+  return cuda::launch_blocks(args, launcher, kernels.tensor, items, params_);
 }
 
 bool ProductPlan::launch(const KernelArgs& args, CudaLauncher& launcher,

@@ -11,10 +11,11 @@
 
 namespace eddy {
 
-// The two kernels of one kind of product.
+// The two kernels of one kind of product; of float32 matrices one more.
 struct ProductKernels {
   CudaFunction tile = nullptr;
   CudaFunction rows = nullptr;
+  CudaFunction tensor = nullptr;
 
   // eddy_<name>Tile_<suffix> and …Rows_….
   Status find(const KernelInit& init, CudaLauncher& launcher, const std::string& name,
@@ -42,6 +43,10 @@ class ProductPlan {
   cuda::ProductParams& params() { return params_; }
   const cuda::ProductParams& params() const { return params_; }
 
+  // By the kernel on tensor cores, for products that it takes, of so many additions.
+  bool suits_tensor_tile(int64_t most_additions) const;
+  bool launch_tensor(const KernelArgs& args, CudaLauncher& launcher,
+                     const ProductKernels& kernels) const;
   // Makes it the product of the transposes, where that has few rows; c and zero points with it.
   // `may_swap` false: what the operands mean differs.
   bool launch(const KernelArgs& args, CudaLauncher& launcher, const ProductKernels& kernels,

@@ -31,6 +31,10 @@ void set_operands(const KernelArgs& args, ProductPlan& plan) {
 bool run_product(const KernelArgs& args, ProductPlan& plan) {
   const ProductState& state = state_of(args);
   if (state.lt_or_null != nullptr) {
+    const bool is_float = state.element == ElementType::kFloat;
+    if (is_float && plan.suits_tensor_tile(state.lt_or_null->most_of_tensor_tile())) {
+      return plan.launch_tensor(args, *state.launcher, state.kernels);
+    }
     const Result<bool> is_done = state.lt_or_null->run(args, state.element, plan.params());
     if (!is_done.is_ok()) return args.fail(is_done.status());
     if (*is_done) return true;

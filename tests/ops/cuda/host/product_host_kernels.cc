@@ -1,6 +1,7 @@
 #include "ops/cuda/names/product_list.h"
 #include "ops/cuda/products/product_inl.h"
 #include "ops/cuda/products/recurrent_inl.h"
+#include "ops/cuda/products/tensor_tile_inl.h"
 #include "tests/ops/cuda/host/host_kernels.h"
 
 namespace eddy::testing {

@@ -24,7 +24,7 @@ class LtProductsTest : public CudaKernelFixture {
   }
   // What few rows there are are the library's, too, unless a test says otherwise.
   void use(LtOptions options, bool takes_few_rows = true) {
-    if (takes_few_rows) options.most_of_few_rows = 0;
+    if (takes_few_rows) options.most_of_few_rows = options.most_of_tensor_tile = 0;
     with_library_ = {};
     products_ = std::move(*LtProducts::create(fake_.api(), launcher_, options));
     add_cuda_kernels(with_library_, launcher_, {.products = products_.get()});
@@ -210,6 +210,34 @@ TEST_F(LtProductsTest, FewRowsOrColumnsOfLittleDepthAreOurOwnKernels) {
     compare_library(make_matmul(ElementType::kFloat, dims.first, dims.second), 1e-6);
     EXPECT_EQ(fake_.num_products() > num_before, is_librarys) << to_string(dims.first);
   }
+}
+
+// Whatever fits: sums of up to 200 products of numbers below 1, each rounded to 10 bits.
+TEST_F(LtProductsTest, SmallProductsInTf32AreOurOwnKernelsOnTensorCores) {
+  constexpr double kWithin = 200 * 0x1p-10;
+  const std::pair<std::pair<Dims, Dims>, bool> shapes[] = {
+      {{{32, 64}, {64, 32}}, false},       {{{33, 68}, {68, 36}}, false},
+      {{{5, 4}, {4, 8}}, false},           {{{70, 200}, {200, 100}}, false},
+      {{{3, 40, 72}, {3, 72, 12}}, false}, {{{3, 40, 72}, {72, 12}}, false},
+      {{{32, 66}, {66, 32}}, true},        {{{32, 64}, {64, 33}}, true},
+      {{{128, 200}, {200, 128}}, true},
+  };
+  for (const bool allows_tf32 : {true, false}) {
+    use({.allows_tf32 = allows_tf32, .most_of_tensor_tile = 3'000'000}, false);
+    for (const auto& [dims, is_librarys] : shapes) {
+      const int num_before = fake_.num_products();
+      const OpCall call = make_matmul(ElementType::kFloat, dims.first, dims.second);
+      SCOPED_TRACE(to_string(dims.first) + to_string(dims.second));
+      compare_with_reference(call, with_library_, kWithin, kWithin);
+      EXPECT_EQ(fake_.num_products() > num_before, is_librarys || !allows_tf32);
+    }
+  }
+  use({.allows_tf32 = true}, false);
+  const int num_before = fake_.num_products();
+  for (const ElementType element : {ElementType::kDouble, ElementType::kFloat16}) {
+    compare_with_reference(make_matmul(element, {32, 64}, {64, 32}), with_library_, 2e-2, 2e-2);
+  }
+  EXPECT_GT(fake_.num_products(), num_before);
 }
 
 // 2^32 + 1 would be 1 in the library's 32 bits.
