@@ -20,12 +20,6 @@ constexpr size_t kElementBytes = 8;  // of the largest type
 // Of a node that has its memory and addresses, and is enqueued nowhere.
 constexpr uint32_t kNoStream = UINT32_MAX;
 
-size_t bytes_of(const Graph& graph, ValueId value) {
-  const TensorType& type = graph.value(value).type.tensor;
-  Result<size_t> size_bytes = tensor_size_bytes(type.element, type.dims.span());
-  return size_bytes.is_ok() ? *size_bytes : 0;
-}
-
 }  // namespace
 
 ControlRecording::ControlRecording(RunState& state, NodeId loop, GraphCapture& capture,
@@ -78,6 +72,12 @@ uint32_t ControlRecording::num_streams() const {
 }
 
 // ---------------------------------------------------------------- memory
+
+size_t ControlRecording::bytes_of(ValueId value) const {
+  const TensorType& type = graph().value(value).type.tensor;
+  const Result<size_t> size_bytes = tensor_size_bytes(type.element, type.dims.span());
+  return size_bytes.is_ok() ? *size_bytes : 0;
+}
 
 Result<void*> ControlRecording::device_memory(size_t size_bytes) {
   EDDY_ASSIGN_OR_RETURN(BufferRef buffer, memory_.allocate(size_bytes));
@@ -234,7 +234,7 @@ Status ControlRecording::enter_loop(const Loop& loop) {
       }
       continue;
     }
-    const size_t size_bytes = bytes_of(graph(), parameter);
+    const size_t size_bytes = bytes_of(parameter);
     EDDY_ASSIGN_OR_RETURN(void* const to, home(parameter, size_bytes));
     const Slot& from = state_.slot_for(view.initial()[k], parameter);
     if (loop.id == top_) {
@@ -248,58 +248,6 @@ Status ControlRecording::enter_loop(const Loop& loop) {
   return Status::ok();
 }
 
-// Room for as many rows as the loop may make this time.
-Status ControlRecording::make_rows() {
-  const LoopView loop(graph(), top_);
-  if (loop.rows().empty()) return Status::ok();
-  EDDY_ASSIGN_OR_RETURN(const int64_t limit, state_.trip_limit(top_));
-  most_rows_ = std::max<int64_t>(limit, 1);
-  for (size_t s = 0; s < loop.rows().size(); ++s) {
-    if (uses_[loop.stacked()[s].index()] == 0) continue;
-    const Node* const copy = row_copy_or_null(graph(), loop.rows()[s]);
-    if (copy == nullptr) return internal_error("a row is not the device's");
-    Rows rows{s, copy->inputs[0], nullptr, bytes_of(graph(), copy->inputs[0]), nullptr};
-    if (rows.row_bytes == 0) continue;
-    EDDY_ASSIGN_OR_RETURN(rows.home,
-                          device_memory(static_cast<size_t>(most_rows_) * rows.row_bytes));
-    EDDY_ASSIGN_OR_RETURN(int64_t* const word, host_words(1));
-    rows.to = reinterpret_cast<void**>(word);
-    rows_.push_back(rows);
-  }
-  return Status::ok();
-}
-
-Status ControlRecording::copy_rows_out(const LoopWords& words) {
-  std::vector<MemoryCopy> copies;
-  for (const Rows& rows : rows_) {
-    copies.push_back({rows.to, rows.home, static_cast<size_t>(most_rows_) * rows.row_bytes,
-                      MemoryCopy::Kind::kRows, words.counter, rows.row_bytes});
-  }
-  return copies.empty() ? Status::ok() : capture_.copy_all(copies);
-}
-
-Status ControlRecording::copy_next(const LoopView& loop, const LoopWords& words) {
-  std::vector<MemoryCopy> copies;
-  for (const Rows& rows : rows_) {
-    if (&loop.node() != &graph().node(top_)) break;
-    copies.push_back({rows.home, state_.slot(resolve_forwarded(graph(), rows.made)).view.data,
-                      rows.row_bytes, MemoryCopy::Kind::kToRow, words.counter, rows.row_bytes});
-  }
-  for (size_t k = 0; k < loop.num_carried(); ++k) {
-    const ValueId parameter = loop.carried()[k];
-    const ValueId next = loop.next()[k];
-    if (is_carried_idly(loop, k, uses_)) continue;
-    if (const auto kept = kept_decisions_.find(parameter.index()); kept != kept_decisions_.end()) {
-      EDDY_ASSIGN_OR_RETURN(const void* const address, decision_address(next));
-      copies.push_back({kept->second, address, sizeof(uint8_t)});
-      continue;
-    }
-    copies.push_back({homes_.at(parameter.index()).data(),
-                      state_.slot_for(next, parameter).view.data, bytes_of(graph(), parameter)});
-  }
-  return copy_all(std::move(copies));
-}
-
 // Of an inner loop: its outputs are where it leaves its values.
 Status ControlRecording::leave_loop(const Node& node) {
   const LoopView loop(graph(), node);
@@ -309,40 +257,6 @@ Status ControlRecording::leave_loop(const Node& node) {
     point(output, state_.slot_for(loop.forwarded()[k], output).view.data);
   }
   return Status::ok();
-}
-
-// All at once: what one copy writes and another one reads is read first.
-Status ControlRecording::copy_all(std::vector<MemoryCopy> copies) {
-  std::erase_if(
-      copies, [](const MemoryCopy& copy) { return copy.to == copy.from || copy.size_bytes == 0; });
-  const auto is_written = [&](const MemoryCopy& read) {
-    const auto begin = reinterpret_cast<uintptr_t>(read.from);
-    return std::ranges::any_of(copies, [&](const MemoryCopy& write) {
-      if (write.kind == MemoryCopy::Kind::kToRow) return false;
-      const auto at = reinterpret_cast<uintptr_t>(write.to);
-      return begin < at + write.size_bytes && at < begin + read.size_bytes;
-    });
-  };
-  std::vector<bool> goes_round;
-  for (const MemoryCopy& copy : copies) goes_round.push_back(is_written(copy));
-  std::vector<MemoryCopy> aside;
-  for (size_t i = 0; i < copies.size(); ++i) {
-    if (!goes_round[i]) continue;
-    if (copies[i].kind == MemoryCopy::Kind::kToRow) {  // no other copy reads it there
-      aside.push_back(copies[i]);
-      copies[i].size_bytes = 0;
-      continue;
-    }
-    void*& between = between_[copies[i].to];
-    if (between == nullptr) {
-      EDDY_ASSIGN_OR_RETURN(between, device_memory(copies[i].size_bytes));
-    }
-    aside.push_back({between, copies[i].from, copies[i].size_bytes});
-    copies[i].from = between;
-  }
-  std::erase_if(copies, [](const MemoryCopy& copy) { return copy.size_bytes == 0; });
-  EDDY_RETURN_IF_ERROR(capture_.copy_all(aside));
-  return capture_.copy_all(copies);
 }
 
 Status ControlRecording::record_case(NodeId id) {
@@ -375,7 +289,7 @@ Status ControlRecording::record_case(NodeId id) {
       const ValueId output = node.outputs[k];
       if (uses_[output.index()] == 0) continue;
       const ValueId from = is_region ? view.results(branch)[k] : view.pass_through()[k];
-      const size_t size_bytes = bytes_of(graph(), output);
+      const size_t size_bytes = bytes_of(output);
       EDDY_ASSIGN_OR_RETURN(void* const to, home(output, size_bytes));
       copies.push_back({to, state_.slot_for(from, output).view.data, size_bytes});
     }

@@ -101,6 +101,7 @@ class ControlRecording : public ControlLaunch {
   Status record_exec(NodeId id, uint32_t stream, const RecordedScalars& scalars, Addresses* log);
   Status record_steps(NodeId id, const RecordedScalars& scalars, Addresses* log);
   Status copy_all(std::vector<MemoryCopy> copies);
+  size_t bytes_of(ValueId value) const;  // of fixed shape
   Result<void*> home(ValueId value, size_t size_bytes);
   Result<void*> device_memory(size_t size_bytes);
   Result<const void*> decision_address(ValueId value);

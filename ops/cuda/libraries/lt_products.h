@@ -3,12 +3,12 @@
 //
 // A product has ProductParams, as our own kernels have; for what the library does not do (several
 // batch axes, a broadcast column added, transposed results, whatever it refuses at the call), and
-// for what our own kernel of few rows does sooner, run() returns false, and the caller takes its own
-// kernel. The heuristic runs once for each shape, type
-// and alignment, of which the latest are kept (plan_cache.h). Alignments are those that follow from
-// a matrix's size, unless it lies worse: where it lies, which differs between ways to drive a loop,
-// does not choose the algorithm. Workspaces come from the stream's scratch memory, so concurrent
-// streams share nothing; and the same shape has the same algorithm: same bits from run to run.
+// for what our own kernel of few rows does sooner, run() returns false, and the caller takes its
+// own kernel. The heuristic runs once for each shape, type and alignment, of which the latest are
+// kept (plan_cache.h). Alignments are those that follow from a matrix's size, unless it lies worse:
+// where it lies, which differs between ways to drive a loop, does not choose the algorithm.
+// Workspaces come from the stream's scratch memory, so concurrent streams share nothing; and the
+// same shape has the same algorithm: same bits from run to run.
 //
 // Ownership: outlives every kernel bound on it; the launcher outlives it. Threads: any; finding a
 // known shape takes a lock, the product itself none.
@@ -48,7 +48,7 @@ class LtProducts {
   LtProducts& operator=(const LtProducts&) = delete;
 
   static bool has_type(ElementType element);
-  // Of how many additions products may be for our own kernel on tensor cores; 0: TF32 is not allowed.
+  // Of how many additions products may be for our own kernel on tensor cores; 0: without TF32.
   int64_t most_of_tensor_tile() const {
     return options_.allows_tf32 ? options_.most_of_tensor_tile : 0;
   }

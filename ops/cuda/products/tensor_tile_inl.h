@@ -2,8 +2,8 @@
 // ten bits of fraction: for sessions that allow it.
 //
 // A block makes 32 x 32 results, a warp 16 x 8 of them by mma.sync m16n8k8. Slabs of 64 of the
-// depth pass through shared memory; the next one is under way to registers meanwhile. Why beside a
-// library's: its kernels take some µs to start, and none of them begins early (grid_order_inl.h),
+// depth pass through shared memory; the next three are under way to registers meanwhile. Why beside
+// a library's: its kernels take some µs to start, and none of them begins early (grid_order_inl.h),
 // which is most of the time of a product of a recurrent cell. On a host each thread adds the same
 // terms in another order.
 //
@@ -37,7 +37,8 @@ struct TensorTile {
   static constexpr int kDepth = 64;  // of a slab
   static constexpr int kVector = 4;  // elements that are read at once
   static constexpr int kLoads = kSide * kDepth / kVector / kThreads;  // of each operand
-  static constexpr int kStep = 8;  // of the depth, of one instruction
+  static constexpr int kStep = 8;   // of the depth, of one instruction
+  static constexpr int kAhead = 3;  // slabs
   struct alignas(16) Vector {
     float at[kVector];
   };
@@ -46,9 +47,12 @@ struct TensorTile {
     alignas(16) float a[kSide][kDepth + 4];
     alignas(16) float b[kDepth][kSide + 8];
   };
+  struct Slab {
+    Vector a[kLoads], b[kLoads];
+  };
   struct Own {
-    Vector a[kLoads], b[kLoads];  // of the next slab
-    float sums[2][4];             // of every other step, which do not wait for each other
+    Slab slabs[kAhead];  // those that come next
+    float sums[2][4];    // of every other step, which do not wait for each other
   };
 
   // Rows of both operands, vectors of them, lie as the kernel reads them.
@@ -80,14 +84,22 @@ struct TensorTile {
     PerThread<Own> own;
     block.each([&](int thread) {
       for (int i = 0; i < 4; ++i) own[thread].sums[0][i] = own[thread].sums[1][i] = 0;
-      load(product, thread, own[thread], row, column, 0);
+      EDDY_UNROLL
+      for (int s = 0; s < kAhead; ++s) {
+        load(product, thread, own[thread].slabs[s], row, column, s * kDepth);
+      }
     });
-    for (int64_t k = 0; k < product.p.k; k += kDepth) {
-      block.each([&](int thread) { put(shared, thread, own[thread]); });
-      block.each([&](int thread) {
-        load(product, thread, own[thread], row, column, k + kDepth);
-        add(shared, thread, own[thread]);
-      });
+    for (int64_t k = 0; k < product.p.k; k += kAhead * kDepth) {
+      EDDY_UNROLL
+      for (int s = 0; s < kAhead; ++s) {
+        if (k + s * kDepth >= product.p.k) break;
+        block.each([&](int thread) { put(shared, thread, own[thread].slabs[s]); });
+        block.each([&](int thread) {
+          const int64_t next = k + (s + kAhead) * kDepth;
+          load(product, thread, own[thread].slabs[s], row, column, next);
+          add(shared, thread, own[thread]);
+        });
+      }
     }
     block.each([&](int thread) {
       for (int i = 0; i < 4; ++i) {
@@ -115,7 +127,7 @@ struct TensorTile {
     return thread / kWarpThreads % 4 * 8 + thread % 4 * 2 + i % 2;
   }
 
-  EDDY_HD static void load(const Product& product, int thread, Own& own, int64_t row,
+  EDDY_HD static void load(const Product& product, int thread, Slab& slab, int64_t row,
                            int64_t column, int64_t k) {
     const Params& p = product.p;
     EDDY_UNROLL
@@ -124,20 +136,20 @@ struct TensorTile {
       const int64_t kb = k + b_row(thread, i), c = column + b_column(thread);
       const auto* const a = static_cast<const float*>(p.a) + product.a_start + r * p.a_row + ka;
       const auto* const b = static_cast<const float*>(p.b) + product.b_start + kb * p.b_row + c;
-      own.a[i] = own.b[i] = Vector{};
-      if (r < p.m && ka < p.k) own.a[i] = *reinterpret_cast<const Vector*>(a);
-      if (c < p.n && kb < p.k) own.b[i] = *reinterpret_cast<const Vector*>(b);
+      slab.a[i] = slab.b[i] = Vector{};
+      if (r < p.m && ka < p.k) slab.a[i] = *reinterpret_cast<const Vector*>(a);
+      if (c < p.n && kb < p.k) slab.b[i] = *reinterpret_cast<const Vector*>(b);
     }
   }
 
-  EDDY_HD static void put(Shared& shared, int thread, const Own& own) {
+  EDDY_HD static void put(Shared& shared, int thread, const Slab& slab) {
     EDDY_UNROLL
     for (int i = 0; i < kLoads; ++i) {
       Vector a, b;
       EDDY_UNROLL
       for (int j = 0; j < kVector; ++j) {
-        a.at[j] = rounded_to_tf32(own.a[i].at[j]);
-        b.at[j] = rounded_to_tf32(own.b[i].at[j]);
+        a.at[j] = rounded_to_tf32(slab.a[i].at[j]);
+        b.at[j] = rounded_to_tf32(slab.b[i].at[j]);
       }
       *reinterpret_cast<Vector*>(&shared.a[a_row(thread, i)][a_column(thread)]) = a;
       *reinterpret_cast<Vector*>(&shared.b[b_row(thread, i)][b_column(thread)]) = b;
