@@ -140,6 +140,12 @@ void add_products(std::vector<ConformanceCase>& cases) {
                      .inputs = {{{2, m, 67}}, {{67, 65}}, {{65}}, {{2, m, 65}}},
                      .slack = 32,
                      .domain = "eddy"});
+    // A batch of one, turned over: its rows are matrices of one row.
+    cases.push_back({.op = "PermutedMatMul",
+                     .inputs = {{{1, m, 67}}, {{67, 65}}},
+                     .attributes = attributes({{"perm_a", ints({1, 0, 2})}}),
+                     .slack = 32,
+                     .domain = "eddy"});
   }
   for (const int64_t filters : {9, 51}) {
     cases.push_back(
