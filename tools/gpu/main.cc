@@ -113,13 +113,15 @@ Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32,
     if (made.is_ok()) found.products = std::move(*made);
   }
   if (auto api = load_cudnn(); api.is_ok()) {
-    auto made = DnnLibrary::create(
-        *api, launcher,
-        {.allows_tf32 = allows_tf32, .least_elements = 0, .choices_or_null = choices_or_null});
+    auto made = DnnLibrary::create(*api, launcher,
+                                   {.allows_tf32 = allows_tf32,
+                                    .least_pool_elements = 0,
+                                    .least_norm_elements = 0,
+                                    .choices_or_null = choices_or_null});
     if (made.is_ok()) found.dnn = std::move(*made);
   }
   if (auto api = load_cub(); api.is_ok()) {
-    const LongLinesOptions every_size = {.min_length = 1, .min_top_k_work = 0};
+    const LongLinesOptions every_size = {.min_length = 1, .more_a_line = 0, .min_top_k_work = 0};
     found.long_lines = std::make_unique<LongLines>(*api, launcher, every_size);
   }
   return found;

@@ -26,7 +26,7 @@ struct GpuUnderReport {
   CudaModule& module;
   // What moves the device while the report waits: nothing on a GPU, steps on a fake one.
   std::function<void()> progress = [] {};
-  // The libraries found; to be used at every size (DnnOptions::least_elements, LongLinesOptions).
+  // The libraries found; to be used at every size (DnnOptions, LongLinesOptions).
   CudaLibraries libraries = {};
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   CudaLibraries tf32_libraries = {};
@@ -53,7 +53,7 @@ nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
-// to a library (kDnnLeastElements, LongLinesOptions), float32 products and convolutions with and
+// to a library (DnnOptions, LongLinesOptions), float32 products and convolutions with and
 // without TF32, convolutions also by measured algorithms, and of images whose channels come last,
 // with TF32: microseconds of a call in a recording of
 // many, the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.

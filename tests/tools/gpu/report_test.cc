@@ -81,20 +81,25 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<CudaModule> module_ =
       std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
   FakeCudnn cudnn_{work_.enqueue()};
-  std::unique_ptr<DnnLibrary> dnn_ =
-      std::move(*DnnLibrary::create(cudnn_.api(), *module_, {.least_elements = 0}));
-  std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(
-      *DnnLibrary::create(cudnn_.api(), *module_, {.allows_tf32 = true, .least_elements = 0}));
-  MemoryChoices choices_;
-  std::unique_ptr<DnnLibrary> measured_dnn_ = std::move(*DnnLibrary::create(
+  std::unique_ptr<DnnLibrary> dnn_ = std::move(*DnnLibrary::create(
+      cudnn_.api(), *module_, {.least_pool_elements = 0, .least_norm_elements = 0}));
+  std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(*DnnLibrary::create(
       cudnn_.api(), *module_,
-      {.allows_tf32 = true, .least_elements = 0, .choices_or_null = &choices_}));
+      {.allows_tf32 = true, .least_pool_elements = 0, .least_norm_elements = 0}));
+  MemoryChoices choices_;
+  std::unique_ptr<DnnLibrary> measured_dnn_ =
+      std::move(*DnnLibrary::create(cudnn_.api(), *module_,
+                                    {.allows_tf32 = true,
+                                     .least_pool_elements = 0,
+                                     .least_norm_elements = 0,
+                                     .choices_or_null = &choices_}));
   FakeCublasLt cublas_lt_{work_.enqueue()};
   std::unique_ptr<LtProducts> products_ =
       std::move(*LtProducts::create(cublas_lt_.api(), *module_, {}));
   std::unique_ptr<LtProducts> tf32_products_ =
       std::move(*LtProducts::create(cublas_lt_.api(), *module_, {.allows_tf32 = true}));
-  static constexpr LongLinesOptions kEverySize = {.min_length = 1, .min_top_k_work = 0};
+  static constexpr LongLinesOptions kEverySize = {
+      .min_length = 1, .more_a_line = 0, .min_top_k_work = 0};
   const LongLines long_lines_{cub_.api(), *module_, kEverySize};
   GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
 };
