@@ -164,6 +164,20 @@ void add_products(std::vector<ConformanceCase>& cases) {
                        .domain = "eddy"});
     }
   }
+  // By channel, with kernels of our own; rows of results that are no whole runs of them.
+  for (const int64_t size : {3, 5, 7}) {
+    for (const int64_t stride : {1, 2}) {
+      const Dims y = {2, 12 / stride + 1, 10 / stride + 1, 8};
+      cases.push_back({.op = "ChannelsLastConv",
+                       .inputs = {{{2, 13, 11, 8}}, {{8, size, size, 1}}, {{8}}, {y}},
+                       .attributes = attributes({{"pads", std::vector<int64_t>(4, size / 2)},
+                                                 {"strides", ints({stride, stride})},
+                                                 {"group", int64_t{8}},
+                                                 {"relu", stride - 1}}),
+                       .slack = 32,
+                       .domain = "eddy"});
+    }
+  }
   for (const int64_t group : {1, 3}) {
     for (const auto& pads : {ints({1, 0, 1, 2}), ints({1, 1, 1, 1})}) {
       for (const int64_t filters : {9, 51}) {  // one by one, by tiles
