@@ -18,6 +18,7 @@ constexpr size_t kMostMeasured = 3;
 constexpr float kClearlyFaster = 0.95f;
 
 DnnOrder order_of(const ConvParams& p) {
+constexpr float kLaunchesMs = 0.1f;
   return p.is_channels_last != 0 ? DnnOrder::kChannelsLast : DnnOrder::kChannelsFirst;
 }
 
@@ -206,7 +207,8 @@ Result<DnnAlgorithm> DnnConvolutions::measure(DnnHandle handle, const Plan& plan
   };
   const DnnAlgorithm* fastest = &listed[0];
   for (const DnnAlgorithm& one : listed) {
-    if (time_of(one) < kClearlyFaster * time_of(*fastest)) fastest = &one;
+    const float least = time_of(*fastest), time = time_of(one);
+    if (time < kClearlyFaster * least && time < least - kLaunchesMs) fastest = &one;
   }
   if (std::isinf(time_of(*fastest))) return unsupported("cuDNN has measured none of its answers");
   return *fastest;

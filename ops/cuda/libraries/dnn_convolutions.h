@@ -6,10 +6,10 @@
 // false, and the caller takes its own kernel. Algorithms are requested once for each shape, order
 // and type, of which the latest are kept (dnn_plans.h); only deterministic ones are taken: same
 // bits from run to run. Taken is the first that the library's heuristic names. With
-// DnnOptions::choices_or_null it is the one of the first three that was measured to be the fastest
-// when the shape was first prepared on this kind of device: other algorithms give other bits, so
-// what was measured is kept for good, and what can't be kept is not measured. Shapes that are first
-// met in a run are never measured.
+// DnnOptions::choices_or_null it is the one of the first three that was measured to be clearly the
+// fastest when the shape was first prepared on this kind of device: other algorithms give other
+// bits, so what was measured is kept for good, and what can't be kept is not measured. Shapes that
+// are first met in a run are never measured.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.

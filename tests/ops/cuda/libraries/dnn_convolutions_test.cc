@@ -210,6 +210,8 @@ TEST_F(MeasuredConvolutionsTest, WhatIsExactIsNotMeasuredAgainstWhatIsNot) {
 TEST_F(MeasuredConvolutionsTest, AShapeIsMeasuredOnceAndTheChoiceHolds) {
   fake_.plant_times({.tensor_ms = 3, .fma_ms = 2, .last_ms = 1});
   EXPECT_EQ(ran(), kLast);
+  fake_.plant_times({.tensor_ms = 0.06f, .fma_ms = 0.05f, .last_ms = 0.01f});
+  EXPECT_EQ(ran(12), kTensor) << "what single calls differ by, launches included, is no reason";
   const int num_measured = fake_.num_measured();
   fake_.plant_times({.tensor_ms = 1, .fma_ms = 2, .last_ms = 3});
   for (int process = 0; process < 3; ++process) EXPECT_EQ(ran(), kLast);
