@@ -26,7 +26,7 @@ int64_t trips(const GpuCase& one, const Session& session) {
 }
 
 const MakeDevice& maker_of(const CaseWay& way, const SessionsUnderReport& what) {
-  if (way.channels_last) return what.make_channels_last_device;
+  if (way.channels_first) return what.make_channels_first_device;
   if (way.measures_convolutions) return what.make_measured_device;
   return way.allows_tf32 ? what.make_tf32_device : what.make_device;
 }

@@ -50,7 +50,7 @@ struct CaseWay {
   bool allows_tf32 = false;            // for cases with products; within kTf32Tolerance then
   bool folds_norms = false;            // into the weights of convolutions
   bool measures_convolutions = false;  // with TF32
-  bool channels_last = false;          // with both
+  bool channels_first = false;         // of images, with TF32
 };
 
 // Those of a session that is run in this way on the GPU; both outlive the session's making.

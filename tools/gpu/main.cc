@@ -72,11 +72,9 @@ Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
     return make_cuda_device(
         {.device = {.ordinal = ordinal}, .allows_tf32 = true, .measures_convolutions = true});
   };
-  sessions.make_channels_last_device = [ordinal = arguments.ordinal] {
-    return make_cuda_device({.device = {.ordinal = ordinal},
-                             .allows_tf32 = true,
-                             .measures_convolutions = true,
-                             .channels_last = true});
+  sessions.make_channels_first_device = [ordinal = arguments.ordinal] {
+    return make_cuda_device(
+        {.device = {.ordinal = ordinal}, .allows_tf32 = true, .channels_last = false});
   };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);

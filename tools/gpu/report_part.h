@@ -66,8 +66,8 @@ struct SessionsUnderReport {
   MakeDevice make_tf32_device = {};
   // The same with TF32, and convolutions by measured algorithms.
   MakeDevice make_measured_device = {};
-  // The same once more, and images whose channels come last.
-  MakeDevice make_channels_last_device = {};
+  // The same with TF32, and images whose channels come first.
+  MakeDevice make_channels_first_device = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;
