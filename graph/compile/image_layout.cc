@@ -123,24 +123,14 @@ Value ChannelsLastLayout::leave(GraphBuilder& b, Value image, const Dims& dims,
   return b.op("Transpose", {image}, {{"perm", Ints{0, 3, 1, 2}}}, standard(std::move(options)));
 }
 
-// The library takes bias, addend and Relu in one call; without a Relu elementwise nodes add.
+// The library takes bias, addend and Relu in one call; without a Relu elementwise nodes add another
+// image, because they do more behind it.
 Value ChannelsLastLayout::convolve(GraphBuilder& b, LaidConv conv, OpOptions options) const {
   EDDY_DCHECK(conv.clamp || conv.addend.is_none()) << "an addend without a Relu";
   const Value weights = b.op("Transpose", {conv.weights}, {{"perm", Ints{0, 2, 3, 1}}});
-  if (conv.clamp) {
-    conv.attributes.set("relu", int64_t{1});
-    return b.op("ChannelsLastConv", {conv.image, weights, conv.bias, conv.addend},
-                std::move(conv.attributes), own(std::move(options)));
-  }
-  if (conv.bias.is_none()) {
-    return b.op("ChannelsLastConv", {conv.image, weights}, std::move(conv.attributes),
-                own(std::move(options)));
-  }
-  OpOptions sum = options;
-  options.output_names.clear();
-  const Value made = b.op("ChannelsLastConv", {conv.image, weights}, std::move(conv.attributes),
-                          own(std::move(options)));
-  return b.op("Add", {made, conv.bias}, {}, standard(std::move(sum)));
+  if (conv.clamp) conv.attributes.set("relu", int64_t{1});
+  return b.op("ChannelsLastConv", {conv.image, weights, conv.bias, conv.addend},
+              std::move(conv.attributes), own(std::move(options)));
 }
 
 Value ChannelsLastLayout::pool(GraphBuilder& b, const std::string& op, const Attributes& given,

@@ -135,7 +135,8 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
                                                           .choices_or_null = parts->choices.get()}),
                                       *parts, parts->dnn));
   }
-  if (options.channels_last && parts->dnn == nullptr) {
+  const bool channels_last = options.channels_last.value_or(options.allows_tf32);
+  if (options.channels_last.value_or(false) && parts->dnn == nullptr) {
     parts->own.notices.push_back(
         "channels do not come last: that is for cuDNN, which is not there");
   }
@@ -165,7 +166,7 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
   parts->device->set_kernels(std::move(parts->own));
   return ExecutionDevice{std::shared_ptr<Device>(parts, parts->device.get()),
                          std::shared_ptr<const KernelRegistry>(parts, &parts->kernels),
-                         options.channels_last && parts->dnn != nullptr};
+                         channels_last && parts->dnn != nullptr};
 }
 
 std::string early_launches_text(const ExecutionDevice& made) {

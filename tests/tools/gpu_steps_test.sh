@@ -60,14 +60,16 @@ chmod +x "$folder/bundle/"{gpu_report,gpu_device_test}
 [[ $? == 1 ]] || fail "a failed part is forgotten"
 expected="facts: 0 gpu_device_test: 0 driver: 0 conformance: 1 hand: 137 bits: 0"
 [[ "$(echo $(cat "$folder/out/codes"))" == "$expected" ]] || fail "codes: $(cat "$folder/out/codes")"
-mkdir -p "$folder/out/networks" && truncate -s 1M "$folder/out/networks/large.onnx"
+mkdir -p "$folder/out/networks/resnet50" && truncate -s 1M "$folder/out/networks/resnet50/model.onnx"
+echo '{"cuda_graph_ms": 0.9}' >"$folder/out/networks/resnet50/rivals.json"
 (cd / && "$step" 2 "$folder/out" >/dev/null)
 [[ $? == 0 ]] || fail "step 2 ends with $?"
 packed="$(tar -tzf "$folder/out.tgz")"
 for file in facts.json conformance.txt codes control.json lost_host.json; do
   [[ "$packed" == *"out/$file"* ]] || fail "$file is not packed"
 done
-[[ "$packed" != *networks* ]] || fail "networks are packed"
+[[ "$packed" != *.onnx* ]] || fail "networks are packed"
+[[ "$packed" == *out/networks/resnet50/rivals.json* ]] || fail "what PyTorch took is not packed"
 [[ ! -e "$folder/out.tgz.part" ]] || fail "half an archive is left"
 
 # What comes back, cut and broken in places.

@@ -152,7 +152,7 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
                                  "it chooses algorithms of --device cuda, without --exact");
     }
     if (arguments.channels_last && (!cuda_ordinal(arguments.device) || arguments.exact)) {
-      throw CLI::ValidationError("--channels-last",
+      throw CLI::ValidationError(*arguments.channels_last ? "--channels-last" : "--channels-first",
                                  "it lays out images of --device cuda, without --exact");
     }
     if (arguments.locate_faults && !cuda_ordinal(arguments.device)) {
@@ -173,10 +173,10 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       "--device cuda: run each convolution of known shape by cuDNN's fastest algorithm, as "
       "it was measured when this kind of GPU first met the shape (other bits than without; "
       "kept in Eddy's cache folder)");
-  app.add_flag("--channels-last", arguments.channels_last,
+  app.add_flag("--channels-last,!--channels-first", arguments.channels_last,
                "--device cuda: convolutions, and what stands between them, read images whose "
-               "channels come last, as cuDNN's kernels for tensor cores do (other bits than "
-               "without; which is faster has not been measured)");
+               "channels come last, as cuDNN's kernels for tensor cores do, or first (other bits; "
+               "without either, last with --tf32, where that is faster, and else first)");
   app.add_flag(
       "--exact", arguments.exact,
       "the same bits however loops are driven; no normalization folded into a convolution, "

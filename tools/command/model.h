@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ struct ModelArguments {
   bool exact = false;         // what the CPU does anyway
   bool tf32 = false;          // of --device cuda, as are the next three
   bool measure_convolutions = false;
-  bool channels_last = false;
+  std::optional<bool> channels_last = {};
   bool locate_faults = false;
   std::vector<std::string> dims;    // NAME=N
   std::vector<std::string> shapes;  // NAME=2x3

@@ -2,8 +2,13 @@
 // CPU for what is expected, then in several ways on the GPU, each row with its time.
 //
 // A row passes when every run gave the CPU's outputs (host_difference.h) and the counted loop went
-// round as often. Times are medians of `num_runs` runs behind `num_warm_runs`, with the fastest and
-// the slowest; microseconds a round where the case defines a round.
+// round as often. Where products are rounded to TF32, close decisions fall otherwise: which token
+// is the likeliest, whether to go on. So where the host-driven way with TF32 leaves the CPU's
+// outputs, rows with TF32 are held against that way, as closely as those without are against the
+// CPU
+// ("held_against"): steps and branches are proved so, operators by the part conformance. Times are
+// medians of `num_runs` runs behind `num_warm_runs`, with the fastest and the slowest; microseconds
+// a round where the case defines a round.
 #pragma once
 
 #include <optional>
@@ -50,7 +55,7 @@ struct CaseWay {
   bool allows_tf32 = false;            // for cases with products; within kTf32Tolerance then
   bool folds_norms = false;            // into the weights of convolutions
   bool measures_convolutions = false;  // with TF32
-  bool channels_last = false;          // with both
+  bool channels_first = false;         // of images, with TF32
 };
 
 // Those of a session that is run in this way on the GPU; both outlive the session's making.

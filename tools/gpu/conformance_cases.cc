@@ -141,6 +141,12 @@ void add_products(std::vector<ConformanceCase>& cases) {
                      .inputs = {{{2, m, 67}}, {{67, 65}}, {{65}}, {{2, m, 65}}},
                      .slack = 32,
                      .domain = "eddy"});
+    // A batch of one, turned over: its rows are matrices of one row.
+    cases.push_back({.op = "PermutedMatMul",
+                     .inputs = {{{1, m, 67}}, {{67, 65}}},
+                     .attributes = attributes({{"perm_a", ints({1, 0, 2})}}),
+                     .slack = 32,
+                     .domain = "eddy"});
   }
   for (const int64_t filters : {9, 51}) {
     cases.push_back(
@@ -155,6 +161,20 @@ void add_products(std::vector<ConformanceCase>& cases) {
       cases.push_back({.op = "ChannelsLastConv",
                        .inputs = {{{2, 13, 11, 6}}, {{filters, 3, 3, 6}}, {{filters}}},
                        .attributes = attributes({{"pads", pads}, {"relu", int64_t{1}}}),
+                       .slack = 32,
+                       .domain = "eddy"});
+    }
+  }
+  // By channel, with kernels of our own; rows of results that are no whole runs of them.
+  for (const int64_t size : {3, 5, 7}) {
+    for (const int64_t stride : {1, 2}) {
+      const Dims y = {2, 12 / stride + 1, 10 / stride + 1, 8};
+      cases.push_back({.op = "ChannelsLastConv",
+                       .inputs = {{{2, 13, 11, 8}}, {{8, size, size, 1}}, {{8}}, {y}},
+                       .attributes = attributes({{"pads", std::vector<int64_t>(4, size / 2)},
+                                                 {"strides", ints({stride, stride})},
+                                                 {"group", int64_t{8}},
+                                                 {"relu", stride - 1}}),
                        .slack = 32,
                        .domain = "eddy"});
     }

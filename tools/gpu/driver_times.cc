@@ -52,7 +52,9 @@ Status ask_reads(DriverLab& lab, Json& row) {
   return Status::ok();
 }
 
-// A spinning kernel in one stream, a word in device memory written by another one.
+// A spinning kernel in one stream, a word in device memory written by another one: by the call for
+// words, or, where that does not take the memory of a pool (this is what it answers to be invalid),
+// by a fill. Eddy's words of streams lie in host memory.
 Status ask_device_word(DriverLab& lab, Json& row) {
   EDDY_ASSIGN_OR_RETURN(const CuStream spins, lab.stream(0));
   EDDY_ASSIGN_OR_RETURN(const CuStream writes, lab.stream(0));
@@ -62,9 +64,15 @@ Status ask_device_word(DriverLab& lab, Json& row) {
       {.op = ProbeOp::kSpin, .word = word, .result = result_in(result), .most = 500'000'000},
       spins));
   const Clock::time_point start = Clock::now();
-  EDDY_RETURN_IF_ERROR(
-      lab.check(lab.api().stream_write_value32(writes, address_of(word), 1, kCuWriteValueDefault),
-                "cuStreamWriteValue32"));
+  const CuResult written =
+      lab.api().stream_write_value32(writes, address_of(word), 1, kCuWriteValueDefault);
+  const bool is_taken = written != CuResult::kInvalidValue;
+  row["cuStreamWriteValue32_to_a_pools_memory"] = is_taken ? "taken" : "refused";
+  if (is_taken) EDDY_RETURN_IF_ERROR(lab.check(written, "cuStreamWriteValue32"));
+  if (!is_taken) {
+    EDDY_RETURN_IF_ERROR(lab.check(lab.api().fill(address_of(word), 1, sizeof(uint32_t), writes),
+                                   "cuMemsetD8Async"));
+  }
   EDDY_RETURN_IF_ERROR(lab.finish(spins));
   row["us_to_the_end"] = us_since(start);
   if (*result_in(result) == 1) return Status::ok();

@@ -2,9 +2,12 @@
 """export_networks.py DIR [NAME...]: networks with seeded weights for gpu_report --part networks.
 
 For each network that the machine's torchvision or timm has, DIR/NAME gets model.onnx, input.npy and
-output.npy (by PyTorch, in float64 on the CPU where that fits, so that nobody's rounding is the
-measure), and rivals.json: milliseconds a run of PyTorch on this machine's GPU, eager, as a CUDA graph
-and compiled. What is not installed is said and left out. The files are large: never in the tree.
+output.npy (by PyTorch, in float64 on the CPU, so that nobody's rounding is the measure), and
+rivals.json: milliseconds a run of PyTorch on this machine's GPU, eager, as a CUDA graph and compiled.
+All are exported before any is measured, and compiled last of all, because that takes minutes; what is
+measured is written at once. A model that is there already stays, so that several processes may export
+before, without a GPU. What is not installed is said and left out. The files are large: never in the
+tree.
 """
 import json
 import pathlib
@@ -23,20 +26,20 @@ def bert_base(torch):
 
 
 def from_torchvision(name, size):
-    def make(torch):
+    def made(torch):
         import torchvision
         options = {"weights": None}
         if name == "inception_v3":
             options.update(init_weights=True, aux_logits=False)
         return getattr(torchvision.models, name)(**options), (1, 3, size, size)
-    return make
+    return made
 
 
 def from_timm(name, size):
-    def make(torch):
+    def made(torch):
         import timm
         return timm.create_model(name, pretrained=False), (1, 3, size, size)
-    return make
+    return made
 
 
 NETWORKS = {
@@ -67,8 +70,8 @@ def time_ms(torch, call):
     return statistics.median(by_events), statistics.median(by_clock)
 
 
-def rivals(torch, model, value):
-    """Milliseconds a run; a way that fails has its reason in place of a number."""
+def measure(torch, folder, model, value, wanted):
+    """Milliseconds a run into rivals.json; a way that fails has its reason in place of a number."""
     model, value = model.cuda(), value.cuda()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 
@@ -88,30 +91,41 @@ def rivals(torch, model, value):
         fast = torch.compile(model, mode="reduce-overhead")
         return lambda: fast(value)
 
-    found = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-    for name, way in (("eager_ms", eager), ("cuda_graph_ms", graph), ("compiled_ms", compiled)):
+    ways = {"eager": eager, "cuda_graph": graph, "compiled": compiled}
+    file = folder / "rivals.json"
+    found = json.loads(file.read_text()) if file.exists() else {}
+    found.update({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__})
+    for name in wanted:
         try:
-            found[name], found[name.replace("_ms", "_clock_ms")] = time_ms(torch, way())
+            found[name + "_ms"], found[name + "_clock_ms"] = time_ms(torch, ways[name]())
         except Exception as error:  # whatever a library throws: the others are still measured
-            found[name] = f"failed: {error}".splitlines()[0]
-    return found
+            found[name + "_ms"] = f"failed: {error}".splitlines()[0]
+        file.write_text(json.dumps(found, indent=1))
 
 
-def export(torch, numpy, name, make, folder):
+def make(torch, name):
     torch.manual_seed(SEED)
-    model, shape = make(torch)
-    model.eval()
-    value = torch.randn(shape)
+    model, shape = NETWORKS[name](torch)
+    return model.eval(), torch.randn(shape)
+
+
+def export(torch, numpy, name, folder):
+    if (folder / "model.onnx").exists():
+        return
+    model, value = make(torch, name)
     folder.mkdir(parents=True, exist_ok=True)
+    # A fused encoder layer is an operator of PyTorch's own, which ONNX has not.
+    torch.backends.mha.set_fastpath_enabled(False)
     with torch.no_grad():
         output = model.double()(value.double()).float()
         model.float()
         numpy.save(folder / "input.npy", value.numpy())
         numpy.save(folder / "output.npy", output.numpy())
-        torch.onnx.export(model, (value,), str(folder / "model.onnx"), opset_version=17,
+        part = folder / "model.part"
+        torch.onnx.export(model, (value,), str(part), opset_version=17,
                           input_names=["input"], output_names=["output"], dynamo=False)
-        if torch.cuda.is_available():
-            (folder / "rivals.json").write_text(json.dumps(rivals(torch, model, value), indent=1))
+        part.rename(folder / "model.onnx")
+    torch.backends.mha.set_fastpath_enabled(True)
 
 
 def main(arguments):
@@ -130,14 +144,24 @@ def main(arguments):
               file=sys.stderr)
         return 2
     left_out = 0
-    for name in arguments[1:] or NETWORKS:
+    folders = {name: pathlib.Path(arguments[0]) / name for name in arguments[1:] or NETWORKS}
+    for name, folder in folders.items():
         try:
-            export(torch, numpy, name, NETWORKS[name], pathlib.Path(arguments[0]) / name)
-            print(f"{name}: exported")
+            export(torch, numpy, name, folder)
+            print(f"{name}: exported", flush=True)
         except Exception as error:  # a library that is not there, or refuses: the others go on
             left_out += 1
-            print(f"{name}: left out: {error}".splitlines()[0])
-    return 0 if left_out < len(NETWORKS) else 4
+            # The first line: behind it the exporter prints the whole graph.
+            print(f"{name}: left out: {error}".splitlines()[0], flush=True)
+    if torch.cuda.is_available():
+        there = {name: folder for name, folder in folders.items()
+                 if (folder / "model.onnx").exists()}
+        for wanted in (["eager", "cuda_graph"], ["compiled"]):
+            for name, folder in there.items():
+                with torch.no_grad():
+                    measure(torch, folder, *make(torch, name), wanted)
+                print(f"{name}: measured {', '.join(wanted)}", flush=True)
+    return 0 if left_out < len(folders) else 4
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ PARTS = ["facts", "gpu_device_test", "driver", "conformance", "hand", "bits", "c
          "sanitize", "rivals", "table"]
 MOST_BYTES = 32 << 20  # of a file that is read
 MOST_TEXT = 160  # of a cell
+MOST_COLUMNS = 16  # of a table whose rows have them in common
 FIRST = ["question", "case", "name", "op", "type", "size", "loops", "kernels", "way"]
 LAST = ["status", "reason"]
 LEFT_OUT = {"placement", "asks"}
@@ -57,6 +58,8 @@ class Returned:
                           lambda member=member: archive.extractfile(member).read())
 
     def take(self, name, size, read):
+        if "networks" in name.split("/")[:-1]:  # rivals.json of each: the table has read them
+            return
         if name.endswith((".json", ".txt")) or name.split("/")[-1] == "codes":
             if size <= MOST_BYTES:
                 self.files[name.split("/")[-1]] = read().decode("utf-8", "replace")
@@ -76,9 +79,23 @@ def columns_of(rows):
     return ([key for key in FIRST if key in seen] + middle + [key for key in LAST if key in seen])
 
 
+def with_answers(rows, columns):
+    """Rows that have little in common, as questions have: what is one's own is in one column."""
+    common = [key for key in columns if key in FIRST or key in LAST]
+    own = [key for key in columns if key not in common]
+    merged = []
+    for row in rows:
+        answer = "; ".join(f"{key} {cell(row[key])}" for key in own if key in row)
+        merged.append({**{key: row[key] for key in common if key in row}, "answer": answer})
+    return merged, [*(key for key in common if key in FIRST), "answer",
+                    *(key for key in common if key in LAST)]
+
+
 def table_of(rows):
     rows = [row for row in rows if isinstance(row, dict)]
     columns = columns_of(rows)
+    if len(columns) > MOST_COLUMNS:
+        rows, columns = with_answers(rows, columns)
     if not columns:
         return []
     lines = ["| " + " | ".join(cell(column) for column in columns) + " |",

@@ -72,11 +72,9 @@ Json run_part(const ReportArguments& arguments, const GpuUnderReport& gpu) {
     return make_cuda_device(
         {.device = {.ordinal = ordinal}, .allows_tf32 = true, .measures_convolutions = true});
   };
-  sessions.make_channels_last_device = [ordinal = arguments.ordinal] {
-    return make_cuda_device({.device = {.ordinal = ordinal},
-                             .allows_tf32 = true,
-                             .measures_convolutions = true,
-                             .channels_last = true});
+  sessions.make_channels_first_device = [ordinal = arguments.ordinal] {
+    return make_cuda_device(
+        {.device = {.ordinal = ordinal}, .allows_tf32 = true, .channels_last = false});
   };
   if (arguments.part == "conformance") return report_conformance(gpu, kSeed);
   if (arguments.part == "libraries") return report_libraries(gpu, false, kNumRuns);
@@ -114,13 +112,15 @@ Libraries open_libraries(CudaLauncher& launcher, bool allows_tf32,
     if (made.is_ok()) found.products = std::move(*made);
   }
   if (auto api = load_cudnn(); api.is_ok()) {
-    auto made = DnnLibrary::create(
-        *api, launcher,
-        {.allows_tf32 = allows_tf32, .least_elements = 0, .choices_or_null = choices_or_null});
+    auto made = DnnLibrary::create(*api, launcher,
+                                   {.allows_tf32 = allows_tf32,
+                                    .least_pool_elements = 0,
+                                    .least_norm_elements = 0,
+                                    .choices_or_null = choices_or_null});
     if (made.is_ok()) found.dnn = std::move(*made);
   }
   if (auto api = load_cub(); api.is_ok()) {
-    const LongLinesOptions every_size = {.min_length = 1, .min_top_k_work = 0};
+    const LongLinesOptions every_size = {.min_length = 1, .more_a_line = 0, .min_top_k_work = 0};
     found.long_lines = std::make_unique<LongLines>(*api, launcher, every_size);
   }
   return found;

@@ -67,17 +67,15 @@ nlohmann::json report_networks(const SessionsUnderReport& what, const std::strin
       {"several streams", Loops::kAuto, Assignment::kRank},
       {.name = "one stream, tf32", .assignment = Assignment::kSerial, .allows_tf32 = true},
       {.name = "several streams, tf32", .assignment = Assignment::kRank, .allows_tf32 = true},
-      {.name = "auto, tf32", .allows_tf32 = true},
-      {.name = "auto, tf32, norms folded", .allows_tf32 = true, .folds_norms = true},
-      {.name = "auto, tf32, norms folded, measured",
+      {.name = "auto, tf32", .allows_tf32 = true, .folds_norms = true},
+      {.name = "auto, tf32, channels first",
        .allows_tf32 = true,
        .folds_norms = true,
-       .measures_convolutions = true},
-      {.name = "auto, tf32, norms folded, measured, channels last",
+       .channels_first = true},
+      {.name = "auto, tf32, measured",
        .allows_tf32 = true,
        .folds_norms = true,
-       .measures_convolutions = true,
-       .channels_last = true}};
+       .measures_convolutions = true}};
   report_cases(report, library, cases, ways, what);
   return report.take();
 }

@@ -99,10 +99,7 @@ const std::vector<TableLine>& table_lines() {
     for (const std::string& network : network_names()) {
       made.push_back({network,
                       "ms",
-                      {"networks",
-                       network,
-                       "",
-                       {"auto, tf32, norms folded", "auto, tf32", "several streams", "one stream"}},
+                      {"networks", network, "", {"auto, tf32", "several streams", "one stream"}},
                       {Kind::kTimesRival, 0.9, kTorchGraph}});
     }
     for (const char* const name : {"Silero", "Moonshine tiny"}) {

@@ -26,7 +26,7 @@ struct GpuUnderReport {
   CudaModule& module;
   // What moves the device while the report waits: nothing on a GPU, steps on a fake one.
   std::function<void()> progress = [] {};
-  // The libraries found; to be used at every size (DnnOptions::least_elements, LongLinesOptions).
+  // The libraries found; to be used at every size (DnnOptions, LongLinesOptions).
   CudaLibraries libraries = {};
   // The same, but that float32 products may round their operands to TF32; empty: no such rows.
   CudaLibraries tf32_libraries = {};
@@ -53,7 +53,7 @@ nlohmann::json report_conformance(const GpuUnderReport& gpu, uint64_t seed);
 nlohmann::json report_loops(const GpuUnderReport& gpu, int num_iterations);
 
 // The same calls by our own kernels and by the libraries, at sizes around those from which nodes go
-// to a library (kDnnLeastElements, LongLinesOptions), float32 products and convolutions with and
+// to a library (DnnOptions, LongLinesOptions), float32 products and convolutions with and
 // without TF32, convolutions also by measured algorithms, and of images whose channels come last,
 // with TF32: microseconds of a call in a recording of
 // many, the median of `num_runs` with the fastest and the slowest. `is_small`: sizes for tests.
@@ -66,8 +66,8 @@ struct SessionsUnderReport {
   MakeDevice make_tf32_device = {};
   // The same with TF32, and convolutions by measured algorithms.
   MakeDevice make_measured_device = {};
-  // The same once more, and images whose channels come last.
-  MakeDevice make_channels_last_device = {};
+  // The same with TF32, and images whose channels come first.
+  MakeDevice make_channels_first_device = {};
   bool is_small = false;   // sizes for tests
   int num_warm_runs = 13;  // enough for loops to be measured in all four ways
   int num_runs = 9;

@@ -80,11 +80,14 @@ EDDY_HD void each_of(const Block& block, Phase phase) {
 // nothing.
 template <int kLanes, typename T, typename Combine>
 EDDY_HD void reduce_lanes(const Block& block, T (&items)[kBlockThreads], Combine combine) {
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    each_of<kLanes>(block, [&](int thread) {
-      if (thread % kLanes < half) items[thread] = combine(items[thread], items[thread + half]);
-    });
-  }
+  int half = kLanes / 2;
+  const auto halve = [&](int thread) {
+    if (thread % kLanes < half) items[thread] = combine(items[thread], items[thread + half]);
+  };
+  for (; half >= kWarpThreads; half /= 2) each_of<kLanes>(block, halve);
+  // From here on one warp combines, whatever the lanes; then all see the first item.
+  for (; half > 0; half /= 2) each_of<kWarpThreads>(block, halve);
+  if constexpr (kLanes > kWarpThreads) block.each([](int) {});
 }
 template <typename T, typename Combine>
 EDDY_HD void reduce_block(const Block& block, T (&items)[kBlockThreads], Combine combine) {

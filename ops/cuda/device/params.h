@@ -256,7 +256,7 @@ struct NormParams {
   uint64_t channels;
   double epsilon;
   int32_t rank;
-  int32_t reserved;
+  int32_t is_row_alike;  // scale and bias are as each row: they lie [length]
   uint64_t dims[kMaxAxes];
   int64_t strides[2][kMaxAxes];
 };

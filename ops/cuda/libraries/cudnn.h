@@ -51,7 +51,9 @@ enum class DnnPoolMode : int {
 };
 constexpr int kDnnPropagateNan = 1;  // of a window with a NaN the greatest is NaN; NaN or 0 is NaN
 constexpr int kDnnRelu = 1;
-constexpr int kDnnNormSpatial = 1;  // moments of a channel
+constexpr int kDnnIdentity = 5;         // of a convolution's one call
+constexpr int kDnnPrecomputedGemm = 1;  // the algorithm that has it so
+constexpr int kDnnNormSpatial = 1;      // moments of a channel
 
 struct DnnAlgorithm {  // cudnnConvolutionFwdAlgoPerf_t
   int algorithm;

@@ -6,18 +6,18 @@
 // false, and the caller takes its own kernel. Algorithms are requested once for each shape, order
 // and type, of which the latest are kept (dnn_plans.h); only deterministic ones are taken: same
 // bits from run to run. Taken is the first that the library's heuristic names. With
-// DnnOptions::choices_or_null it is the one of the first three that was measured to be the fastest
-// when the shape was first prepared on this kind of device: other algorithms give other bits, so
-// what was measured is kept for good, and what can't be kept is not measured. Shapes that are first
-// met in a run are never measured.
+// DnnOptions::choices_or_null it is the one of the first three that was measured to be clearly the
+// fastest when the shape was first prepared on this kind of device: other algorithms give other
+// bits, so what was measured is kept for good, and what can't be kept is not measured. Shapes that
+// are first met in a run are never measured.
 //
 // Ownership: outlives every kernel bound on it; the handles outlive it. Threads: any, one at a time
 // a stream; finding a known shape takes a lock.
-// With a Relu, bias, addend and Relu are part of the convolution's call; where the library refuses
-// that for a shape, each is a call of its own from then on.
-// A shape that the library has no way for, or refuses, is noted (DnnHandles::note_refusal).
-// Cost: a lookup and one call, with a bias alone two; the first time a shape is met, some 100 µs.
-// Errors: the library's errors, by the call's name.
+// Bias, addend and Relu are part of the convolution's call, without a Relu where the algorithm is
+// the one that has that; where the library refuses it for a shape, each is a call of its own from
+// then on. A shape that the library has no way for, or refuses, is noted
+// (DnnHandles::note_refusal). Cost: a lookup and mostly one call; the first time a shape is met,
+// some 100 µs. Errors: the library's errors, by the call's name.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ class DnnConvolutions {
     DnnDescriptor<DnnTensor> x, y, bias;
     DnnDescriptor<DnnFilter> w;
     DnnDescriptor<DnnConvolution> convolution;
-    DnnDescriptor<DnnActivation> relu;  // where it ends in one
+    DnnDescriptor<DnnActivation> activation;  // the Relu, or the identity
     DnnAlgorithm chosen{};
     mutable std::atomic<bool> is_one_call{true};
   };
@@ -67,7 +67,7 @@ class DnnConvolutions {
                          DnnOrder order) const;
   Status describe_convolution(Plan& plan, ElementType element,
                               const cuda::ConvParams& params) const;
-  Status describe_relu(Plan& plan) const;
+  Status describe_activation(Plan& plan, const cuda::ConvParams& params) const;
   int wanted_math(ElementType element) const;
   Status set_math(const Plan& plan, int math) const;
   // What may be taken, as the library lists it.

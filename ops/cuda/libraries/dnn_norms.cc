@@ -4,7 +4,7 @@ namespace eddy {
 
 Result<bool> DnnNorms::run(const KernelArgs& args, ElementType element,
                            const cuda::ChannelParams& p) {
-  if (p.count == 0 || static_cast<int64_t>(p.count) < options_.least_elements ||
+  if (p.count == 0 || static_cast<int64_t>(p.count) < options_.least_norm_elements ||
       !(p.epsilon >= 0)) {
     return false;
   }

@@ -2,8 +2,8 @@
 //
 // A norm has ChannelParams, as our own kernel has, all of its tensors of one type, which the
 // library has for float32 and float64 (of 16-bit inputs it needs moments in float32). run() returns
-// false, and the caller takes its own kernel, for small inputs (DnnOptions::least_elements), more
-// than 65535 in batch or channels, a negative epsilon, and whatever the library refuses.
+// false, and the caller takes its own kernel, for small inputs (DnnOptions::least_norm_elements),
+// more than 65535 in batch or channels, a negative epsilon, and whatever the library refuses.
 //
 // Norms of rows (layers, instances) are the library's by its graph interface alone, whose engines
 // it compiles when it plans a shape (version 9.19: about a second); ours are there at once.

@@ -62,7 +62,7 @@ Result<bool> DnnPools::run(const KernelArgs& args, ElementType element, bool is_
                            int64_t channels, const PoolParams& p) {
   const WindowParams& w = p.window;
   if (p.count == 0 || p.indices != nullptr ||
-      elements_of(batch, channels, w) < options_.least_elements) {
+      elements_of(batch, channels, w) < options_.least_pool_elements) {
     return false;
   }
   const DnnPoolMode mode = mode_of(is_max, p);

@@ -4,8 +4,8 @@
 // A pool has PoolParams, as our own kernel has. run() returns false, and the caller takes its own
 // kernel, where the library has no such pool: indices wanted, dilations, sizes that do not follow
 // from one padding for both ends (ceil_mode's further windows), padding as wide as the window, an
-// average that counts less than the whole window; for small inputs (DnnOptions::least_elements) and
-// more than 65535 in batch or channels; and for whatever the library refuses at the call. A NaN in
+// average that counts less than the whole window; for small inputs (least_pool_elements) and more
+// than 65535 in batch or channels; and for whatever the library refuses at the call. A NaN in
 // a window is its greatest element, as in the reference; averages are summed in float32 (float64's
 // in float64), where our own kernel sums in float64.
 //

@@ -64,11 +64,14 @@
   EDDY_CUDA_GROUP_OF(X, Block, type) \
   EDDY_CUDA_GROUP_OF(X, Warp, type)  \
   EDDY_CUDA_BLOCK_OF_ANY(X, type)
-#define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)   \
-  EDDY_CUDA_GROUP_OF_FLOAT(X, Block, type)  \
-  EDDY_CUDA_GROUP_OF_FLOAT(X, Warp, type)   \
-  EDDY_CUDA_BLOCK_OF_ANY(X, type)           \
-  X(LayerNorm_##type, BlockLayerNorm<type>) \
+#define EDDY_CUDA_BLOCK_OF_FLOAT(X, type)           \
+  EDDY_CUDA_GROUP_OF_FLOAT(X, Block, type)          \
+  EDDY_CUDA_GROUP_OF_FLOAT(X, Warp, type)           \
+  EDDY_CUDA_BLOCK_OF_ANY(X, type)                   \
+  X(ChannelConv3_##type, BlockChannelConv<type, 3>) \
+  X(ChannelConv5_##type, BlockChannelConv<type, 5>) \
+  X(ChannelConv7_##type, BlockChannelConv<type, 7>) \
+  X(LayerNorm_##type, BlockLayerNorm<type>)         \
   X(InstanceNorm_##type, BlockInstanceNorm<type>)
 
 #define EDDY_CUDA_LINE_BLOCKS(X)    \

@@ -57,20 +57,24 @@ ProductPlan ProductPlan::of(const TensorView& a, const TensorView& b) {
 }
 
 ProductPlan ProductPlan::of(const PermutedProduct& product) {
-  // Matrices that follow one another and meet one of B are one tall matrix.
-  int64_t m = product.m;
+  // Matrices that follow one another and meet one of B are one tall matrix; those of one row are
+  // its rows, however far apart they lie.
+  int64_t m = product.m, a_row = product.a_row, y_row = product.y_row;
   int num_axes = product.num_axes;
   for (; num_axes > 0; --num_axes) {
     const PermutedProduct::Axis& axis = product.axes[static_cast<size_t>(num_axes - 1)];
-    const bool follows = axis.b == 0 && axis.a == m * product.a_row && axis.y == m * product.y_row;
-    if (axis.size != 1 && !follows) break;
+    if (axis.size == 1) continue;
+    const bool is_row = m == 1;
+    const bool follows = axis.a == m * a_row && axis.y == m * y_row;
+    if (axis.b != 0 || !(follows || is_row)) break;
+    if (is_row) a_row = axis.a, y_row = axis.y;
     m *= axis.size;
   }
   ProductPlan plan;
   plan.set_sizes(m, product.n, product.k);
-  plan.set_a(product.a_row, product.a_column);
+  plan.set_a(a_row, product.a_column);
   plan.set_b(product.b_row, product.b_column);
-  plan.params_.out_row = product.y_row;
+  plan.params_.out_row = y_row;
   plan.params_.out_column = product.y_column;
   for (int i = 0; i < num_axes; ++i) {
     const PermutedProduct::Axis& axis = product.axes[static_cast<size_t>(i)];

@@ -99,7 +99,8 @@ LongLines::LongLines(std::shared_ptr<const CubApi> api, CudaLauncher& launcher,
     : api_(std::move(api)), launcher_(launcher), options_(options) {}
 
 bool LongLines::takes(uint64_t num_lines, uint64_t length) const {
-  return num_lines > 0 && num_lines <= options_.max_lines && length >= options_.min_length;
+  return num_lines > 0 && num_lines <= options_.max_lines &&
+         length >= options_.min_length + (num_lines - 1) * options_.more_a_line;
 }
 
 // All calls are of one length and type, so they want the same scratch memory, one after the other.

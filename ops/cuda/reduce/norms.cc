@@ -39,6 +39,16 @@ bool launch_rows(const KernelArgs& args, const NormParams& p) {
   return cuda::launch_blocks(args, *state.launcher, state.function, p.count, p);
 }
 
+// Whether scale and bias have the elements of a row, one behind the other.
+bool is_row_alike(const NormParams& p) {
+  for (int operand = 0; operand < (p.bias == nullptr ? 1 : 2); ++operand) {
+    const int64_t* const strides = p.strides[operand];
+    const bool is_row = p.rank > 0 && p.dims[p.rank - 1] == p.length && strides[p.rank - 1] == 1;
+    if (!is_row || p.rank > 2 || (p.rank == 2 && strides[0] != 0)) return false;
+  }
+  return true;
+}
+
 bool run_layer_norm(const KernelArgs& args) {
   const TensorView& x = args.inputs[0];
   int64_t rows, columns;
@@ -57,6 +67,7 @@ bool run_layer_norm(const KernelArgs& args) {
   for (int i = 0; i < 2; ++i) {
     std::copy(std::begin(broadcast.strides[i]), std::end(broadcast.strides[i]), p.strides[i]);
   }
+  p.is_row_alike = is_row_alike(p) ? 1 : 0;
   // Rows without elements have no output but their moments, which the launch writes.
   return launch_rows(args, p);
 }

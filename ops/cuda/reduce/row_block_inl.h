@@ -229,11 +229,13 @@ struct BlockLayerNorm {
         const double mean = moments[thread].mean;
         const double factor = 1 / std::sqrt(moments[thread].variance + p.epsilon);
         for (uint64_t j = static_cast<uint64_t>(thread); j < p.length; j += kBlockThreads) {
+          const auto place = [&](int operand) {
+            return p.is_row_alike != 0 ? static_cast<int64_t>(j)
+                                       : broadcast_place(p, operand, start + j);
+          };
           double y = (static_cast<double>(load(in[j])) - mean) * factor;
-          y *= static_cast<double>(load(scale[broadcast_place(p, 0, start + j)]));
-          if (bias != nullptr) {
-            y += static_cast<double>(load(bias[broadcast_place(p, 1, start + j)]));
-          }
+          y *= static_cast<double>(load(scale[place(0)]));
+          if (bias != nullptr) y += static_cast<double>(load(bias[place(1)]));
           static_cast<T*>(p.out)[start + j] = store_double<T>(y);
         }
         if (thread != 0) return;

@@ -1,13 +1,17 @@
 // The host's half of pools and convolutions on up to three spatial axes, and of global pools.
 //
-// Convolutions and large pools go to cuDNN where it is there and has a way; global pools are rows
-// to us, a block each. Of our own kernels of convolutions one with enough filters and depth takes
-// tiles (implicit GEMM); others, the depthwise ones above all, take a thread for each result.
+// Convolutions and pools go to cuDNN where it is there and has a way, but for convolutions by
+// channel of images whose channels come last, for which we have kernels and it has none; global
+// pools are rows to us, a warp or a block each. Of our own kernels of convolutions one with enough
+// filters and depth takes tiles (implicit GEMM); others take a thread for each result.
+#include <iterator>
 #include <optional>
 
 #include "graph/base/check.h"
 #include "ops/cuda/launch/launch.h"
 #include "ops/cuda/libraries/dnn_library.h"
+#include "ops/cuda/reduce/row_warp_inl.h"
+#include "ops/cuda/windows/channel_conv_inl.h"
 #include "ops/reference/parts/outputs.h"
 #include "ops/reference/windows/channels_last.h"
 #include "ops/reference/windows/conv_shape.h"
@@ -22,7 +26,9 @@ using cuda::WindowParams;
 
 struct WindowState : cuda::LaunchState {
   Attributes attributes;
-  CudaFunction tile = nullptr;  // Conv's product of tiles
+  CudaFunction tile = nullptr;      // Conv's product of tiles
+  CudaFunction warp = nullptr;      // of a global pool
+  CudaFunction by_channel[3] = {};  // of a convolution, windows of 3, 5 and 7
   DnnLibrary* dnn_or_null = nullptr;
   ElementType element = ElementType::kFloat;
   bool is_max = false;        // of a pool
@@ -96,7 +102,7 @@ bool run_pool(const KernelArgs& args) {
   return cuda::launch_threads(args, *state.launcher, state.function, p.count, p);
 }
 
-// A row for each plane.
+// A row for each plane, by a warp where that fills one.
 bool run_global_pool(const KernelArgs& args) {
   EDDY_DCHECK(args.inputs[0].rank >= 3) << "no spatial axes";
   const WindowState& state = state_of(args);
@@ -113,6 +119,10 @@ bool run_global_pool(const KernelArgs& args) {
   p.kept_strides[0] = static_cast<int64_t>(p.length);
   p.reduced_dims[0] = p.length;
   p.reduced_strides[0] = 1;
+  if (p.length < cuda::kBlockRow) {
+    const uint64_t num_blocks = (p.count + cuda::kWarpRows - 1) / cuda::kWarpRows;
+    return cuda::launch_blocks(args, *state.launcher, state.warp, num_blocks, p);
+  }
   return cuda::launch_blocks(args, *state.launcher, state.function, p.count, p);
 }
 
@@ -153,6 +163,17 @@ bool pays_tiles(const ConvParams& p, const Grid& grid) {
   return p.filters >= 16 && p.channels * grid.kernel_size >= 16;
 }
 
+// The kernel that takes it by channel; null: none does.
+CudaFunction by_channel_or_null(const WindowState& state, const ConvParams& p) {
+  const WindowParams& w = p.window;
+  const bool is_by_channel = state.is_channels_last && p.channels == 1 && p.filters == 1;
+  const bool is_square = w.in[0] == 1 && w.kernel[0] == 1 && w.pad[0] == 0 && w.pad_end[0] == 0 &&
+                         w.kernel[1] == w.kernel[2] && w.dilation[1] == 1 && w.dilation[2] == 1;
+  if (!is_by_channel || !is_square || !fits_dnn_int(w.in[1] * w.in[2])) return nullptr;
+  const int64_t size = w.kernel[1];
+  return size == 3 || size == 5 || size == 7 ? state.by_channel[(size - 3) / 2] : nullptr;
+}
+
 bool run_conv(const KernelArgs& args) {
   const WindowState& state = state_of(args);
   ConvShape shape;
@@ -161,6 +182,10 @@ bool run_conv(const KernelArgs& args) {
   ConvParams p{};
   fill_conv(args, shape, p);
   fill_form(state, p);
+  if (const CudaFunction by_channel = by_channel_or_null(state, p); by_channel != nullptr) {
+    const uint64_t num_items = p.count == 0 ? 0 : cuda::ChannelTiles(p).num_items();
+    return cuda::launch_blocks(args, *state.launcher, by_channel, num_items, p);
+  }
   if (state.dnn_or_null != nullptr) {
     const auto outcome =
         cuda::outcome_of(args, state.dnn_or_null->convolutions().run(args, state.element, p));
@@ -213,12 +238,11 @@ Result<BoundKernel> bind_pool(const KernelInit& init, CudaLauncher& launcher,
   if (state->dnn_or_null != nullptr) state->dnn_or_null->expect_use();
   return cuda::bound(run_pool, std::move(state));
 }
-Result<BoundKernel> bind_global_average_pool(const KernelInit& init, CudaLauncher& launcher) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "BlockReduceMean", true));
-  return cuda::bound(run_global_pool, std::move(state));
-}
-Result<BoundKernel> bind_global_max_pool(const KernelInit& init, CudaLauncher& launcher) {
-  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "BlockReduceMax", true));
+Result<BoundKernel> bind_global_pool(const KernelInit& init, CudaLauncher& launcher) {
+  const std::string reduce = init.op.name == "GlobalMaxPool" ? "ReduceMax" : "ReduceMean";
+  EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Block" + reduce, true));
+  EDDY_ASSIGN_OR_RETURN(state->warp,
+                        launcher.find("eddy_Warp" + reduce + "_" + cuda::input_suffix(init)));
   return cuda::bound(run_global_pool, std::move(state));
 }
 // Where all sizes are known, so that the first run finds the library's algorithm chosen, inside a
@@ -238,6 +262,7 @@ void plan_conv(const KernelInit& init, const WindowState& state) {
   ConvParams p{};
   fill_sizes(shape, y, p);
   fill_form(state, p);
+  if (by_channel_or_null(state, p) != nullptr) return;
   state.dnn_or_null->convolutions().prepare(state.element, p);
 }
 
@@ -246,12 +271,17 @@ Result<BoundKernel> bind_conv(const KernelInit& init, CudaLauncher& launcher,
   EDDY_ASSIGN_OR_RETURN(auto state, make_state(init, launcher, "Conv"));
   state->ends_in_relu = init.op.name == "ConvRelu" || init.attributes.get_int("relu", 0) != 0;
   state->is_channels_last = init.op.name == "ChannelsLastConv";
+  const std::string suffix = "_" + cuda::input_suffix(init);
+  for (size_t i = 0; state->is_channels_last && i < std::size(state->by_channel); ++i) {
+    const std::string size = std::to_string(2 * i + 3);
+    EDDY_ASSIGN_OR_RETURN(state->by_channel[i], launcher.find("eddy_ChannelConv" + size + suffix));
+  }
   if (DnnConvolutions::has_type(state->element)) state->dnn_or_null = dnn_or_null;
   if (state->dnn_or_null != nullptr) {
     state->dnn_or_null->expect_use();
     plan_conv(init, *state);
   }
-  EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile_" + cuda::input_suffix(init)));
+  EDDY_ASSIGN_OR_RETURN(state->tile, launcher.find("eddy_ConvTile" + suffix));
   return cuda::bound(run_conv, std::move(state));
 }
 Result<BoundKernel> bind_conv_transpose(const KernelInit& init, CudaLauncher& launcher) {
@@ -269,8 +299,8 @@ void add_windows_cuda(KernelRegistry& registry, CudaLauncher& launcher, DnnLibra
   cuda::add_kernel(registry, launcher, "ChannelsLastAveragePool", bind_pool, dnn_or_null, "eddy");
   cuda::add_kernel(registry, launcher, "MaxPool", bind_pool, dnn_or_null);
   cuda::add_kernel(registry, launcher, "AveragePool", bind_pool, dnn_or_null);
-  cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_average_pool);
-  cuda::add_kernel(registry, launcher, "GlobalMaxPool", bind_global_max_pool);
+  cuda::add_kernel(registry, launcher, "GlobalAveragePool", bind_global_pool);
+  cuda::add_kernel(registry, launcher, "GlobalMaxPool", bind_global_pool);
   cuda::add_kernel(registry, launcher, "ConvTranspose", bind_conv_transpose);
 }
 

@@ -14,6 +14,7 @@ HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Sched
       options_(std::move(options)),
       scheduler_(scheduler),
       workers_(*options_.devices[0]),
+      num_waits_(count_waits(code)),
       is_for_host_(find_events_for_host()),
       may_refuse_(options_.devices.size() > 1 && workers_.has_workers()),
       times_(options_.now) {
@@ -142,8 +143,9 @@ Segment* HostStrands::segment_or_null(uint32_t at, uint32_t strand) {
   if (device >= options_.captures.size() || options_.captures[device] == nullptr) return nullptr;
   const auto known = segments_.find(at);
   if (known != segments_.end()) return known->second.segment.get();
-  const SegmentSource source{
-      code_, bindings_, [this, device](uint32_t other) { return device_index(other) == device; }};
+  const SegmentSource source{code_, num_waits_, bindings_, [this, device](uint32_t other) {
+                               return device_index(other) == device;
+                             }};
   std::optional<FoundSegment> found = find_segment(source, at, strand);
   IssuedSegment& made = segments_[at];
   made.owner = this;

@@ -192,12 +192,13 @@ class HostStrands : public RunningStrands {
 
   const Options options_;
   Scheduler& scheduler_;
-  WorkerCalls workers_;                  // of the first device
-  const std::vector<bool> is_for_host_;  // by event
-  const bool may_refuse_;                // other devices are there, whose work may have to wait
-  InlineTimes times_;                    // by command
-  std::vector<Issued> issued_;           // by command
-  std::vector<Loop> loops_;              // outermost ones that workers may execute, ascending
+  WorkerCalls workers_;                    // of the first device
+  const std::vector<uint32_t> num_waits_;  // by event
+  const std::vector<bool> is_for_host_;    // by event
+  const bool may_refuse_;                  // other devices are there, whose work may have to wait
+  InlineTimes times_;                      // by command
+  std::vector<Issued> issued_;             // by command
+  std::vector<Loop> loops_;                // outermost ones that workers may execute, ascending
   struct IssuedSegment {
     HostStrands* owner;
     uint32_t strand;

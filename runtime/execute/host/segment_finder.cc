@@ -53,11 +53,11 @@ class Finder {
     is_over_ |= steps_.size() == kMostSteps;
   }
 
-  // Where the first strand is alone, the segment may end.
+  // Where the first strand is alone, and nobody outside waits for it, the segment may end.
   void note_end() {
     const bool is_closed = std::all_of(walkers_.begin() + 1, walkers_.end(),
                                        [](const Walker& w) { return w.has_ended && w.is_joined; });
-    if (!is_closed) return;
+    if (!is_closed || num_open_waits_ > 0) return;
     num_closed_ = steps_.size();
     next_ = walkers_[0].at;
   }
@@ -88,6 +88,7 @@ class Finder {
         return true;
       case Op::kBegin:
         if (source_.code.rounds[command.operand].overlaps || !is_first_visit(at)) return false;
+        if (under_way_.contains(command.operand)) return false;
         begun_.insert(command.operand);
         add({.kind = Kind::kRound, .event = command.operand});
         break;
@@ -97,6 +98,7 @@ class Finder {
       case Op::kWait:
         if (command.lag > 0 || !recorded_.contains(command.operand)) return false;
         add({.kind = Kind::kWait, .stream = walkers_[w].stream, .event = command.operand});
+        if (under_way_.contains(source_.code.events[command.operand].round)) --num_open_waits_;
         join(command.operand);
         break;
       case Op::kRest:
@@ -133,13 +135,21 @@ class Finder {
 
   // And the strands that it wakes.
   bool record(size_t w, uint32_t event) {
-    if (!begun_.contains(source_.code.events[event].round)) return false;
+    const uint32_t round = source_.code.events[event].round;
+    const bool is_under_way = !begun_.contains(round);
+    if (is_under_way && (round == StrandCode::kNone || source_.code.rounds[round].overlaps)) {
+      return false;
+    }
     std::vector<uint32_t> woken;
     for (uint32_t s = 1; s < source_.code.strands.size(); ++s) {
       const uint32_t first = source_.code.strands[s].first;
       if (source_.code.commands[first].operand != event) continue;
       if (!source_.is_recordable(s)) return false;
       woken.push_back(s);
+    }
+    if (is_under_way) {
+      under_way_.insert(round);
+      num_open_waits_ += source_.num_waits[event];
     }
     recorded_.insert(event);
     not_joined(w);
@@ -168,9 +178,11 @@ class Finder {
   bool is_first_visit(uint32_t at) { return visited_.insert(at).second; }
 
   const SegmentSource& source_;
-  std::vector<Walker> walkers_;  // the first is the segment's own strand
-  std::set<uint32_t> begun_;     // round counters
-  std::set<uint32_t> recorded_;  // events
+  std::vector<Walker> walkers_;   // the first is the segment's own strand
+  std::set<uint32_t> begun_;      // round counters
+  std::set<uint32_t> under_way_;  // those that have begun before, with a record inside
+  size_t num_open_waits_ = 0;     // for records of theirs, not met yet
+  std::set<uint32_t> recorded_;   // events
   std::vector<SegmentStep> steps_;
   std::set<uint32_t> visited_;
   size_t num_closed_ = 0;
@@ -179,6 +191,14 @@ class Finder {
 };
 
 }  // namespace
+
+std::vector<uint32_t> count_waits(const StrandCode& code) {
+  std::vector<uint32_t> counts(code.events.size(), 0);
+  for (const StrandCode::Command& command : code.commands) {
+    if (command.op == Op::kWait) ++counts[command.operand];
+  }
+  return counts;
+}
 
 std::optional<FoundSegment> find_segment(const SegmentSource& source, uint32_t at,
                                          uint32_t strand) {

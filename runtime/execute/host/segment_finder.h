@@ -4,9 +4,10 @@
 // comes before the waits for it. The segment ends at the last point at which every such strand
 // rests again and has been waited for; from there the strand goes on as always.
 //
-// Contract: an event that is recorded inside is one of a round that begins inside, so no strand
-// outside waits for that record. Rounds that overlap (StrandCode::Round) end a segment. Cost:
-// O(commands of the segment), at most kMostSteps.
+// Contract: no strand outside waits for an event that is recorded inside: either its round begins
+// inside, or all waits for it are inside, too (work of the host may stand between a round's begin
+// and its first event). Rounds that overlap (StrandCode::Round) end a segment. Cost: O(commands of
+// the segment), at most kMostSteps.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,12 @@
 
 namespace eddy {
 
+// By event: how many commands wait for it.
+std::vector<uint32_t> count_waits(const StrandCode& code);
+
 struct SegmentSource {
   const StrandCode& code;
+  const std::vector<uint32_t>& num_waits;  // count_waits
   const Bindings& bindings;
   // Whether a strand's stream is one of the capture's device.
   std::function<bool(uint32_t strand)> is_recordable;

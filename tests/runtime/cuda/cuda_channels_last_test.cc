@@ -151,7 +151,7 @@ void small_resnet(GraphBuilder& b) {
   b.output("y", b.op("Gemm", {flat, weights.of({10, 16}), weights.of({10})}, {{"transB", 1}}));
 }
 
-TEST(ChannelsLast, AResidualNetworkIsTurnedOverOnceAndLaunchesNoMore) {
+TEST(ChannelsLast, AResidualNetworkIsTurnedOverOnceAndLaunchesNoMoreElse) {
   const Tensor x = random_image({1, 3, 16, 16}, 5);
   const Ran first = run_on_gpu(small_resnet, x, false), last = run_on_gpu(small_resnet, x, true);
   expect_near(last.outputs, first.outputs, 1e-4f);
@@ -160,7 +160,7 @@ TEST(ChannelsLast, AResidualNetworkIsTurnedOverOnceAndLaunchesNoMore) {
   EXPECT_EQ(last.num_plain, 0);
   EXPECT_EQ(last.num_last, 8);
   EXPECT_EQ(last.num_turned, 1) << "where it comes in; a mean of all has one position";
-  EXPECT_LE(last.num_kernels, first.num_kernels);
+  EXPECT_LE(last.num_kernels, first.num_kernels + 1) << "which is where it is turned over";
 }
 
 // Activations that are no Relu, gates and joins: none of them is a border.

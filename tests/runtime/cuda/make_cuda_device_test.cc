@@ -1,6 +1,6 @@
 // Claim: a CUDA library that is there but gives no handle is done without, and that is said; so are
 // convolutions that are to be measured where nothing can be kept, and whether kernels of recordings
-// begin early, or why not.
+// begin early, or why not. Channels come last with TF32 and cuDNN, or as asked for.
 #include "runtime/cuda/make_cuda_device.h"
 
 #include <gmock/gmock.h>
@@ -81,6 +81,25 @@ TEST_F(MakeCudaDeviceTest, WhereNoChoiceCanBeKeptNoConvolutionIsMeasuredAndThatI
   ASSERT_TRUE(made.is_ok()) << made.status().to_string();
   EXPECT_THAT(made->device->notices(),
               ElementsAre(AllOf(HasSubstr("convolutions are not measured"), HasSubstr("HOME"))));
+  kept_ = "1 retained context";
+}
+
+TEST_F(MakeCudaDeviceTest, ChannelsComeLastWithTf32AndTheLibraryUnlessAskedOtherwise) {
+  const auto wants_last = [&](const CudaOptions& options, bool has_library = true) {
+    const auto made = make_cuda_device({.api = fake_.api(),
+                                        .images = FakeCuda::kImages,
+                                        .cudnn_or_null = has_library ? cudnn_.api() : nullptr},
+                                       options);
+    EXPECT_TRUE(made.is_ok()) << made.status().to_string();
+    EXPECT_EQ(made->device->notices().size(), options.channels_last && !has_library ? 1u : 0u);
+    return made.is_ok() && made->wants_channels_last;
+  };
+  EXPECT_FALSE(wants_last({}));
+  EXPECT_TRUE(wants_last({.allows_tf32 = true}));
+  EXPECT_FALSE(wants_last({.allows_tf32 = true, .channels_last = false}));
+  EXPECT_TRUE(wants_last({.channels_last = true}));
+  EXPECT_FALSE(wants_last({.allows_tf32 = true}, false)) << "nor is anything said";
+  EXPECT_FALSE(wants_last({.channels_last = true}, false));
   kept_ = "1 retained context";
 }
 

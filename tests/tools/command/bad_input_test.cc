@@ -168,7 +168,8 @@ TEST(BadInput, Tf32WhereNothingIsRounded) {
   expect_refused({"run", path, "--tf32"}, {"--tf32", "--device cuda"}, 2);
   expect_refused({"run", path, "--locate-faults"}, {"--locate-faults", "--device cuda"}, 2);
   expect_refused({"run", path, "--device", "cuda", "--exact", "--tf32"}, {"--tf32", "--exact"}, 2);
-  for (const std::string option : {"--measure-convolutions", "--channels-last"}) {
+  for (const std::string option :
+       {"--measure-convolutions", "--channels-last", "--channels-first"}) {
     expect_refused({"run", path, option}, {option, "--device cuda"}, 2);
     expect_refused({"run", path, "--device", "cuda", "--exact", option}, {option, "--exact"}, 2);
   }

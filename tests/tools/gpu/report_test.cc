@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/ir/builder.h"
 #include "tests/ops/cuda/fakes/fake_cub.h"
 #include "tests/ops/cuda/fakes/fake_cublas_lt.h"
 #include "tests/ops/cuda/fakes/fake_cudnn.h"
@@ -17,8 +18,10 @@
 #include "tests/runtime/cuda/fake_kernels.h"
 #include "tests/runtime/cuda/fake_library_work.h"
 #include "tools/gpu/call_values.h"
+#include "tools/gpu/case_rows.h"
 #include "tools/gpu/drift_part.h"
 #include "tools/gpu/host_difference.h"
+#include "tools/gpu/part_report.h"
 #include "tools/gpu/report_part.h"
 #include "tools/gpu/rival_kernels.h"
 
@@ -81,20 +84,25 @@ class GpuReportTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<CudaModule> module_ =
       std::move(*CudaModule::load(device_->context(), FakeCuda::kImages));
   FakeCudnn cudnn_{work_.enqueue()};
-  std::unique_ptr<DnnLibrary> dnn_ =
-      std::move(*DnnLibrary::create(cudnn_.api(), *module_, {.least_elements = 0}));
-  std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(
-      *DnnLibrary::create(cudnn_.api(), *module_, {.allows_tf32 = true, .least_elements = 0}));
-  MemoryChoices choices_;
-  std::unique_ptr<DnnLibrary> measured_dnn_ = std::move(*DnnLibrary::create(
+  std::unique_ptr<DnnLibrary> dnn_ = std::move(*DnnLibrary::create(
+      cudnn_.api(), *module_, {.least_pool_elements = 0, .least_norm_elements = 0}));
+  std::unique_ptr<DnnLibrary> tf32_dnn_ = std::move(*DnnLibrary::create(
       cudnn_.api(), *module_,
-      {.allows_tf32 = true, .least_elements = 0, .choices_or_null = &choices_}));
+      {.allows_tf32 = true, .least_pool_elements = 0, .least_norm_elements = 0}));
+  MemoryChoices choices_;
+  std::unique_ptr<DnnLibrary> measured_dnn_ =
+      std::move(*DnnLibrary::create(cudnn_.api(), *module_,
+                                    {.allows_tf32 = true,
+                                     .least_pool_elements = 0,
+                                     .least_norm_elements = 0,
+                                     .choices_or_null = &choices_}));
   FakeCublasLt cublas_lt_{work_.enqueue()};
   std::unique_ptr<LtProducts> products_ =
       std::move(*LtProducts::create(cublas_lt_.api(), *module_, {.most_of_few_rows = 0}));
   std::unique_ptr<LtProducts> tf32_products_ = std::move(*LtProducts::create(
       cublas_lt_.api(), *module_, {.allows_tf32 = true, .most_of_few_rows = 0}));
-  static constexpr LongLinesOptions kEverySize = {.min_length = 1, .min_top_k_work = 0};
+  static constexpr LongLinesOptions kEverySize = {
+      .min_length = 1, .more_a_line = 0, .min_top_k_work = 0};
   const LongLines long_lines_{cub_.api(), *module_, kEverySize};
   GpuUnderReport gpu_{*device_, *module_, [this] { fake_.step(); }};
 };
@@ -383,6 +391,40 @@ TEST_F(GpuReportSessions, OnlyRowsWithTf32RunOnTheDeviceThatRoundsTo) {
   for (const auto& row : report["rows"]) {
     EXPECT_EQ(row["status"] == "failed", row["way"] == "auto, tf32") << row;
   }
+}
+
+// A case whose k-th session adds the k-th number: the CPU's, then the host-driven way's with TF32,
+// then a row's.
+nlohmann::json row_with_tf32(const Library& library, const SessionsUnderReport& what,
+                             std::vector<int64_t> numbers) {
+  GpuCase one;
+  one.name = "close decisions";
+  one.inputs = {{"x", Tensor::scalar(int64_t{7})}};
+  one.has_products = true;
+  one.build = [numbers = std::move(numbers), k = size_t{0}](const OpTable& ops) mutable {
+    GraphBuilder b(ops);
+    const Value x = b.input("x", tensor_type(ElementType::kInt64, {}));
+    b.output("y", b.op("Add", {x, b.scalar(numbers.at(k++))}));
+    return b.finish();
+  };
+  const std::vector<std::function<GpuCase()>> cases = {[&] { return std::move(one); }};
+  const CaseWay way = {.name = "auto, tf32", .allows_tf32 = true};
+  PartReport report("models", what.pace);
+  report_cases(report, library, cases, {&way, 1}, what);
+  return report.take()["rows"][0];
+}
+
+TEST_F(GpuReportSessions, RowsWithTf32AreHeldAgainstTheHostsWayWhereThatDecidesOtherwise) {
+  auto row = row_with_tf32(library_, what_, {0, 0, 0});
+  EXPECT_EQ(row["status"], "passed") << row;
+  EXPECT_FALSE(row.contains("held_against")) << row;
+  row = row_with_tf32(library_, what_, {0, 1, 1});
+  EXPECT_EQ(row["status"], "passed") << row;
+  EXPECT_EQ(row["held_against"], "the host-driven way with TF32");
+  row = row_with_tf32(library_, what_, {0, 1, 2});
+  EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("by the host-driven way with TF32"));
+  row = row_with_tf32(library_, what_, {0, 0, 1});
+  EXPECT_THAT(row["reason"].get<std::string>(), HasSubstr("by the CPU"));
 }
 
 // Values as the matmul loop's, off by as much as TF32 might have it, and by a wrong sign.

@@ -289,8 +289,9 @@ void FakeCudnn::fill_activations(CudnnApi& api) {
     return kDnnSuccess;
   };
   api.activation_set = [this](DnnActivation activation, int mode, int nans, double) {
-    if (mode != kDnnRelu || nans != kDnnPropagateNan) return violation("another activation");
-    reinterpret_cast<Activation*>(activation)->is_set = true;
+    const bool is_known = mode == kDnnRelu || mode == kDnnIdentity;
+    if (!is_known || nans != kDnnPropagateNan) return violation("another activation");
+    *reinterpret_cast<Activation*>(activation) = {true, mode == kDnnRelu};
     return kDnnSuccess;
   };
   api.activate = [this](DnnHandle handle, DnnActivation activation, const void* alpha,
@@ -299,7 +300,7 @@ void FakeCudnn::fill_activations(CudnnApi& api) {
     if (const int failure = failure_of("activate"); failure != 0) return failure;
     const Shape xs = *reinterpret_cast<Shape*>(x_tensor), ys = *reinterpret_cast<Shape*>(y_tensor);
     const FakeFloat type = float_of(xs.type);
-    if (!reinterpret_cast<Activation*>(activation)->is_set || xs.dims != ys.dims ||
+    if (!reinterpret_cast<Activation*>(activation)->is_relu || xs.dims != ys.dims ||
         !xs.is_laid_as(ys) || !are_one_and_zero(type, alpha, beta)) {
       return violation("another activation");
     }
@@ -340,13 +341,17 @@ void FakeCudnn::fill_one_call(CudnnApi& api) {
         biases.volume(0) != sums.y.dims[1] || !reinterpret_cast<Activation*>(activation)->is_set) {
       return violation("an addend, a bias or an activation that does not fit");
     }
+    const bool is_relu = reinterpret_cast<Activation*>(activation)->is_relu;
+    if (!is_relu && algorithm != kDnnPrecomputedGemm) {
+      return 3000;  // CUDNN_STATUS_NOT_SUPPORTED
+    }
     if (const int problem = begin(sums, algorithm, workspace, workspace_bytes)) return problem;
     ++num_one_calls_;
     enqueue(reinterpret_cast<Handle*>(handle)->stream, {x, weights, workspace, z, bias, y}, [=] {
       for (int64_t i = 0; i < sums.y.volume(0); ++i) {
         double sum = sums.at(i) + read_number(type, bias, i / sums.y.volume(2) % sums.y.dims[1]);
         if (z_times != 0) sum += zs.read(z, i);
-        sums.y.write(y, i, sum < 0 ? 0 : sum);
+        sums.y.write(y, i, is_relu && sum < 0 ? 0 : sum);
       }
     });
     return kDnnSuccess;

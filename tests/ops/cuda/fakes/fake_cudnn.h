@@ -56,7 +56,7 @@ class FakeCudnn {
     bool operator==(const Ran&) const = default;
   };
   Ran last_run() const { return last_run_; }
-  static constexpr int kGoodAlgorithm = 6, kLastAlgorithm = 7;
+  static constexpr int kGoodAlgorithm = 1, kLastAlgorithm = 7;
   // Offers nothing good for these many calls.
   void offer_nothing(int calls) { unknown_ = calls; }
   // The next call of that name ("choose", "measure", "convolve", "one_call", "activate",

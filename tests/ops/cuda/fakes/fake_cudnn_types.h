@@ -106,6 +106,7 @@ struct FakeCudnn::Pooling : Window {
 
 struct FakeCudnn::Activation {
   bool is_set = false;
+  bool is_relu = false;  // else the identity
 };
 
 // A convolution's sums.

@@ -3,6 +3,7 @@
 #include "ops/cuda/reduce/row_block_inl.h"
 #include "ops/cuda/reduce/row_warp_inl.h"
 #include "ops/cuda/reduce/scan_inl.h"
+#include "ops/cuda/windows/channel_conv_inl.h"
 #include "ops/cuda/windows/resize_inl.h"
 #include "ops/cuda/windows/window_inl.h"
 #include "tests/ops/cuda/host/host_kernels.h"

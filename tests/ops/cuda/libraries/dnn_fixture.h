@@ -15,7 +15,7 @@ namespace eddy::testing {
 
 class DnnFixture : public CudaKernelFixture {
  protected:
-  DnnFixture() { use({.least_elements = 0}); }
+  DnnFixture() { use({.least_pool_elements = 0, .least_norm_elements = 0}); }
   ~DnnFixture() override {
     registry_ = {};
     dnn_.reset();

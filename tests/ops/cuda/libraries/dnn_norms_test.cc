@@ -32,7 +32,7 @@ TEST_F(DnnNormsTest, RandomShapesAreTheReferences) {
 }
 
 TEST_F(DnnNormsTest, SmallOnesEmptyOnesAndNegativeEpsilonsAreOurs) {
-  use({.least_elements = 60});
+  use({.least_norm_elements = 60});
   compare_ranked(make_norm(kFloat, {1, 4, 3, 4}), 1e-6, 1e-6);
   compare_ranked(make_norm(kFloat, {0, 4, 3, 4}), 0, 0);
   OpCall negative = make_norm(kFloat, {1, 4, 3, 5});
@@ -53,7 +53,7 @@ TEST_F(DnnNormsTest, MoreThanAGridsSecondAxisHoldsIsOurs) {
 
 TEST_F(DnnNormsTest, AShapeIsDescribedOnce) {
   WatchedCalls& calls = watched();
-  use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
+  use({.least_norm_elements = 0}, watch_calls(*fake_.api(), calls));
   for (int i = 0; i < 3; ++i) compare_ranked(make_norm(kFloat, {2, 4, 3, 4}), 1e-6, 1e-6);
   EXPECT_EQ(calls.count("cudnnCreateTensorDescriptor"), 2u);
   EXPECT_EQ(calls.count("cudnnBatchNormalizationForwardInference"), 6u);

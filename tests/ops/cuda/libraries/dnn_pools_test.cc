@@ -138,7 +138,7 @@ TEST_F(DnnPoolsTest, PoolsThatDifferInTheirLastPaddingAloneHavePlansOfTheirOwn) 
 }
 
 TEST_F(DnnPoolsTest, SmallInputsAreOurs) {
-  use({.least_elements = 2 * 3 * 9 * 8});
+  use({.least_pool_elements = 2 * 3 * 9 * 8});
   compare_ranked(make_pool("MaxPool", kFloat, {2, 3, 9, 7}), 0, 0);
   EXPECT_EQ(fake_.num_pools(), 0);
   compare_ranked(make_pool("MaxPool", kFloat, {2, 3, 9, 8}), 0, 0);
@@ -155,7 +155,7 @@ TEST_F(DnnPoolsTest, MorePlanesThanAGridsSecondAxisHoldsAreOurs) {
 
 TEST_F(DnnPoolsTest, AShapeIsDescribedOnceAndAverageAndMaximumHavePlansOfTheirOwn) {
   WatchedCalls& calls = watched();
-  use({.least_elements = 0}, watch_calls(*fake_.api(), calls));
+  use({.least_pool_elements = 0}, watch_calls(*fake_.api(), calls));
   for (int i = 0; i < 3; ++i) {
     for (const char* op : {"MaxPool", "AveragePool"}) {
       compare_ranked(make_pool(op, kFloat, {1, 3, 9, 8}), 1e-6, 1e-6);
@@ -167,7 +167,7 @@ TEST_F(DnnPoolsTest, AShapeIsDescribedOnceAndAverageAndMaximumHavePlansOfTheirOw
 }
 
 TEST_F(DnnPoolsTest, PlansOfTheShapesMetLastAreKept) {
-  use({.max_plans = 3, .least_elements = 0});
+  use({.max_plans = 3, .least_pool_elements = 0});
   for (int64_t width = 3; width <= 20; ++width) {
     compare_ranked(make_pool("MaxPool", kFloat, {1, 3, 8, width}), 0, 0);
     EXPECT_LE(fake_.num_alive(), 3 * 3) << "three descriptors a plan";

@@ -82,6 +82,8 @@ TEST(LibraryTypes, ValuesAreCudnns) {
       {static_cast<int>(DnnPoolMode::kAverageOfInput), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING},
       {kDnnPropagateNan, CUDNN_PROPAGATE_NAN},
       {kDnnRelu, CUDNN_ACTIVATION_RELU},
+      {kDnnIdentity, CUDNN_ACTIVATION_IDENTITY},
+      {kDnnPrecomputedGemm, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM},
       {kDnnNormSpatial, CUDNN_BATCHNORM_SPATIAL}};
   for (const auto& [ours, theirs] : pairs) EXPECT_EQ(ours, theirs);
 }

@@ -89,6 +89,17 @@ void ShadowedCudnn::fill_descriptors(CudnnApi& api) {
       told_twice("convolution_math", fake_->convolution_math, real_->convolution_math);
 }
 
+void ShadowedCudnn::compare_convolution(DnnTensor x, DnnFilter filter, DnnConvolution convolution,
+                                        DnnTensor y) {
+  TensorFacts facts;
+  tensor_get_(real_of(x), kMostDims, &facts.type, &facts.rank, facts.dims.data(),
+              facts.strides.data());
+  std::vector<int> dims(static_cast<size_t>(facts.rank));
+  const int status =
+      convolved_dims_(real_of(convolution), real_of(x), real_of(filter), facts.rank, dims.data());
+  compare("a convolution's result", y, status, dims);
+}
+
 void ShadowedCudnn::compare(const char* what, DnnTensor fake_tensor, int status,
                             const std::vector<int>& dims) {
   TensorFacts facts;
@@ -136,15 +147,21 @@ void ShadowedCudnn::fill_calls(CudnnApi& api) {
                         DnnFilter filter, const void* w, DnnConvolution convolution, int algorithm,
                         void* workspace, size_t workspace_bytes, const void* beta,
                         DnnTensor y_tensor, void* y) {
-    TensorFacts facts;
-    tensor_get_(real_of(x_tensor), kMostDims, &facts.type, &facts.rank, facts.dims.data(),
-                facts.strides.data());
-    std::vector<int> dims(static_cast<size_t>(facts.rank));
-    const int status = convolved_dims_(real_of(convolution), real_of(x_tensor), real_of(filter),
-                                       facts.rank, dims.data());
-    compare("a convolution's result", y_tensor, status, dims);
+    compare_convolution(x_tensor, filter, convolution, y_tensor);
     return fake_->convolve(handle, alpha, x_tensor, x, filter, w, convolution, algorithm, workspace,
                            workspace_bytes, beta, y_tensor, y);
+  };
+  api.convolve_with_addends = [this](DnnHandle handle, const void* alpha, DnnTensor x_tensor,
+                                     const void* x, DnnFilter filter, const void* w,
+                                     DnnConvolution convolution, int algorithm, void* workspace,
+                                     size_t workspace_bytes, const void* z_factor,
+                                     DnnTensor z_tensor, const void* z, DnnTensor bias_tensor,
+                                     const void* bias, DnnActivation activation, DnnTensor y_tensor,
+                                     void* y) {
+    compare_convolution(x_tensor, filter, convolution, y_tensor);
+    return fake_->convolve_with_addends(handle, alpha, x_tensor, x, filter, w, convolution,
+                                        algorithm, workspace, workspace_bytes, z_factor, z_tensor,
+                                        z, bias_tensor, bias, activation, y_tensor, y);
   };
   api.normalize = [this](DnnHandle handle, int mode, const void* alpha, const void* beta,
                          DnnTensor x_tensor, const void* x, DnnTensor y_tensor, void* y,

@@ -48,6 +48,7 @@ class ShadowedCudnn {
     return static_cast<Descriptor>(real_of_.at(fake));
   }
   // Checks that the tensor has the shape that the library computes.
+  void compare_convolution(DnnTensor x, DnnFilter filter, DnnConvolution convolution, DnnTensor y);
   void compare(const char* what, DnnTensor fake_tensor, int status, const std::vector<int>& dims);
   void compare_channels(DnnTensor x, DnnTensor channels);
 

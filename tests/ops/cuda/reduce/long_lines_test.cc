@@ -31,7 +31,9 @@ class LongLinesTest : public CudaKernelFixture {
     add_cuda_kernels(registry_, launcher_, {.long_lines = long_lines_.get()});
   }
   // Uses the library from this length on.
-  void use_from(uint64_t length) { use({.min_length = length, .min_top_k_work = 1}); }
+  void use_from(uint64_t length) {
+    use({.min_length = length, .more_a_line = 0, .min_top_k_work = 1});
+  }
 
   double tolerance(ElementType element) const {
     return element == ElementType::kDouble ? 1e-12 : is_half(element) ? 1e-2 : 1e-6;
@@ -228,8 +230,10 @@ TEST_F(LongLinesTest, ShapesAloneChoose) {
   };
   EXPECT_EQ(sum(1, length), 1);
   EXPECT_EQ(sum(1, length - 1), 0);
-  EXPECT_EQ(sum(lines, length), lines);
-  EXPECT_EQ(sum(lines + 1, length), 0);
+  const int64_t longer = length + (lines - 1) * static_cast<int64_t>(limits.more_a_line);
+  EXPECT_EQ(sum(lines, longer), lines);
+  EXPECT_EQ(sum(lines, longer - 1), 0);
+  EXPECT_EQ(sum(lines + 1, 2 * longer), 0);
   const auto running = [&](ElementType element, int64_t n) {
     return num_runs_of(
         along("CumSum", {random(element, {1, n}, 0, 3), TestTensor::scalar<int64_t>(1)}, 1));

@@ -45,7 +45,8 @@ class Commands : public testing::StrandBuilder {
   }
 
   std::optional<FoundSegment> find(uint32_t at, uint32_t strand = 0) {
-    const SegmentSource source{code(), bindings(),
+    const std::vector<uint32_t> num_waits = count_waits(code());
+    const SegmentSource source{code(), num_waits, bindings(),
                                [this](uint32_t other) { return other != other_devices_strand_; }};
     return find_segment(source, at, strand);
   }
@@ -174,6 +175,52 @@ TEST(SegmentFinder, AnotherDevicesStrandIsLeftOut) {
   c.put_on_other_device(1);
   EXPECT_FALSE(c.find(0));
   EXPECT_FALSE(c.find(c.code().strands[1].first, 1)) << "nothing is recorded of that device";
+}
+
+// A round's first work is the host's, so a segment begins behind its begin; then a fork, joined by
+// the parent, and waited for by a second fork as well where that is `early`, awake before.
+void fork_in_a_round_under_way(Commands& c, bool is_early) {
+  const uint32_t middle = c.add_event();
+  const uint32_t end = c.add_event();
+  const uint32_t early_end = c.add_event();
+  if (is_early) {
+    c.begin_fork(2);
+    c.work();
+    c.wait(middle);
+    c.work();
+    c.record(early_end);
+    c.end_fork();
+  }
+  c.host_work();
+  c.work();
+  c.begin_fork(1);
+  c.work();
+  c.record(end);
+  c.end_fork();
+  c.work();
+  c.wait(end);
+  c.record(middle);
+  if (is_early) c.wait(early_end);
+  c.work();
+  c.finish();
+}
+
+TEST(SegmentFinder, ForksOfARoundUnderWayAreLanesWhereAllThatWaitForItsRecordsAreInside) {
+  Commands c;
+  fork_in_a_round_under_way(c, false);
+  const auto found = c.find(c.place_of(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(std::ranges::count(Commands::kinds(*found), Kind::kWork), 4);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kEnd);
+}
+
+TEST(SegmentFinder, ARecordThatAStrandOutsideWaitsForIsLeftOut) {
+  Commands c;
+  fork_in_a_round_under_way(c, true);
+  const auto found = c.find(c.place_of(3));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(std::ranges::count(Commands::kinds(*found), Kind::kWork), 3);
+  EXPECT_EQ(c.op_at(found->next), StrandCode::Op::kRecord) << "of the event that it waits for";
 }
 
 TEST(SegmentFinder, AWaitForWhatIsRecordedOutsideEndsIt) {
