@@ -24,6 +24,7 @@
 #include "runtime/cuda/capture_turns.h"
 #include "runtime/cuda/cuda_api.h"
 #include "runtime/cuda/launch_guards.h"
+#include "runtime/cuda/plain_order.h"
 #include "runtime/cuda/stream_keepers.h"
 #include "runtime/cuda/stream_tails.h"
 
@@ -111,6 +112,8 @@ class CudaContext {
 
   // What launches on streams that collect must look at.
   LaunchGuards& launch_guards() { return launch_guards_; }
+  // Where launches are not programmatic, although they may be elsewhere.
+  PlainOrder& plain_order() { return plain_order_; }
 
   // Launches so far, of any thread; launches are counted here.
   void count_launches(uint64_t more) { num_launches_.fetch_add(more, std::memory_order_relaxed); }
@@ -148,6 +151,7 @@ class CudaContext {
   StreamKeepers recording_streams_;
   std::shared_ptr<CaptureTurns> capture_turns_;
   LaunchGuards launch_guards_;
+  PlainOrder plain_order_;
   StreamTails stream_tails_;
   mutable std::mutex mutex_;
   Status loss_;  // under the mutex

@@ -47,6 +47,7 @@ Result<CuStream> CudaGraphCapture::native_stream(uint32_t index) {
     streams_.push_back(made);
     has_begun_.push_back(false);
     if (!is_capturing_) context_.recording_streams().tell(made);
+    if (is_in_loop()) context_.plain_order().add(made);
     if (is_watched()) watch(guard_flag() != 0 ? levels_.back().test.go_on : nullptr);
   }
   return streams_[index];
@@ -234,6 +235,7 @@ void CudaGraphCapture::abandon() {
   kept_.reset();
   if (levels_.empty()) return;
   forget_watched();
+  for (CuStream stream : streams_) context_.plain_order().remove(stream);
   (void)close_capture();
   const CudaContext::Use use(context_);
   if (!is_graph_freed_) context_.api().graph_destroy(levels_[0].graph);
@@ -261,13 +263,12 @@ Status CudaGraphCapture::count(const LoopWords& words, uint32_t flags) {
                levels_.back().test.go_on, words.asked_ns, flags | guard_flag(), 0});
 }
 
-Status CudaGraphCapture::test(const LoopTest& test, CuConditionalHandle handle,
-                              uint32_t more_flags) {
+Status CudaGraphCapture::keep_test(const LoopTest& test, CuConditionalHandle handle,
+                                   uint32_t more_flags) {
   const LoopWords& words = test.words;
-  EDDY_RETURN_IF_ERROR(keep(
-      {handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate), words.stop,
-       words.progress, test.go_on, words.asked_ns, cuda::LoopStepParams::kTest | more_flags, 0}));
-  return flush();
+  return keep({handle, words.counter, words.limit, static_cast<const uint8_t*>(test.predicate),
+               words.stop, words.progress, test.go_on, words.asked_ns,
+               cuda::LoopStepParams::kTest | more_flags, 0});
 }
 
 Status CudaGraphCapture::start_counter(const LoopWords& words) {
@@ -278,6 +279,25 @@ Status CudaGraphCapture::start_counter(const LoopWords& words) {
 
 Status CudaGraphCapture::advance_counter(const LoopWords& words) {
   return count(words, cuda::LoopStepParams::kAdvance);
+}
+
+bool CudaGraphCapture::is_in_loop() const { return std::ranges::any_of(levels_, &Level::is_loop); }
+
+// A conditional node has a kernel inside it.
+Status CudaGraphCapture::fill_body() {
+  const Level& body = levels_.back();
+  size_t num_nodes = 0;
+  if (context_.api().graph_nodes) {
+    const CudaContext::Use use(context_);
+    EDDY_RETURN_IF_ERROR(context_.check(context_.api().graph_nodes(body.graph, nullptr, &num_nodes),
+                                        "cuGraphGetNodes"));
+  }
+  num_nodes += body.num_conditionals + (kept_ ? 1 : 0);
+  for (; num_nodes < PlainOrder::kLeastKernels; ++num_nodes) {
+    const cuda::LoopStepParams none{};
+    EDDY_RETURN_IF_ERROR(launch_one(kernels_.step, &none));
+  }
+  return flush();
 }
 
 void CudaGraphCapture::watch(const uint32_t* guard_or_null) {
@@ -320,6 +340,7 @@ Result<std::vector<CuGraph>> CudaGraphCapture::add_conditional(CuConditionalHand
                                                    level.last.size(), &params),
                      "cuGraphAddNode"));
   level.last = {node};
+  ++level.num_conditionals;
   const CuGraph* const bodies = params.conditional.bodies_out;
   return std::vector<CuGraph>(bodies, bodies + num_bodies);
 }
@@ -330,28 +351,37 @@ Status CudaGraphCapture::begin_while(const LoopTest& test) {
     return unsupported("kernels or driver lack what it takes to call launches off");
   }
   EDDY_ASSIGN_OR_RETURN(const CuConditionalHandle handle, make_handle());
-  EDDY_RETURN_IF_ERROR(this->test(test, handle, 0));
+  EDDY_RETURN_IF_ERROR(keep_test(test, handle, 0));
   EDDY_ASSIGN_OR_RETURN(const std::vector<CuGraph> bodies,
                         add_conditional(handle, CuConditionalType::kWhile, 1));
   EDDY_CHECK(bodies.size() == 1) << "a loop has " << bodies.size() << " bodies";
   Level body;
   body.graph = bodies[0];
   body.handle = handle;
+  body.is_loop = true;
   body.test = test;
   levels_.push_back(std::move(body));
+  for (CuStream stream : streams_) context_.plain_order().add(stream);
   if (is_watched()) watch(nullptr);
   return Status::ok();
 }
 
+uint32_t CudaGraphCapture::least_launches() const {
+  const bool calls_off = kernels_.copy != nullptr && context_.api().graph_nodes;
+  return calls_off ? static_cast<uint32_t>(PlainOrder::kLeastKernels) : 1;
+}
+
+// What is kept will be one more.
 Result<uint32_t> CudaGraphCapture::count_launches() {
   if (!is_watched()) return internal_error("launches are counted in a body of one iteration");
-  EDDY_RETURN_IF_ERROR(flush());
-  uint64_t num_ours = 0;
+  const uint64_t num_kept = kept_ ? 1 : 0;
+  uint64_t num_ours = num_kept;
   for (CuStream stream : streams_) num_ours += context_.launch_guards().num_launches(stream);
   const CudaContext::Use use(context_);
   size_t num_nodes = 0;
   EDDY_RETURN_IF_ERROR(context_.check(
       context_.api().graph_nodes(levels_.back().graph, nullptr, &num_nodes), "cuGraphGetNodes"));
+  num_nodes += num_kept;
   if (num_nodes == num_ours) return static_cast<uint32_t>(num_nodes);
   return unsupported("of the " + std::to_string(num_nodes) + " pieces of work in its body only " +
                      std::to_string(num_ours) +
@@ -361,7 +391,8 @@ Result<uint32_t> CudaGraphCapture::count_launches() {
 Status CudaGraphCapture::begin_again() {
   if (!is_watched()) return internal_error("a body of one iteration begins again");
   Level& body = levels_.back();
-  EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
+  EDDY_RETURN_IF_ERROR(keep_test(body.test, body.handle, guard_flag()));
+  EDDY_RETURN_IF_ERROR(flush());
   body.is_again = true;
   watch(body.test.go_on);
   return Status::ok();
@@ -370,11 +401,14 @@ Status CudaGraphCapture::begin_again() {
 Status CudaGraphCapture::end_while() {
   EDDY_CHECK(levels_.size() > 1 && levels_.back().branches.empty()) << "no loop is open";
   const Level& body = levels_.back();
-  EDDY_RETURN_IF_ERROR(test(body.test, body.handle, guard_flag()));
+  EDDY_RETURN_IF_ERROR(keep_test(body.test, body.handle, guard_flag()));
+  EDDY_RETURN_IF_ERROR(fill_body());
   if (body.is_again) EDDY_RETURN_IF_ERROR(count_launches().status());
   if (is_watched()) forget_watched();
   EDDY_RETURN_IF_ERROR(close_capture());
   levels_.pop_back();
+  if (is_in_loop()) return Status::ok();
+  for (CuStream stream : streams_) context_.plain_order().remove(stream);
   return Status::ok();
 }
 

@@ -31,11 +31,13 @@
 // Cost: instantiation, milliseconds for large graphs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "ops/cuda/images/loop_control.h"
+#include "ops/cuda/text/fused_text.h"
 #include "runtime/cuda/cuda_context.h"
 #include "runtime/device/graph_capture.h"
 #include "runtime/device/scalar_steps.h"
@@ -47,6 +49,8 @@ struct CudaLoopKernels {
   CuFunction step = nullptr;
   CuFunction choice = nullptr;
   CuFunction copy = nullptr;  // null: bodies hold one iteration
+  // Makes one launch of `copy` a kernel of its own; empty: none is made. May take a second.
+  std::function<Result<CuFunction>(const cuda::KernelSource& source)> compile = {};
 };
 
 class CudaGraphCapture : public GraphCapture, public ScalarSteps {
@@ -72,6 +76,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   Status start_counter(const LoopWords& words) override;
   Status advance_counter(const LoopWords& words) override;
   Status begin_while(const LoopTest& test) override;
+  uint32_t least_launches() const override;
   Result<uint32_t> count_launches() override;
   Status begin_again() override;
   Status end_while() override;
@@ -92,10 +97,12 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
     CuGraph graph = nullptr;
     std::vector<CuGraphNode> last;  // what comes next is behind these
     CuConditionalHandle handle = 0;
+    bool is_loop = false;           // a loop's body
     LoopTest test = {};             // of a loop's body
     bool is_again = false;          // it holds a second iteration
     std::vector<CuGraph> branches;  // of a case; `graph` is the one begun last
     size_t next_branch = 0;
+    size_t num_conditionals = 0;  // in it
   };
 
   CudaGraphCapture(CudaContext& context, const CudaLoopKernels& kernels)
@@ -106,7 +113,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   // `last` of the level is what stream 0 is behind now.
   Status find_last();
   Status count(const LoopWords& words, uint32_t flags);
-  Status test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
+  Status keep_test(const LoopTest& test, CuConditionalHandle handle, uint32_t more_flags);
   // Keeps the step, alone or behind what is kept.
   Status keep(const cuda::LoopStepParams& step);
   // What is kept from now on, of the innermost level.
@@ -122,12 +129,16 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   uint32_t guard_flag() const {
     return is_watched() && levels_.back().is_again ? uint32_t{cuda::LoopStepParams::kGuarded} : 0;
   }
+  bool is_in_loop() const;
+  // What is kept goes last, behind as many kernels as the body still needs.
+  Status fill_body();
   void watch(const uint32_t* guard_or_null);
   void forget_watched();
   Status copy_by_kernel(std::span<const MemoryCopy> copies);
   void upload(CuGraphExec executable);
   Status launch_one(CuFunction function, const void* params, uint32_t num_blocks = 1,
                     uint32_t num_threads = 1);
+  CuFunction copy_kernel(const cuda::LoopCopyParams& kept) const;
   Result<CuConditionalHandle> make_handle();
   // Adds the conditional node behind what there is; its bodies.
   Result<std::vector<CuGraph>> add_conditional(CuConditionalHandle handle, CuConditionalType type,

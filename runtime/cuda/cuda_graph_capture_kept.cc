@@ -5,6 +5,7 @@
 
 #include "graph/base/check.h"
 #include "ops/cuda/device/params.h"
+#include "ops/cuda/images/copy_source.h"
 #include "ops/cuda/images/scalar_program.h"
 #include "runtime/cuda/cuda_graph_capture.h"
 
@@ -255,14 +256,26 @@ Status CudaGraphCapture::flush() {
   const cuda::LoopCopyParams kept = *std::exchange(kept_, std::nullopt);
   const bool is_step =
       kept.num_pieces == 0 && kept.num_scalars == 0 && kept.num_maps == 0 && kept.told == nullptr;
-  if (is_step) return launch_one(kernels_.step, &kept.step);
-  if (is_of_one_thread(kept)) return launch_one(kernels_.copy, &kept);
+  // In a loop's body a kernel of its own is the faster one for steps, too.
+  const CuFunction function = copy_kernel(kept);
+  if (is_step && function == kernels_.copy) return launch_one(kernels_.step, &kept.step);
+  if (is_of_one_thread(kept)) return launch_one(function, &kept);
   EDDY_DCHECK(kept.num_pieces <= cuda::kMaxLoopCopies) << kept.num_pieces << " pieces are copied";
   const auto most_blocks =
       4 * static_cast<size_t>(std::max(context_.facts().num_multiprocessors, 1));
   const bool is_one = kept.told != nullptr || (kept.flags & cuda::LoopStepParams::kBehindAll) != 0;
   const size_t num_blocks = is_one ? 1 : std::min(blocks_of(kept), most_blocks);
-  return launch_one(kernels_.copy, &kept, static_cast<uint32_t>(num_blocks), cuda::kBlockThreads);
+  return launch_one(function, &kept, static_cast<uint32_t>(num_blocks), cuda::kBlockThreads);
+}
+
+// A kernel for this launch alone, where it is launched again each round. What cannot be made is
+// interpreted.
+CuFunction CudaGraphCapture::copy_kernel(const cuda::LoopCopyParams& kept) const {
+  if (!kernels_.compile || !is_in_loop()) return kernels_.copy;
+  const Result<cuda::KernelSource> source = cuda::loop_copy_source(kept);
+  if (!source.is_ok()) return kernels_.copy;
+  const Result<CuFunction> made = kernels_.compile(*source);
+  return made.is_ok() ? *made : kernels_.copy;
 }
 
 // Behind all other streams, which stream 0 has waited for. Several blocks don't wait for each

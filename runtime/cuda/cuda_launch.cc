@@ -23,7 +23,8 @@ Status launch_grid(CudaContext& context, CuFunction function, uint32_t num_block
   const uint32_t* guard = context.launch_guards().take(stream);
   // The driver's interface only lacks the const. Kernels of one parameter leave the second be.
   void* values[] = {const_cast<void*>(params), &guard};
-  if (!context.is_programmatic() || !is_capturing(api, stream)) {
+  const bool may_begin_early = context.is_programmatic() && !context.plain_order().has(stream);
+  if (!may_begin_early || !is_capturing(api, stream)) {
     return context.check(api.launch_kernel(function, num_blocks, 1, 1, num_threads, 1, 1, 0, stream,
                                            values, nullptr),
                          "cuLaunchKernel");

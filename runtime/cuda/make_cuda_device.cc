@@ -104,6 +104,16 @@ void load_loop_kernels(Parts& parts, const void* image) {
   parts.own.loop = {find("eddy_loop_step"), find("eddy_case_choice"), find("eddy_loop_copy")};
 }
 
+// For recordings of loops.
+void let_launches_be_compiled(Parts& parts) {
+  if (parts.compiler == nullptr || parts.own.loop.copy == nullptr) return;
+  parts.own.loop.compile =
+      [module = parts.module.get()](const cuda::KernelSource& source) -> Result<CuFunction> {
+    EDDY_ASSIGN_OR_RETURN(const CudaFunction made, module->compile(source));
+    return static_cast<CuFunction>(const_cast<void*>(static_cast<const void*>(made)));
+  };
+}
+
 }  // namespace
 
 Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaOptions& options) {
@@ -157,6 +167,7 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
     parts->own.notices.push_back("recorded kernels follow each other in plain order: " +
                                  early.message());
   }
+  let_launches_be_compiled(*parts);
   if (parts->compiler != nullptr) parts->compile = std::make_unique<CudaCompile>(*parts->module);
   parts->own.compile_or_null = parts->compile.get();
   parts->own.why_no_compile = sources.why_no_nvrtc;

@@ -119,6 +119,9 @@ class GraphCapture {
   // Counts the iteration that has ended; before the commands that make the next predicate.
   virtual Status advance_counter(const LoopWords& words) = 0;
   virtual Status begin_while(const LoopTest& test) = 0;
+  // As many launches should a body hold that can hold more than one iteration; end_while() fills it
+  // up with such as do nothing.
+  virtual uint32_t least_launches() const { return 1; }
   // In a body whose test has `go_on`: how many launches it holds so far. kUnsupported, and why,
   // where it holds work that cannot be called off: a library's, copies that are no kernels.
   virtual Result<uint32_t> count_launches() = 0;

@@ -205,7 +205,8 @@ Status ControlRecording::record_loop(NodeId id) {
   EDDY_RETURN_IF_ERROR(capture_.start_counter(loop->words));
   Addresses first;
   EDDY_RETURN_IF_ERROR(record_region(LoopView(graph(), node).before_id(), &first));
-  const bool unrolls = unrolls_ && why_not_unrolled(graph(), id).empty();
+  const bool is_filled = capture_.least_launches() > 1 && !state_.executable().locates_faults();
+  const bool unrolls = (unrolls_ || is_filled) && why_not_unrolled(graph(), id).empty();
   EDDY_RETURN_IF_ERROR(record_rounds(node, loop->words, first, unrolls));
   return leave_loop(node);
 }

@@ -1,6 +1,7 @@
 // ControlRecording: a while node with everything in it, recorded with the device's own decisions,
 // and the memory that it needs besides the plan's (device_control.h says what goes where).
-// Unrolled, small bodies hold several iterations (unrolling.h).
+// Unrolled, small bodies hold several iterations (unrolling.h); else as many as a body has to hold
+// (GraphCapture::least_launches).
 //
 // Internal to DeviceControl. Making one moves the slots inside the loop, whose values are dead by
 // then, to where the recording has them.

@@ -57,6 +57,10 @@ Result<uint32_t> ControlRecording::iterations_a_round(const Node& node) {
     return 1u;
   }
   EDDY_RETURN_IF_ERROR(num_launches.status());
+  if (!unrolls_) {
+    const uint32_t least = capture_.least_launches(), most = std::max(*num_launches, 1u);
+    return (least + most - 1) / most;
+  }
   const uint32_t with_test = *num_launches + 1;
   const uint32_t num_iterations = Unrolling::iterations_a_round(with_test);
   if (num_iterations == 1) {

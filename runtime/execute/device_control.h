@@ -43,12 +43,12 @@
 // homes of a recording's results may live on in values that the loop has made: such a recording
 // is neither used nor given up until they are gone, and another one is used.
 //
-// The process's limit: six or more loops of conditional nodes at once have crashed GPUs, so at most
-// kMostAtOnce of them are driven by devices at a time, over all sessions, a loop with inner ones
-// counting by its depth; others are driven from the host meanwhile. Kernels do not count. A loop
-// has its place until its run ends, or until another loop that needs one begins on its stream.
-// Where one graph has more beside each other, they are merged if they are small
-// (runtime/api/place_nodes.h).
+// The process's limit: loops of conditional nodes have crashed GPUs, by short rounds, which
+// captures avoid (runtime/cuda/plain_order.h), and many at once. So at most kMostAtOnce of them are
+// driven by devices at a time, over all sessions, a loop with inner ones counting by its depth;
+// others are driven from the host meanwhile. Kernels do not count. A loop has its place until its
+// run ends, or until another loop that needs one begins on its stream. Where one graph has more
+// beside each other, they are merged if they are small (runtime/api/place_nodes.h).
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
 // the loop. Iterations are read while it runs, so the error of a lost device has them. Threads:

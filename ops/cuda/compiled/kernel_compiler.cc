@@ -28,7 +28,9 @@ KernelCompiler::KernelCompiler(std::shared_ptr<const NvrtcApi> api, std::string 
 
 Result<std::string> KernelCompiler::compile(const cuda::KernelSource& source,
                                             int compute_capability) {
-  const std::string architecture = "--gpu-architecture=sm_" + std::to_string(compute_capability);
+  const std::string architecture = std::string("--gpu-architecture=") +
+                                   (source.decides ? "compute_" : "sm_") +
+                                   std::to_string(compute_capability);
   const std::string key = architecture + "\n" + source.text + "\n" + made_with_;
   if (std::optional<std::string> found = cache_.find(key)) {
     ++num_found_;
@@ -63,6 +65,7 @@ Result<std::string> KernelCompiler::ask_nvrtc(const cuda::KernelSource& source,
   const Destroy destroy{*api_, &program};
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
   options.push_back(architecture.c_str());
+  if (source.decides) options.push_back("--relocatable-device-code=true");
   result = api_->compile(program, static_cast<int>(options.size()), options.data());
   if (result != kNvrtcSuccess) {
     size_t bytes = 0;
@@ -75,12 +78,14 @@ Result<std::string> KernelCompiler::ask_nvrtc(const cuda::KernelSource& source,
     if (!log.empty()) status = unsupported(status.message() + ": " + first_line(log));
     return status;
   }
+  const auto& code_bytes = source.decides ? api_->text_bytes : api_->code_bytes;
+  const auto& code_of = source.decides ? api_->text : api_->code;
   size_t bytes = 0;
-  result = api_->code_bytes(program, &bytes);
-  if (result != kNvrtcSuccess || bytes == 0) return refusal("nvrtcGetCUBINSize", result);
+  result = code_bytes(program, &bytes);
+  if (result != kNvrtcSuccess || bytes == 0) return refusal("asked for its code, NVRTC", result);
   std::string code(bytes, '\0');
-  result = api_->code(program, code.data());
-  if (result != kNvrtcSuccess) return refusal("nvrtcGetCUBIN", result);
+  result = code_of(program, code.data());
+  if (result != kNvrtcSuccess) return refusal("asked for its code, NVRTC", result);
   return code;
 }
 

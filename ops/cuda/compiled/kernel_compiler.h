@@ -22,7 +22,7 @@ class KernelCompiler {
   // `cache_folder` "": nothing is cached.
   KernelCompiler(std::shared_ptr<const NvrtcApi> api, std::string cache_folder);
 
-  // A cubin for devices of this compute capability (90 is 9.0).
+  // A cubin for devices of this compute capability (90 is 9.0); PTX of a source that decides.
   Result<std::string> compile(const cuda::KernelSource& source, int compute_capability);
 
   uint64_t num_compiled() const { return num_compiled_; }  // by NVRTC

@@ -28,6 +28,8 @@ constexpr int kNvrtcSuccess = 0;  // nvrtcResult
     int(NvrtcProgram program, int num_options, const char* const* options))            \
   X(code_bytes, "nvrtcGetCUBINSize", int(NvrtcProgram program, size_t * bytes))        \
   X(code, "nvrtcGetCUBIN", int(NvrtcProgram program, char* code))                      \
+  X(text_bytes, "nvrtcGetPTXSize", int(NvrtcProgram program, size_t * bytes))          \
+  X(text, "nvrtcGetPTX", int(NvrtcProgram program, char* text))                        \
   X(log_bytes, "nvrtcGetProgramLogSize", int(NvrtcProgram program, size_t * bytes))    \
   X(log, "nvrtcGetProgramLog", int(NvrtcProgram program, char* log))
 

@@ -1,7 +1,8 @@
 // What decides loops and cases on the device: parameters and bodies of two kernels of one thread
 // each and of one of many, for the device and for tests on the host.
 //
-//   eddy_loop_step   counts a loop's iterations and decides whether another one begins
+//   eddy_loop_step   counts a loop's iterations and decides whether another one begins; without a
+//                    flag it does nothing: a round needs some kernels (runtime/cuda/plain_order.h)
 //   eddy_case_choice selects the branch of a case that runs
 //   eddy_loop_copy   the first thread takes steps over single elements, all threads take steps over
 //                    many (scalar_step.h); carried values go to where the next iteration reads
@@ -60,8 +61,8 @@ static_assert(sizeof(LoopStepParams) == 72);
 // first thread copies it, which it does with eight bytes and less. A map may read, element by
 // element, what an earlier one writes: a thread has the same elements of both.
 inline constexpr int kMaxLoopCopies = 8;
-inline constexpr int kMaxScalarSteps = 12;
-inline constexpr int kMaxMaps = 4;
+inline constexpr int kMaxScalarSteps = 32;
+inline constexpr int kMaxMaps = 16;
 inline constexpr uint64_t kFirstThreadsBytes = 8;
 struct LoopCopyParams {
   // kToRow: `to` is as many pieces further on as *count says. kRows: *count rows of row_bytes each,
@@ -86,7 +87,7 @@ struct LoopCopyParams {
   MapParams maps[kMaxMaps];  // before the pieces, in order
   volatile uint32_t* told;   // a word of the host's that becomes 1 at the end; null: none
 };
-static_assert(sizeof(LoopCopyParams) == 1200);
+static_assert(sizeof(LoopCopyParams) == 2672);
 static_assert(sizeof(LoopCopyParams::Piece) == 48, "host and device share it");
 
 struct CaseChoiceParams {
@@ -125,37 +126,59 @@ EDDY_HD bool is_called_off(uint32_t flags, const uint32_t* go_on) {
          *static_cast<const volatile uint32_t*>(go_on) == 0;
 }
 
+// What a step reads of its loop: all of it may be read before it is needed.
+struct LoopStepWords {
+  int64_t count, limit;
+  uint64_t asked_ns;
+  bool predicate;
+};
+EDDY_HD LoopStepWords read_words(const LoopStepParams& p) {
+  LoopStepWords words;
+  const bool tests = (p.flags & LoopStepParams::kTest) != 0;
+  const bool is_asked = p.asked_ns != nullptr && (p.flags & LoopStepParams::kForget) == 0;
+  words.count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
+  words.limit = tests ? *p.limit : 0;
+  words.asked_ns = tests && is_asked ? *p.asked_ns : 0;
+  words.predicate = tests && *p.predicate != 0;
+  return words;
+}
+
 // Whether the loop is stopped, as far as it is worth a look.
 template <typename Now>
-EDDY_HD bool is_seen_stopped(const LoopStepParams& p, Now now) {
+EDDY_HD bool is_seen_stopped(const LoopStepParams& p, uint64_t asked_ns, Now now) {
   if (p.asked_ns == nullptr) {
     return (p.flags & (LoopStepParams::kAdvance | LoopStepParams::kTest)) != 0 &&
            read_shared(p.stop) != 0;
   }
+  if ((p.flags & LoopStepParams::kForget) != 0) *p.asked_ns = 0;
   if ((p.flags & LoopStepParams::kTest) == 0) return false;
   const uint64_t time_ns = now();
-  if (time_ns - *p.asked_ns < kMostUnaskedNs) return false;
+  if (time_ns - asked_ns < kMostUnaskedNs) return false;
   *p.asked_ns = time_ns;
   return read_shared(p.stop) != 0;
 }
 
-// Set: (handle, value) -> void; Now: () -> ns of a clock of the whole device.
+// Set: (handle, value) -> void; Now: () -> ns of a clock of the whole device. Whether it goes on.
 template <typename Set, typename Now>
-EDDY_HD void loop_step(const LoopStepParams& p, Set set, Now now) {
-  if (is_called_off(p.flags, p.go_on)) return;
-  if ((p.flags & LoopStepParams::kForget) != 0) *p.asked_ns = 0;
-  const bool is_stopped = is_seen_stopped(p, now);
-  int64_t count = (p.flags & LoopStepParams::kStart) != 0 ? 0 : *p.counter;
+EDDY_HD bool loop_step(const LoopStepParams& p, const LoopStepWords& words, Set set, Now now) {
+  const bool is_stopped = is_seen_stopped(p, words.asked_ns, now);
+  int64_t count = words.count;
   // A stopped iteration is not over: the counter keeps its number, which reports of the place show.
   if ((p.flags & LoopStepParams::kAdvance) != 0 && !is_stopped) ++count;
   *p.counter = count;
   write_shared(p.progress, count);
   if ((p.flags & LoopStepParams::kStart) != 0) write_shared(p.progress + 1, int64_t{0});
-  if ((p.flags & LoopStepParams::kTest) == 0) return;
-  const bool goes_on = !is_stopped && count < *p.limit && *p.predicate != 0;
+  if ((p.flags & LoopStepParams::kTest) == 0) return false;
+  const bool goes_on = !is_stopped && count < words.limit && words.predicate;
   if (!goes_on) write_shared(p.progress + 1, int64_t{1});
   if (p.go_on != nullptr) *p.go_on = goes_on ? 1u : 0u;
   set(p.handle, goes_on ? 1u : 0u);
+  return goes_on;
+}
+template <typename Set, typename Now>
+EDDY_HD void loop_step(const LoopStepParams& p, Set set, Now now) {
+  if (p.flags == 0 || is_called_off(p.flags, p.go_on)) return;
+  loop_step(p, read_words(p), set, now);
 }
 
 // A word that the host may look at meanwhile, as it does for one that write_shared has written.
@@ -197,7 +220,8 @@ EDDY_HD void copy_piece(const LoopCopyParams::Piece& given, uint64_t first, uint
   }
 }
 
-// Threads: `first`, `first + step`, … False: the launch is called off, and has no step.
+// Threads: `first`, `first + step`, … False: the launch is called off, and has no step. A source
+// made for one launch does the same (copy_source.h).
 EDDY_HD bool loop_copy_parts(const LoopCopyParams& p, uint64_t first, uint64_t step) {
   if (is_called_off(p.flags, p.go_on)) return false;
   if (first == 0) {

@@ -30,6 +30,8 @@ namespace eddy::cuda {
 struct KernelSource {
   std::string name;  // of the kernel: "eddy_fused_" and 32 digits that stand for the text
   std::string text;  // C++, which includes headers of ops/cuda (kernel_headers.h)
+  // It decides loops: then it is loaded as the device's assembler, whose calls the driver resolves.
+  bool decides = false;
 };
 
 // The text of one function, `EDDY_HD static void <name>(<inputs>, <result>&…)`, that an expression

@@ -24,6 +24,7 @@ class FusingGpu {
         random_(seed),
         nvrtc_(FakeCuda::kImage,
                [this](const std::string& name, const HostKernel& kernel) {
+                 if (kernel.is_loop_copy) return define_loop_copy(cuda_, name);
                  cuda_.define_kernel(name, kernel.params_bytes,
                                      [this, kernel](const FakeKernelCall& call) {
                                        ++(kernel.loop_or_null ? num_loops_ : num_fused_);

@@ -37,6 +37,7 @@ class FakeLibraryGpu {
         cub_(seed, work_.enqueue()),
         nvrtc_(FakeCuda::kImage,
                [this](const std::string& name, const HostKernel& kernel) {
+                 if (kernel.is_loop_copy) return define_loop_copy(cuda_, name);
                  cuda_.define_kernel(name, kernel.params_bytes,
                                      [this, kernel](const FakeKernelCall& call) {
                                        run_host_kernel(kernel, call.grid[0], call.params, random_,

@@ -19,8 +19,13 @@
 namespace eddy::testing {
 namespace {
 
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // The shorter run may have taken one more, by when it was looked at: differences have a sign.
 double share(uint64_t count, double per) {
@@ -144,6 +149,8 @@ GpuCase growing_caches(int64_t num_trips) {
 
 const auto scalar_while = [](int64_t trips) { return counters("scalar while", 1, trips); };
 const auto matmul_tanh = [](int64_t trips) { return matmuls("matmul", 1, trips, 0, 8); };
+// Merged into one: the products, and two launches of all that is behind them.
+const auto eight_matmuls = [](int64_t trips) { return matmuls("eight", 8, trips, trips / 10, 8); };
 const auto nested_while = [](int64_t trips) { return nested(trips, 4); };
 const auto four_way_case = [](int64_t trips) { return with_case(trips); };
 const auto host_one = [](int64_t trips) { return host_decides(1, trips); };
@@ -154,8 +161,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(LoopLimit{"scalar while", scalar_while, Way::kKernel, 0, 0},
                       LoopLimit{"scalar while", scalar_while, Way::kRecording, 1, 0},
                       LoopLimit{"scalar while", scalar_while, Way::kHost, 3, 1},
-                      LoopLimit{"matmul, tanh", matmul_tanh, Way::kRecording, 2, 0},
-                      LoopLimit{"nested, 4 inside", nested_while, Way::kRecording, 7, 0},
+                      // Rounds of fewer than three kernels are filled (plain_order.h).
+                      LoopLimit{"matmul, tanh", matmul_tanh, Way::kRecording, 3, 0},
+                      LoopLimit{"eight such", eight_matmuls, Way::kRecording, 10, 0},
+                      LoopLimit{"nested, 4 inside", nested_while, Way::kRecording, 9, 0},
                       LoopLimit{"growing caches", growing_caches, Way::kRecording, 11, 0},
                       LoopLimit{"growing caches", growing_caches, Way::kHost, 13, 14},
                       LoopLimit{"4-way case", four_way_case, Way::kRecording, 4, 0},
@@ -217,13 +226,13 @@ NamedTensors square_inputs() {
   return {{"x", Tensor::of<float>({4, 4}, x)}, {"y", Tensor::of<float>({4, 4}, y)}};
 }
 
+// And one that fills the round.
 TEST(ElementsOfARound, AProductAndItsActivationAreTwoKernels) {
   const auto next = [](GraphBuilder& b, ValueSpan v) {
     return std::vector<Value>{b.op("Tanh", {b.op("MatMul", {v[0], v[1]})}), v[1]};
   };
   const auto names = round_of(squares(next), square_inputs());
-  EXPECT_EQ(names.size(), 2u);
-  EXPECT_EQ(names.back(), "eddy_loop_copy");
+  EXPECT_THAT(names, ElementsAre(_, "eddy_loop_step", StartsWith("eddy_loop_copy")));
 }
 
 // Both are overwritten element by element, the second one with what it was added to, by half.
@@ -231,7 +240,10 @@ TEST(ElementsOfARound, WhatIsMadeOfItsOldValueElementByElementIsOverwritten) {
   const auto next = [](GraphBuilder& b, ValueSpan v) {
     return std::vector<Value>{b.op("Relu", {v[0]}), b.op("Mul", {v[1], b.scalar(0.5f)})};
   };
-  EXPECT_THAT(round_of(squares(next), square_inputs()), ElementsAre("eddy_loop_copy"));
+  // Three iterations, since a round of one kernel has too few. A test that ends the round has a
+  // launch of its own where several blocks look at what it writes.
+  EXPECT_THAT(round_of(squares(next), square_inputs()),
+              AllOf(SizeIs(5), Each(StartsWith("eddy_loop_copy"))));
 }
 
 // x is still read when y's new value comes first, and the other way round.
@@ -246,7 +258,7 @@ TEST(ElementsOfARound, AnOldValueIsReadBeforeItIsOverwritten) {
     };
     const auto names = round_of(squares(next), square_inputs());
     ASSERT_FALSE(names.empty());
-    EXPECT_EQ(names.back(), "eddy_loop_copy");
+    EXPECT_THAT(names.back(), StartsWith("eddy_loop_copy"));
   }
 }
 

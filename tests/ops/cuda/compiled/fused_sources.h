@@ -13,6 +13,11 @@ extern const int kNumFusedHostKernels;
 extern const FusedHostKernel kLoopHostKernels[];
 extern const int kNumLoopHostKernels;
 
+// Launches of eddy_loop_copy, for each of `step` threads; null: it has no source.
+extern const FusedHostKernel kCopyHostKernels[];
+extern const int kNumCopyHostKernels;
+
+inline constexpr uint64_t kCopySourcesSeed = 28;
 inline constexpr uint64_t kFusedSourcesSeed = 20261120;  // as BUILD gives it to the program
 
 }  // namespace eddy::testing

@@ -3,10 +3,14 @@
 // with tables of the kernels at its end.
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
+#include "ops/cuda/images/copy_source.h"
 #include "ops/cuda/text/fused_text.h"
 #include "ops/cuda/text/persistent_text.h"
+#include "tests/ops/cuda/compiled/fused_sources.h"
 #include "tests/ops/cuda/compiled/random_expressions.h"
+#include "tests/ops/cuda/compiled/random_loop_copies.h"
 #include "tests/ops/cuda/compiled/random_loop_programs.h"
 
 namespace {
@@ -19,6 +23,28 @@ void print(const eddy::Result<eddy::cuda::KernelSource>& source, std::string& ta
   }
   std::printf("%s\n", source->text.c_str());
   table += "    " + source->name + ",\n";
+}
+
+// Launches that decide are for the driver to link, so nvcc's image has none of them.
+void print_copies(int count) {
+  alignas(64) static unsigned char arena[eddy::testing::kCopyArenaBytes];
+  eddy::Random random(eddy::testing::kCopySourcesSeed);
+  std::set<std::string> known;
+  std::string table;
+  std::printf("#ifndef __CUDACC__\n");
+  for (int i = 0; i < count; ++i) {
+    const auto source =
+        eddy::cuda::loop_copy_source(eddy::testing::RandomLoopCopy::make(random, arena));
+    if (source.is_ok() && known.insert(source->name).second) {
+      std::printf("%s\n", source->text.c_str());
+    }
+    table += source.is_ok() ? "    " + source->name + ",\n" : "    nullptr,\n";
+  }
+  std::printf(
+      "#include \"tests/ops/cuda/compiled/fused_sources.h\"\nnamespace eddy::testing {\n"
+      "const FusedHostKernel kCopyHostKernels[] = {\n%s};\n"
+      "const int kNumCopyHostKernels = %d;\n}\n#endif\n",
+      table.c_str(), count);
 }
 
 }  // namespace
@@ -47,5 +73,6 @@ int main(int argc, char** argv) {
       "const FusedHostKernel kLoopHostKernels[] = {\n%s};\n"
       "const int kNumLoopHostKernels = %d;\n}\n#endif\n",
       programs.c_str(), num_programs, loops.c_str(), num_loops);
+  print_copies(120);
   return 0;
 }

@@ -27,8 +27,12 @@ int FakeNvrtc::compile(Program& program, int num_options, const char* const* opt
   const std::set<std::string> given(options, options + num_options);
   if (given.count("--fmad=false") == 0) violation("contraction is on");
   const bool has_architecture = std::any_of(given.begin(), given.end(), [](const auto& option) {
-    return option.starts_with("--gpu-architecture=sm_");
+    return option.starts_with("--gpu-architecture=");
   });
+  const bool decides = program.source.starts_with("// loop copy\n");
+  if (decides != (given.count("--relocatable-device-code=true") != 0)) {
+    violation("code that decides loops is relocatable, and no other");
+  }
   if (!has_architecture) violation("no architecture");
   if (num_refusals_ > 0) {
     --num_refusals_;
@@ -86,6 +90,14 @@ void FakeNvrtc::fill() {
     const auto found = programs_.find(program);
     if (found == programs_.end() || !found->second.is_compiled) return "";
     return image_ + " of " + found->second.name;
+  };
+  api.text_bytes = [code_of](NvrtcProgram program, size_t* bytes) {
+    *bytes = code_of(program).size() + 1;
+    return *bytes > 1 ? kNvrtcSuccess : kInvalidProgram;
+  };
+  api.text = [code_of](NvrtcProgram program, char* code) {
+    std::strcpy(code, code_of(program).c_str());
+    return kNvrtcSuccess;
   };
   api.code_bytes = [code_of](NvrtcProgram program, size_t* bytes) {
     *bytes = code_of(program).size();

@@ -6,6 +6,7 @@
 
 #include "ops/cuda/device/unary_ops.h"
 #include "ops/cuda/elementwise/elementwise_inl.h"
+#include "ops/cuda/images/loop_control.h"
 #include "ops/cuda/names/kernel_list.h"
 #include "ops/cuda/reduce/row_inl.h"
 #include "ops/cuda/text/persistent_text.h"
@@ -83,6 +84,12 @@ Result<CudaFunction> HostLauncher::find(std::string_view name) {
 }
 
 Result<HostKernel> host_kernel_of(const std::string& source) {
+  if (source.starts_with("// loop copy\n")) {
+    HostKernel kernel;
+    kernel.params_bytes = sizeof(cuda::LoopCopyParams);
+    kernel.is_loop_copy = true;
+    return kernel;
+  }
   if (LoopInterpreter::is_loop(source)) {
     EDDY_ASSIGN_OR_RETURN(LoopInterpreter loop, LoopInterpreter::read(source, run_row_kernel));
     HostKernel kernel;

@@ -19,7 +19,8 @@
 
 namespace eddy::testing {
 
-// One kernel; exactly one of the functions is set. Parameters are the kernel's own struct.
+// One kernel; exactly one of the functions is set, or is_loop_copy. Parameters are the kernel's own
+// struct.
 struct HostKernel {
   size_t params_bytes = 0;
   void (*run_thread)(const void* params, uint64_t first, uint64_t step) = nullptr;
@@ -28,9 +29,12 @@ struct HostKernel {
   std::shared_ptr<const FusedInterpreter> fused_or_null = nullptr;
   // Interprets a persistent loop likewise.
   std::shared_ptr<const LoopInterpreter> loop_or_null = nullptr;
+  // A launch of eddy_loop_copy by itself, which the fake driver's kernel of that name runs.
+  bool is_loop_copy = false;
 };
 
-// The kernel that a source of fused_text.h or persistent_text.h stands for; refuses any other text.
+// The kernel that a source of fused_text.h, persistent_text.h or copy_source.h stands for; refuses
+// any other text.
 Result<HostKernel> host_kernel_of(const std::string& source);
 
 // Every kernel of the images, by its full name ("eddy_Add_f32").
