@@ -9,6 +9,7 @@
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
 #include "graph/compile/split_bias.h"
+#include "graph/compile/split_concats.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/persistent_program.h"
 #include "graph/schedule/costs/cost_model.h"
@@ -111,10 +112,13 @@ class NodePlacer {
         FoldedProducts folded,
         fold_into_products(std::move(nodes.graph), ops_, std::move(nodes.value_devices),
                            {names_[device], is_elementwise}));
+    EDDY_ASSIGN_OR_RETURN(SplitConcats summed,
+                          split_concats(std::move(folded.graph), ops_,
+                                        std::move(folded.value_devices), names_[device]));
     const SplitBiasOptions split_options = {names_[device], is_elementwise};
     EDDY_ASSIGN_OR_RETURN(
         SplitBiases split,
-        split_bias(std::move(folded.graph), ops_, std::move(folded.value_devices), split_options));
+        split_bias(std::move(summed.graph), ops_, std::move(summed.value_devices), split_options));
     EDDY_ASSIGN_OR_RETURN(FusedGraph fused, fuse(std::move(split.graph), ops_,
                                                  std::move(split.value_devices), options));
     nodes.graph = std::move(fused.graph);
