@@ -75,7 +75,8 @@ void LoopChoice::settle_if_tried() {
   for (const Way way : kWays) {
     if (tried(way).is_out) continue;
     if (tried(way).times < kTries) return;
-    if (!best || tried(way).best_ns < tried(*best).best_ns) best = way;
+    const double margin = best && way == Way::kHost ? kHostsMargin : 1;
+    if (!best || margin * tried(way).best_ns < tried(*best).best_ns) best = way;
   }
   const int settled = static_cast<int>(*best);
   const auto is_in = [](const Tried& tried) { return !tried.is_out; };

@@ -4,8 +4,9 @@
 //
 // Each way is tried kTries times; the first try of each pays for recordings and counts for nothing,
 // the fastest of the others, per iteration, is held against those of the other ways. Then it is
-// settled. Of ties the earlier way is taken, in the order of Way: the device's ways leave the
-// host's thread free. A way that turns out not to work is ruled out, and the reason reported.
+// settled. Of ties the earlier way is taken, in the order of Way, and the host's where it is faster
+// by more than kHostsMargin: the device's ways leave the host's thread free, and take as long again
+// the next time, where the host's depend on what else its processor does. A way that turns out not to work is ruled out, and the reason reported.
 //
 // A loaded process may have timed a way wrongly, and what is best may change. So what is settled
 // holds for kFirstHold uses, then all ways are tried anew; for twice as many each time they say the
@@ -31,6 +32,7 @@ class LoopChoice {
  public:
   enum class Way : uint8_t { kKernel, kRecording, kUnrolled, kHost };
   static constexpr int kTries = 3;
+  static constexpr double kHostsMargin = 1.125;
   static constexpr int64_t kFirstHold = 1000;
   static constexpr int64_t kLongestHold = 1 << 20;
 

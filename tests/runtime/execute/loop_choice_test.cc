@@ -65,6 +65,15 @@ TEST(LoopChoice, TheDeviceTakesATie) {
   EXPECT_EQ(settle(unrolled, {1, 5000, 5000, 5000}), Way::kRecording);
 }
 
+TEST(LoopChoice, TheHostMustBeFasterByMoreThanItsMargin) {
+  LoopChoice hardly({});
+  EXPECT_EQ(settle(hardly, {1, 9000, 1, 8000}), Way::kRecording);
+  LoopChoice clearly({});
+  EXPECT_EQ(settle(clearly, {1, 9001, 1, 8000}), Way::kHost);
+  LoopChoice among({.unrolled = true});
+  EXPECT_EQ(settle(among, {1, 9900, 9001, 8000}), Way::kHost);
+}
+
 TEST(LoopChoice, WhatIsRuledOutIsNeitherTriedNorTaken) {
   LoopChoice choice({.kernel = true});
   choice.report(Way::kRecording, 1, 1);
