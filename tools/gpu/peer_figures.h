@@ -22,7 +22,7 @@
   X("scalar while, persistent", "PyTorch eager", 33, 33, "H200 2026-11") \
   X("scalar while, persistent", "PyTorch, step as CUDA graph", 11.5, 11.5, "H200 2026-11") \
   X("scalar while, persistent", "persistent kernel by hand", 0.76, 0.76, "H200 2026-11") \
-  X("matmul and tanh while", "JAX with WHILE flags", 9.4, 9.4, "H200 2026-11") \
+  X("matmul and tanh while", "JAX with WHILE flags", 9.261, 9.261, "NVIDIA H200 2026-11-29") \
   X("matmul and tanh while", "JAX", 22, 27, "H200 2026-11") \
   X("matmul and tanh while", "PyTorch, step as CUDA graph", 20, 20, "H200 2026-11") \
   X("matmul and tanh while", "PyTorch eager", 46, 54, "H200 2026-11") \
@@ -34,8 +34,8 @@
   X("eight such loops", "PyTorch eager", 204, 204, "H200 2026-11") \
   X("host predicate, 1-kernel body", "floor", 5.2, 5.2, "H200 2026-11") \
   X("host predicate, 10-kernel body", "floor", 11.8, 11.8, "H200 2026-11") \
-  X("while with a 4-way case", "by hand", 12.4, 12.4, "H200 2026-11") \
-  X("32 loops side by side", "floor", 4.1, 4.1, "H200 2026-11") \
+  X("while with a 4-way case", "by hand", 10.65, 10.65, "NVIDIA H200 2026-11-29") \
+  X("32 loops side by side", "floor", 1.483, 1.483, "NVIDIA H200 2026-11-29") \
   X("lstm, batch 1", "JAX with WHILE flags", 3.43, 3.43, "H200 2026-11") \
   X("lstm, batch 64", "JAX with WHILE flags", 4.41, 4.41, "H200 2026-11") \
   X("nas_rnn, batch 1", "JAX with WHILE flags", 10.9, 10.9, "H200 2026-11") \
@@ -50,19 +50,19 @@
   X("blockdrop, batch 64", "torch.compile'd step", 0.32, 0.32, "H200 2026-11") \
   X("skipnet, batch 1", "torch.compile'd step", 1.75, 1.75, "H200 2026-11") \
   X("tree, batch 1", "torch.compile'd step", 0.66, 0.66, "H200 2026-11") \
-  X("inception_v3", "PyTorch CUDA graph", 1.88, 1.88, "H200 2026-11") \
+  X("inception_v3", "PyTorch CUDA graph", 1.778, 1.778, "NVIDIA H200 2026-11-29") \
   X("inception_v3", "torch.compile", 1.31, 1.31, "H200 2026-11") \
   X("inception_v3", "PyTorch eager", 8.9, 8.9, "H200 2026-11") \
-  X("resnet50", "PyTorch CUDA graph", 0.96, 0.96, "H200 2026-11") \
+  X("resnet50", "PyTorch CUDA graph", 0.906, 0.906, "NVIDIA H200 2026-11-29") \
   X("resnet50", "torch.compile", 0.75, 0.75, "H200 2026-11") \
   X("resnet50", "PyTorch eager", 3.3, 3.3, "H200 2026-11") \
-  X("mobilenet_v2", "PyTorch CUDA graph", 0.46, 0.46, "H200 2026-11") \
+  X("mobilenet_v2", "PyTorch CUDA graph", 0.412, 0.412, "NVIDIA H200 2026-11-29") \
   X("mobilenet_v2", "torch.compile", 0.56, 0.56, "H200 2026-11") \
   X("mobilenet_v2", "PyTorch eager", 2.7, 2.7, "H200 2026-11") \
-  X("efficientnet_b0", "PyTorch CUDA graph", 0.78, 0.78, "H200 2026-11") \
+  X("efficientnet_b0", "PyTorch CUDA graph", 0.749, 0.749, "NVIDIA H200 2026-11-29") \
   X("efficientnet_b0", "PyTorch eager", 7.2, 7.2, "H200 2026-11") \
-  X("nasnetalarge", "PyTorch CUDA graph", 5.95, 5.95, "H200 2026-11") \
+  X("nasnetalarge", "PyTorch CUDA graph", 5.39, 5.39, "NVIDIA H200 2026-11-29") \
   X("nasnetalarge", "PyTorch eager", 22.6, 22.6, "H200 2026-11") \
-  X("bert_base", "PyTorch CUDA graph", 1.14, 1.14, "H200 2026-11") \
+  X("bert_base", "PyTorch CUDA graph", 0.753, 0.753, "NVIDIA H200 2026-11-29") \
   X("bert_base", "PyTorch eager", 5.2, 5.2, "H200 2026-11")
 // clang-format on
