@@ -173,10 +173,14 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       "--device cuda: run each convolution of known shape by cuDNN's fastest algorithm, as "
       "it was measured when this kind of GPU first met the shape (other bits than without; "
       "kept in Eddy's cache folder)");
-  app.add_flag("--channels-last,!--channels-first", arguments.channels_last,
-               "--device cuda: convolutions, and what stands between them, read images whose "
-               "channels come last, as cuDNN's kernels for tensor cores do, or first (other bits; "
-               "without either, last with --tf32, where that is faster, and else first)");
+  CLI::Option* const last = app.add_flag_callback(
+      "--channels-last", [&arguments] { arguments.channels_last = true; },
+      "--device cuda: convolutions, and what stands between them, read images whose channels come "
+      "last, as cuDNN's kernels for tensor cores do (other bits; the default with --tf32)");
+  app.add_flag_callback(
+         "--channels-first", [&arguments] { arguments.channels_last = false; },
+         "--device cuda: such images have channels first (the default without --tf32)")
+      ->excludes(last);
   app.add_flag(
       "--exact", arguments.exact,
       "the same bits however loops are driven; no normalization folded into a convolution, "

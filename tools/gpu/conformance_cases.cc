@@ -106,6 +106,7 @@ void add_movement(std::vector<ConformanceCase>& cases) {
   }
 }
 
+// long: one kind of call after the other
 void add_products(std::vector<ConformanceCase>& cases) {
   for (const int64_t m : {33, 3}) {  // tiles, rows
     cases.push_back({"MatMul", {{{m, 67}}, {{67, 65}}}, {}, 1, 32});
