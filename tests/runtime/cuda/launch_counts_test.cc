@@ -19,7 +19,6 @@
 namespace eddy::testing {
 namespace {
 
-using ::testing::_;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
