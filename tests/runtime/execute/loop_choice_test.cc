@@ -107,7 +107,7 @@ int64_t uses_until_open(LoopChoice& choice) {
 TEST(LoopChoice, ALoopLeavesABadWayWhenAllAreTriedAnew) {
   LoopChoice choice({.kernel = true});
   // The recording was slowed down by others while it was timed.
-  ASSERT_EQ(settle(choice, {9000, 9500, 1, 8100}), Way::kHost);
+  ASSERT_EQ(settle(choice, {9200, 9500, 1, 8100}), Way::kHost);
   EXPECT_LE(uses_until_open(choice), LoopChoice::kFirstHold);
   EXPECT_FALSE(choice.is_settled());
   EXPECT_THAT(choice.text(), HasSubstr("8.1 by the host")) << "what was settled last";
