@@ -6,7 +6,8 @@
 // the fastest of the others, per iteration, is held against those of the other ways. Then it is
 // settled. Of ties the earlier way is taken, in the order of Way, and the host's where it is faster
 // by more than kHostsMargin: the device's ways leave the host's thread free, and take as long again
-// the next time, where the host's depend on what else its processor does. A way that turns out not to work is ruled out, and the reason reported.
+// the next time, where the host's depend on what else its processor does. A way that turns out not
+// to work is ruled out, and the reason reported.
 //
 // A loaded process may have timed a way wrongly, and what is best may change. So what is settled
 // holds for kFirstHold uses, then all ways are tried anew; for twice as many each time they say the

@@ -127,6 +127,7 @@ std::string check_device(const std::string& device) {
 
 }  // namespace
 
+// long: one option after the other
 void add_model_options(CLI::App& app, ModelArguments& arguments) {
   app.add_option("--device", arguments.device,
                  "where the model runs: cpu, cuda, cuda:N (of several GPUs, from 0) or virtual")
