@@ -240,7 +240,7 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
   const auto report = report_libraries(gpu_, true, 2);
   EXPECT_EQ(report["failed"], 0) << report.dump(1);
   EXPECT_FALSE(report.contains("error")) << report["error"];
-  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u + 6u);
+  ASSERT_EQ(report["rows"].size(), 4u * 2u + 21u + 10u);
   for (const auto& row : report["rows"]) {
     const bool is_half_norm =
         row["type"] == "float16" && row["case"].get<std::string>().starts_with("Batch");
@@ -261,7 +261,7 @@ TEST_P(GpuReportTest, LibrariesAreTimedBesideOurOwnKernels) {
     num_last += row.contains("channels_last_us") ? 1 : 0;
   }
   EXPECT_EQ(num_last, 4) << "convolutions";
-  EXPECT_EQ(num_both, 6) << "products and convolutions";
+  EXPECT_EQ(num_both, 10) << "products and convolutions";
 }
 
 // Each of the four shapes is measured in two rounds, of which the first warms up.
