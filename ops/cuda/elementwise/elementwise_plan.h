@@ -29,8 +29,9 @@ class BroadcastPlan {
               std::span<const void* const> inputs, bool may_pack);
 
   // Where result k > 0 of a fused kernel goes; before launch().
-  void set_out(size_t k, void* out) requires requires(Params p) { p.more_out; }
-  { params_.more_out[k - 1] = out; }
+  template <typename Given = Params>
+  requires requires(Given p) { p.more_out; }
+  void set_out(size_t k, void* out) { params_.more_out[k - 1] = out; }
   void set_attributes(float a, float b) {
     params_.a = a;
     params_.b = b;
