@@ -5,8 +5,8 @@
 #include <set>
 
 #include "graph/base/check.h"
-#include "graph/compile/copy_graph.h"
 #include "graph/compile/only_readers.h"
+#include "graph/compile/placed_copier.h"
 
 namespace eddy {
 namespace {
@@ -243,19 +243,16 @@ class ProductFinder {
   std::set<NodeId> taken_;  // by the products found so far
 };
 
-class ProductFolder : public GraphCopier {
+class ProductFolder : public PlacedCopier {
  public:
   ProductFolder(const Graph& source, GraphBuilder& builder, const std::vector<Product>& products,
                 const std::vector<uint32_t>& value_devices)
-      : GraphCopier(source, builder), given_devices_(value_devices) {
-    EDDY_CHECK(value_devices.size() == source.num_values())
-        << value_devices.size() << " devices for " << source.num_values() << " values";
+      : PlacedCopier(source, builder, value_devices) {
     for (const Product& product : products) {
       by_last_[product.last] = &product;
       for (const NodeId folded : product.folded) folded_.insert(folded);
     }
   }
-  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
 
  private:
   void exec(NodeId id) override {
@@ -287,15 +284,6 @@ class ProductFolder : public GraphCopier {
                               .output_names = {source_.value(made).name}}));
   }
 
-  void defined(ValueId id, Value value) override {
-    if (value.is_none()) return;
-    const uint32_t index = value.id.index();
-    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
-    value_devices_[index] = given_devices_[id.index()];
-  }
-
-  const std::vector<uint32_t>& given_devices_;
-  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
   std::map<NodeId, const Product*> by_last_;
   std::set<NodeId> folded_;
 };
@@ -311,12 +299,8 @@ Result<FoldedProducts> fold_into_products(Graph graph, const OpTable& ops,
   for (const Product& product : products) num_folded += product.folded.size();
   GraphBuilder builder(ops, graph.name());
   ProductFolder folder(graph, builder, products, value_devices);
-  folder.run();
-  std::vector<uint32_t> devices = folder.take_value_devices();
-  builder.adopt_blobs_of(std::move(graph));
-  EDDY_ASSIGN_OR_RETURN(Graph folded, builder.finish());
-  devices.resize(folded.num_values(), 0);
-  return FoldedProducts{std::move(folded), std::move(devices), num_folded};
+  EDDY_ASSIGN_OR_RETURN(PlacedCopy made, folder.finish(std::move(graph)));
+  return FoldedProducts{std::move(made.graph), std::move(made.value_devices), num_folded};
 }
 
 }  // namespace eddy

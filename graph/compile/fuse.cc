@@ -5,7 +5,7 @@
 #include <set>
 
 #include "graph/base/check.h"
-#include "graph/compile/copy_graph.h"
+#include "graph/compile/placed_copier.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
 
@@ -292,12 +292,10 @@ bool reads_parts(const Tree& tree, const std::map<ValueId, Part>& parts) {
   return std::ranges::any_of(tree.inputs, [&](ValueId input) { return parts.contains(input); });
 }
 
-class Fuser : public GraphCopier {
+class Fuser : public PlacedCopier {
  public:
   Fuser(const Graph& source, GraphBuilder& builder, const std::vector<uint32_t>& value_devices)
-      : GraphCopier(source, builder), given_devices_(value_devices) {
-    EDDY_CHECK(value_devices.size() == source.num_values())
-        << value_devices.size() << " devices for " << source.num_values() << " values";
+      : PlacedCopier(source, builder, value_devices) {
     is_inner_.resize(source.num_nodes(), false);
   }
 
@@ -314,7 +312,6 @@ class Fuser : public GraphCopier {
     }
     fused_[tree.root] = {tree, expression.text()};
   }
-  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
 
  private:
   void exec(NodeId id) override {
@@ -355,17 +352,9 @@ class Fuser : public GraphCopier {
                              .output_names = names}));
   }
 
-  void defined(ValueId id, Value value) override {
-    const uint32_t index = value.id.index();
-    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
-    value_devices_[index] = given_devices_[id.index()];
-  }
-
-  const std::vector<uint32_t>& given_devices_;
   std::vector<bool> is_inner_;  // by NodeId: of a tree
   std::map<ValueId, Part> parts_;
   std::map<NodeId, std::pair<Tree, std::string>> fused_;
-  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
 };
 
 std::vector<ElementType> types_of(const Graph& graph, std::span<const ValueId> values) {
@@ -452,12 +441,8 @@ Result<FusedGraph> fuse(Graph graph, const OpTable& ops, std::vector<uint32_t> v
   tell(graph, trees, parts, report);
   fuser.read_in_place(parts);
   for (const Tree& tree : trees) fuser.replace(tree, expression_of(graph, tree, finder));
-  fuser.run();
-  std::vector<uint32_t> devices = fuser.take_value_devices();
-  builder.adopt_blobs_of(std::move(graph));
-  EDDY_ASSIGN_OR_RETURN(Graph fused, builder.finish());
-  devices.resize(fused.num_values(), 0);
-  return FusedGraph{std::move(fused), std::move(devices), std::move(report)};
+  EDDY_ASSIGN_OR_RETURN(PlacedCopy made, fuser.finish(std::move(graph)));
+  return FusedGraph{std::move(made.graph), std::move(made.value_devices), std::move(report)};
 }
 
 }  // namespace eddy

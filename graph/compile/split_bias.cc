@@ -4,8 +4,8 @@
 #include <set>
 
 #include "graph/base/check.h"
-#include "graph/compile/copy_graph.h"
 #include "graph/compile/only_readers.h"
+#include "graph/compile/placed_copier.h"
 
 namespace eddy {
 namespace {
@@ -33,15 +33,11 @@ std::set<NodeId> find_convolutions(const Graph& graph, const SplitBiasOptions& o
   return found;
 }
 
-class BiasSplitter : public GraphCopier {
+class BiasSplitter : public PlacedCopier {
  public:
   BiasSplitter(const Graph& source, GraphBuilder& builder, const std::set<NodeId>& convolutions,
                const std::vector<uint32_t>& value_devices)
-      : GraphCopier(source, builder), convolutions_(convolutions), given_devices_(value_devices) {
-    EDDY_CHECK(value_devices.size() == source.num_values())
-        << value_devices.size() << " devices for " << source.num_values() << " values";
-  }
-  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
+      : PlacedCopier(source, builder, value_devices), convolutions_(convolutions) {}
 
  private:
   void exec(NodeId id) override {
@@ -54,7 +50,7 @@ class BiasSplitter : public GraphCopier {
                      .opset_version = node.opset_version,
                      .device = node.device,
                      .output_names = {result.name + "_sum"}});
-    set_device(sum, given_devices_[node.outputs[0].index()]);
+    set_as(node.outputs[0], sum);
     TensorView bias = source_.constant(source_.value(node.inputs[2]).constant).view();
     std::vector<int64_t> column(static_cast<size_t>(result.type.tensor.dims.rank() - 1), 1);
     EDDY_CHECK(bias.rank == 1) << "the bias of " << node.name << " has rank " << bias.rank;
@@ -69,17 +65,7 @@ class BiasSplitter : public GraphCopier {
                                          .output_names = {result.name}}));
   }
 
-  void defined(ValueId id, Value value) override { set_device(value, given_devices_[id.index()]); }
-  void set_device(Value value, uint32_t device) {
-    if (value.is_none()) return;
-    const uint32_t index = value.id.index();
-    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
-    value_devices_[index] = device;
-  }
-
   const std::set<NodeId>& convolutions_;
-  const std::vector<uint32_t>& given_devices_;
-  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
 };
 
 }  // namespace
@@ -90,12 +76,8 @@ Result<SplitBiases> split_bias(Graph graph, const OpTable& ops, std::vector<uint
   if (convolutions.empty()) return SplitBiases{std::move(graph), std::move(value_devices), 0};
   GraphBuilder builder(ops, graph.name());
   BiasSplitter splitter(graph, builder, convolutions, value_devices);
-  splitter.run();
-  std::vector<uint32_t> devices = splitter.take_value_devices();
-  builder.adopt_blobs_of(std::move(graph));
-  EDDY_ASSIGN_OR_RETURN(Graph split, builder.finish());
-  devices.resize(split.num_values(), 0);
-  return SplitBiases{std::move(split), std::move(devices), convolutions.size()};
+  EDDY_ASSIGN_OR_RETURN(PlacedCopy made, splitter.finish(std::move(graph)));
+  return SplitBiases{std::move(made.graph), std::move(made.value_devices), convolutions.size()};
 }
 
 }  // namespace eddy

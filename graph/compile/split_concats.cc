@@ -4,9 +4,8 @@
 #include <map>
 #include <set>
 
-#include "graph/base/check.h"
-#include "graph/compile/copy_graph.h"
 #include "graph/compile/only_readers.h"
+#include "graph/compile/placed_copier.h"
 #include "graph/ir/aliases.h"
 
 namespace eddy {
@@ -55,7 +54,8 @@ class Finder {
     const ValueInfo& result = graph_.value(node.outputs[0]);
     return matrix.origin == ValueOrigin::kConstant && matrix.type.tensor.dims.rank() == 2 &&
            result.type.is_static_tensor() && result.type.tensor.dims.rank() >= 2 &&
-           result.type.tensor.dims.count().value_or(kMostElements + 1) <= kMostElements;
+           result.type.tensor.dims.count().value_or(SplitConcats::kMostElements + 1) <=
+               SplitConcats::kMostElements;
   }
 
   // In the order of their making; empty: the operand is no such Concat.
@@ -68,7 +68,7 @@ class Finder {
     const int rank = info.type.tensor.dims.rank();
     const int64_t axis = concat.attributes.get_int("axis", 0);
     if ((axis != rank - 1 && axis != -1) || rank < 2) return {};
-    if (concat.inputs.size() < 2 || concat.inputs.size() > kMostParts) return {};
+    if (concat.inputs.size() < 2 || concat.inputs.size() > SplitConcats::kMostParts) return {};
     std::vector<Part> parts;
     int64_t first = 0;
     for (const ValueId input : concat.inputs) {
@@ -94,18 +94,15 @@ class Finder {
   const std::vector<NodeId> readers_;
 };
 
-class ConcatSplitter : public GraphCopier {
+class ConcatSplitter : public PlacedCopier {
  public:
   ConcatSplitter(const Graph& source, GraphBuilder& builder, const Splits& splits,
                  const std::vector<uint32_t>& value_devices)
-      : GraphCopier(source, builder), splits_(splits), given_devices_(value_devices) {
-    EDDY_CHECK(value_devices.size() == source.num_values())
-        << value_devices.size() << " devices for " << source.num_values() << " values";
+      : PlacedCopier(source, builder, value_devices), splits_(splits) {
     for (const auto& [product, parts] : splits) {
       gone_.insert(source.value(source.node(product).inputs[0]).producer);
     }
   }
-  std::vector<uint32_t> take_value_devices() { return std::move(value_devices_); }
 
  private:
   void exec(NodeId id) override {
@@ -130,7 +127,7 @@ class ConcatSplitter : public GraphCopier {
                         .device = node.device,
                         .output_names = {result.name + of}};
       sum = builder_.op("PermutedMatMul", inputs, {}, options);
-      if (!is_last) set_device(sum, given_devices_[node.outputs[0].index()]);
+      if (!is_last) set_as(node.outputs[0], sum);
     }
     define(node.outputs[0], sum);
   }
@@ -147,18 +144,8 @@ class ConcatSplitter : public GraphCopier {
     return builder_.constant_in_blob(rows, info.name + "_from_" + std::to_string(part.first));
   }
 
-  void defined(ValueId id, Value value) override { set_device(value, given_devices_[id.index()]); }
-  void set_device(Value value, uint32_t device) {
-    if (value.is_none()) return;
-    const uint32_t index = value.id.index();
-    if (value_devices_.size() <= index) value_devices_.resize(index + 1, 0);
-    value_devices_[index] = device;
-  }
-
   const Splits& splits_;
-  const std::vector<uint32_t>& given_devices_;
   std::set<NodeId> gone_;
-  std::vector<uint32_t> value_devices_;  // by the new graph's ValueId
 };
 
 }  // namespace
@@ -169,12 +156,8 @@ Result<SplitConcats> split_concats(Graph graph, const OpTable& ops,
   if (splits.empty()) return SplitConcats{std::move(graph), std::move(value_devices), 0};
   GraphBuilder builder(ops, graph.name());
   ConcatSplitter splitter(graph, builder, splits, value_devices);
-  splitter.run();
-  std::vector<uint32_t> devices = splitter.take_value_devices();
-  builder.adopt_blobs_of(std::move(graph));
-  EDDY_ASSIGN_OR_RETURN(Graph split, builder.finish());
-  devices.resize(split.num_values(), 0);
-  return SplitConcats{std::move(split), std::move(devices), splits.size()};
+  EDDY_ASSIGN_OR_RETURN(PlacedCopy made, splitter.finish(std::move(graph)));
+  return SplitConcats{std::move(made.graph), std::move(made.value_devices), splits.size()};
 }
 
 }  // namespace eddy

@@ -24,10 +24,10 @@
 
 namespace eddy {
 
-inline constexpr size_t kMostParts = 4;
-inline constexpr int64_t kMostElements = int64_t{1} << 18;
-
 struct SplitConcats {
+  static constexpr size_t kMostParts = 4;
+  static constexpr int64_t kMostElements = int64_t{1} << 18;
+
   Graph graph;
   std::vector<uint32_t> value_devices;
   size_t num_split = 0;

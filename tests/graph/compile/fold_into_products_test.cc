@@ -9,6 +9,7 @@
 
 #include "graph/ir/builder.h"
 #include "ops/schema/standard.h"
+#include "tests/graph/compile/placed_graph.h"
 
 namespace eddy {
 namespace {
@@ -34,14 +35,7 @@ class FoldIntoProductsTest : public ::testing::Test {
   static Value row(GraphBuilder& b) { return b.tensor<float>({4}, {1, 2, 3, 4}); }
 
   FoldedProducts fold(GraphBuilder& b) {
-    Result<Graph> graph = b.finish();
-    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    std::vector<uint32_t> devices(graph->num_values(), 0);
-    for (uint32_t v = 0; v < graph->num_values(); ++v) {
-      const ValueInfo& info = graph->value(ValueId(v));
-      if (info.origin != ValueOrigin::kNodeOutput) continue;
-      devices[v] = graph->node(info.producer).device == "cuda" ? 1 : 0;
-    }
+    GraphOnDevice given = finish_on_device(b);
     const FoldIntoProductsOptions options = {
         "cuda", [](const Graph& from, NodeId id) {
           const Node& node = from.node(id);
@@ -49,14 +43,9 @@ class FoldIntoProductsTest : public ::testing::Test {
                  (node.op->name == "Relu" || node.op->name == "Add");
         }};
     Result<FoldedProducts> made =
-        fold_into_products(std::move(*graph), ops_, std::move(devices), options);
+        fold_into_products(std::move(given.graph), ops_, std::move(given.value_devices), options);
     EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    EXPECT_EQ(made->value_devices.size(), made->graph.num_values());
-    for (uint32_t n = 0; n < made->graph.num_nodes(); ++n) {
-      const Node& node = made->graph.node(NodeId(n));
-      if (node.kind != NodeKind::kExec) continue;
-      EXPECT_EQ(made->value_devices[node.outputs[0].index()], node.device == "cuda" ? 1u : 0u);
-    }
+    expect_on_device(made->graph, made->value_devices);
     return std::move(*made);
   }
   static std::vector<std::string> names(const Graph& graph) {

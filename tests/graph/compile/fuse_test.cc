@@ -14,6 +14,7 @@
 #include "graph/loops/trip_rule.h"
 #include "graph/schedule/plan_graph.h"
 #include "ops/schema/standard.h"
+#include "tests/graph/compile/placed_graph.h"
 
 namespace eddy {
 namespace {
@@ -34,15 +35,7 @@ class FuseTest : public ::testing::Test {
   }
 
   FusedGraph fuse_it(GraphBuilder& b) {
-    Result<Graph> graph = b.finish();
-    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    std::vector<uint32_t> devices(graph->num_values(), 0);
-    for (uint32_t v = 0; v < graph->num_values(); ++v) {
-      const ValueInfo& info = graph->value(ValueId(v));
-      const bool is_made_there =
-          info.origin == ValueOrigin::kNodeOutput && graph->node(info.producer).device == "cuda";
-      devices[v] = is_made_there ? 1 : 0;
-    }
+    GraphOnDevice given = finish_on_device(b);
     options_.function_of = [this](const Graph& g, NodeId id) -> std::optional<ElementFunction> {
       const std::string& op = g.node(id).op->name;
       if (others_.contains(op)) return std::nullopt;
@@ -57,7 +50,8 @@ class FuseTest : public ::testing::Test {
           refuses_ || (!refused_.empty() && programs_.back().find(refused_) != std::string::npos);
       return refuses ? unsupported("the compiler is out of order") : Status::ok();
     };
-    Result<FusedGraph> fused = fuse(std::move(*graph), ops_, std::move(devices), options_);
+    Result<FusedGraph> fused =
+        fuse(std::move(given.graph), ops_, std::move(given.value_devices), options_);
     EXPECT_TRUE(fused.is_ok()) << fused.status().to_string();
     check(*fused);
     return std::move(*fused);
@@ -65,15 +59,7 @@ class FuseTest : public ::testing::Test {
 
   // The nodes of the device determine where its values are, and a plan can be proved.
   static void check(const FusedGraph& fused) {
-    ASSERT_EQ(fused.value_devices.size(), fused.graph.num_values());
-    for (uint32_t n = 0; n < fused.graph.num_nodes(); ++n) {
-      const Node& node = fused.graph.node(NodeId(n));
-      if (node.kind != NodeKind::kExec) continue;
-      for (const ValueId output : node.outputs) {
-        EXPECT_EQ(fused.value_devices[output.index()], node.device == "cuda" ? 1u : 0u)
-            << node.name;
-      }
-    }
+    expect_on_device(fused.graph, fused.value_devices);
     PlanOptions options;
     options.is_auto = false;
     options.devices = {"cpu", "cuda"};

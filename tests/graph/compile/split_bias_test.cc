@@ -8,6 +8,7 @@
 
 #include "graph/ir/builder.h"
 #include "ops/schema/standard.h"
+#include "tests/graph/compile/placed_graph.h"
 
 namespace eddy {
 namespace {
@@ -31,26 +32,15 @@ class SplitBiasTest : public ::testing::Test {
   static Value bias(GraphBuilder& b) { return b.tensor<float>({2}, {5, 6}); }
 
   SplitBiases split(GraphBuilder& b) {
-    Result<Graph> graph = b.finish();
-    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    std::vector<uint32_t> devices(graph->num_values(), 0);
-    for (uint32_t v = 0; v < graph->num_values(); ++v) {
-      const ValueInfo& info = graph->value(ValueId(v));
-      if (info.origin != ValueOrigin::kNodeOutput) continue;
-      devices[v] = graph->node(info.producer).device == "cuda" ? 1 : 0;
-    }
+    GraphOnDevice given = finish_on_device(b);
     const SplitBiasOptions options = {"cuda", [](const Graph& from, NodeId id) {
                                         const std::string& name = from.node(id).op->name;
                                         return name == "Relu" || name == "Add";
                                       }};
-    Result<SplitBiases> made = split_bias(std::move(*graph), ops_, std::move(devices), options);
+    Result<SplitBiases> made =
+        split_bias(std::move(given.graph), ops_, std::move(given.value_devices), options);
     EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    EXPECT_EQ(made->value_devices.size(), made->graph.num_values());
-    for (uint32_t n = 0; n < made->graph.num_nodes(); ++n) {
-      const Node& node = made->graph.node(NodeId(n));
-      if (node.kind != NodeKind::kExec) continue;
-      EXPECT_EQ(made->value_devices[node.outputs[0].index()], node.device == "cuda" ? 1u : 0u);
-    }
+    expect_on_device(made->graph, made->value_devices);
     return std::move(*made);
   }
   size_t num_split(GraphBuilder& b) { return split(b).num_split; }

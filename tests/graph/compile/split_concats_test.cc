@@ -8,6 +8,7 @@
 
 #include "graph/ir/builder.h"
 #include "ops/schema/standard.h"
+#include "tests/graph/compile/placed_graph.h"
 
 namespace eddy {
 namespace {
@@ -32,22 +33,11 @@ class SplitConcatsTest : public ::testing::Test {
     return b.tensor<float>({5, 2}, {0, 1, 10, 11, 20, 21, 30, 31, 40, 41});
   }
   SplitConcats split(GraphBuilder& b) {
-    Result<Graph> graph = b.finish();
-    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
-    std::vector<uint32_t> devices(graph->num_values(), 0);
-    for (uint32_t v = 0; v < graph->num_values(); ++v) {
-      const ValueInfo& info = graph->value(ValueId(v));
-      if (info.origin != ValueOrigin::kNodeOutput) continue;
-      devices[v] = graph->node(info.producer).device == "cuda" ? 1 : 0;
-    }
-    Result<SplitConcats> made = split_concats(std::move(*graph), ops_, std::move(devices), "cuda");
+    GraphOnDevice given = finish_on_device(b);
+    Result<SplitConcats> made =
+        split_concats(std::move(given.graph), ops_, std::move(given.value_devices), "cuda");
     EXPECT_TRUE(made.is_ok()) << made.status().to_string();
-    EXPECT_EQ(made->value_devices.size(), made->graph.num_values());
-    for (uint32_t n = 0; n < made->graph.num_nodes(); ++n) {
-      const Node& node = made->graph.node(NodeId(n));
-      if (node.kind != NodeKind::kExec) continue;
-      EXPECT_EQ(made->value_devices[node.outputs[0].index()], node.device == "cuda" ? 1u : 0u);
-    }
+    expect_on_device(made->graph, made->value_devices);
     return std::move(*made);
   }
   size_t num_split(GraphBuilder& b) { return split(b).num_split; }
@@ -136,8 +126,8 @@ TEST_F(SplitConcatsTest, OthersStayAsTheyAre) {
        }},
       {"too large",
        [](GraphBuilder& b, Value, Value) {
-         const Value large = b.input("large", floats({kMostElements / 2 + 1, 2}));
-         const Value more = b.input("more", floats({kMostElements / 2 + 1, 3}));
+         const Value large = b.input("large", floats({SplitConcats::kMostElements / 2 + 1, 2}));
+         const Value more = b.input("more", floats({SplitConcats::kMostElements / 2 + 1, 3}));
          b.output("y", op(b, "MatMul", {concat(b, {large, more}), matrix(b)}));
        }},
   };
