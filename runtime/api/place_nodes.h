@@ -1,8 +1,8 @@
 // place_nodes: a session's graph on several devices: every node on a device with the copies
 // between (graph/compile/place.h), scalar arithmetic too in loops that a device then drives by
-// itself, caches as buffers of one length where a device then drives their
-// loops by itself (fix_caches.h), elementwise nodes in fewer kernels (fuse.h), and loops beside
-// each other as one where there are more than devices may drive at once (merge_loops.h).
+// itself, caches as buffers of one length where it then drives theirs (fix_caches.h), elementwise
+// nodes in fewer kernels (fuse.h), and loops beside each other as one where there are more than
+// devices may drive at once (merge_loops.h).
 //
 // Which loops are merged: those that one device could drive by itself, each alone, as a captured
 // graph and not as one kernel, which is not counted (device_control.h); whose round is small
@@ -10,8 +10,8 @@
 // find no fault. Merged they must be a loop that the device can drive, else all stay apart, and the
 // text says why.
 //
-// Errors: those of building a graph. Threads: pure but for binding kernels. Cost: O(nodes), and
-// where loops are merged once more for each such loop.
+// Errors: those of building a graph. Threads: pure but for binding kernels. Cost: O(nodes); again as
+// often as loops fail to be driven by a device without the host's scalars, and as loops are merged.
 #pragma once
 
 #include <cstdint>

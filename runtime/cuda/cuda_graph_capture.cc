@@ -70,6 +70,7 @@ Status CudaGraphCapture::begin() {
   num_events_ = 0;
   is_graph_freed_ = false;
   told_ = nullptr;
+  why_interpreted_.clear();
   return Status::ok();
 }
 
@@ -207,6 +208,10 @@ void CudaGraphCapture::tell_end(void* native_stream) {
   const bool can_tell =
       kernels_.copy != nullptr && context_.stream_tails().word_or_null(stream) != 0;
   told_ = can_tell ? stream : nullptr;
+}
+
+std::string CudaGraphCapture::notice() const {
+  return why_interpreted_.empty() ? "" : "its own launches are interpreted: " + why_interpreted_;
 }
 
 Result<std::unique_ptr<CapturedGraph>> CudaGraphCapture::finish() {

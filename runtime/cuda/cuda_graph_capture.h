@@ -69,6 +69,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   Status copy_all(std::span<const MemoryCopy> copies) override;
   Status copy_now(void* native_stream, void* to, const void* from, size_t size_bytes) override;
   void tell_end(void* native_stream) override;
+  std::string notice() const override;
   Result<std::unique_ptr<CapturedGraph>> finish() override;
   void abandon() override;
 
@@ -138,7 +139,7 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   void upload(CuGraphExec executable);
   Status launch_one(CuFunction function, const void* params, uint32_t num_blocks = 1,
                     uint32_t num_threads = 1);
-  CuFunction copy_kernel(const cuda::LoopCopyParams& kept) const;
+  CuFunction copy_kernel(const cuda::LoopCopyParams& kept);
   Result<CuConditionalHandle> make_handle();
   // Adds the conditional node behind what there is; its bodies.
   Result<std::vector<CuGraph>> add_conditional(CuConditionalHandle handle, CuConditionalType type,
@@ -158,7 +159,8 @@ class CudaGraphCapture : public GraphCapture, public ScalarSteps {
   // Steps over single elements, over many, copies and a loop's step of the innermost level, in this
   // order, of each some or none; none at all: nothing is kept.
   std::optional<cuda::LoopCopyParams> kept_;
-  CuStream told_ = nullptr;    // of its end; null: none
+  CuStream told_ = nullptr;      // of its end; null: none
+  std::string why_interpreted_;  // none of the capture's launches is compiled any more
   std::vector<Level> levels_;  // innermost last; none: nothing is captured
 };
 

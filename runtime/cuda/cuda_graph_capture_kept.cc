@@ -268,14 +268,16 @@ Status CudaGraphCapture::flush() {
   return launch_one(function, &kept, static_cast<uint32_t>(num_blocks), cuda::kBlockThreads);
 }
 
-// A kernel for this launch alone, where it is launched again each round. What cannot be made is
-// interpreted.
-CuFunction CudaGraphCapture::copy_kernel(const cuda::LoopCopyParams& kept) const {
-  if (!kernels_.compile || !is_in_loop()) return kernels_.copy;
+// A kernel for this launch alone, where it is launched again each round. What has no source is
+// interpreted, and so is all that follows a source that could not be made a kernel.
+CuFunction CudaGraphCapture::copy_kernel(const cuda::LoopCopyParams& kept) {
+  if (!kernels_.compile || !is_in_loop() || !why_interpreted_.empty()) return kernels_.copy;
   const Result<cuda::KernelSource> source = cuda::loop_copy_source(kept);
   if (!source.is_ok()) return kernels_.copy;
   const Result<CuFunction> made = kernels_.compile(*source);
-  return made.is_ok() ? *made : kernels_.copy;
+  if (made.is_ok()) return *made;
+  why_interpreted_ = made.status().message();
+  return kernels_.copy;
 }
 
 // Behind all other streams, which stream 0 has waited for. Several blocks don't wait for each

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/base/status.h"
@@ -108,6 +109,9 @@ class GraphCapture {
   // The graph is launched on that native stream alone, by one Work's last call, and then waited
   // for: it may tell by itself that it has run. Just before finish().
   virtual void tell_end([[maybe_unused]] void* native_stream) {}
+  // What of the open capture runs slower than it could, and why; empty: nothing. Just before
+  // finish().
+  virtual std::string notice() const { return ""; }
   virtual Result<std::unique_ptr<CapturedGraph>> finish() = 0;
   virtual void abandon() = 0;
 

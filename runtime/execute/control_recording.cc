@@ -48,6 +48,7 @@ Result<std::unique_ptr<ControlLaunch>> ControlRecording::make(RunState& state, N
     status = unsupported(made->why_not_unrolled_);
   }
   if (status.is_ok()) {
+    made->notice_ = capture.notice();
     Result<std::unique_ptr<CapturedGraph>> recording = capture.finish();
     if (recording.is_ok()) {
       made->graph_ = std::move(*recording);

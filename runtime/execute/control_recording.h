@@ -120,6 +120,7 @@ class ControlRecording : public ControlLaunch {
   const bool unrolls_;
   uint32_t most_iterations_ = 1;  // of a round
   std::string why_not_unrolled_;  // of the loop that was refused last
+  std::string notice_;            // of the capture
   std::unique_ptr<CapturedGraph> graph_;
   std::vector<uint32_t> uses_;
   std::map<uint32_t, BufferRef> homes_;  // by ValueId; written by each launch

@@ -76,8 +76,9 @@ int32_t ControlRecording::check() {
 }
 
 std::string ControlRecording::text() const {
-  if (!unrolls_) return "";
-  return "unrolled: up to " + std::to_string(most_iterations_) + " iterations a round";
+  if (!unrolls_) return notice_;
+  return "unrolled: up to " + std::to_string(most_iterations_) + " iterations a round" +
+         (notice_.empty() ? "" : "; " + notice_);
 }
 
 bool ControlRecording::is_free() const {

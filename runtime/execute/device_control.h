@@ -16,7 +16,7 @@
 //            perhaps by loops that come before it. On a thread that may not wait (no_waiting.h) it
 //            makes nothing that it does not have, and is asked again on one that may
 //   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
-//   heard    of a try: the device has ended it
+//   heard    of a try or of a loop with rows: the device has ended it; the rows are the host's
 //   left     of a try: the host has
 //   finish   what a case without a branch has left becomes the run's failure
 //

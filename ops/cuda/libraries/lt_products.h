@@ -32,9 +32,11 @@ struct LtOptions {
   size_t max_workspace_bytes = size_t{32} << 20;
   size_t max_plans = 4096;  // some KiB each
   // Products of at most four rows or columns are not the library's where the matrices on their
-  // other side have no more elements: its kernels take longer to start, and none begins early.
+  // other side have no more elements: its kernels neither begin early nor can be called off. How
+  // many is a guess; what was measured has up to 2^20 (gpu_report --part libraries has rows).
   int64_t most_of_few_rows = int64_t{1} << 23;
-  // Nor float32 products in TF32 of so few additions; for the same reason.
+  // Nor float32 products in TF32 of so few additions, for the same reason; half as many were
+  // measured.
   int64_t most_of_tensor_tile = int64_t{1} << 26;
 };
 

@@ -414,5 +414,30 @@ TEST(CudaUnrolledLoop, WhateverCallFailsTheRunIsRightOrSaysWhy) {
   EXPECT_GT(num_failed, 5);
 }
 
+TEST(UnrolledLoops, LaunchesThatCannotBeCompiledAreInterpretedAndTheReportSaysWhy) {
+  for (const Way way : {Way::kRecording, Way::kUnrolled}) {
+    FusingGpu gpu(16);
+    const NamedTensors inputs = {{"x", Tensor::scalar(0.0f)}};
+    const Outcome expected = run(gpu, graph_of(side_by_side(1)), inputs, {});
+    const Outcome compiled = run(gpu, graph_of(side_by_side(1)), inputs, way, true);
+    expect_same(expected, compiled);
+    EXPECT_THAT(compiled.loops.at(0).reason, Not(HasSubstr("interpreted")));
+    {
+      const auto session = make(gpu, graph_of(side_by_side(1)), way, true);
+      ASSERT_NE(session, nullptr);
+      gpu.nvrtc().refuse(100, "copy.cu(3): error: out of order");
+      const auto outputs = session->run(inputs);
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_EQ(check::difference(expected.outputs, *outputs), "");
+      EXPECT_THAT(session->loop_reports().at(0).reason,
+                  HasSubstr("its own launches are interpreted: nvrtcCompileProgram refuses a "
+                            "kernel: NVRTC_ERROR_COMPILATION: copy.cu(3): error: out of order"));
+      EXPECT_EQ(gpu.nvrtc().num_refusals_left(), 99) << "one refusal is enough";
+      gpu.nvrtc().refuse(0, "");
+    }
+    expect_clean(gpu);
+  }
+}
+
 }  // namespace
 }  // namespace eddy::testing

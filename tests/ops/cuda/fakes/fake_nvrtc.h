@@ -29,6 +29,7 @@ class FakeNvrtc {
     num_refusals_ = count;
     refusal_log_ = std::move(log);
   }
+  int num_refusals_left() const { return num_refusals_; }
   int num_compiled() const { return num_compiled_; }
   std::vector<std::string> violations() const;  // with programs that are alive
 

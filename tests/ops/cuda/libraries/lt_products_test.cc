@@ -220,7 +220,7 @@ TEST_F(LtProductsTest, SmallProductsInTf32AreOurOwnKernelsOnTensorCores) {
       {{{5, 4}, {4, 8}}, false},           {{{70, 200}, {200, 100}}, false},
       {{{3, 40, 72}, {3, 72, 12}}, false}, {{{3, 40, 72}, {72, 12}}, false},
       {{{32, 66}, {66, 32}}, true},        {{{32, 64}, {64, 33}}, true},
-      {{{128, 200}, {200, 128}}, true},
+      {{{128, 200}, {200, 128}}, true},    {{{8, 260}, {260, 8}}, true},
   };
   for (const bool allows_tf32 : {true, false}) {
     use({.allows_tf32 = allows_tf32, .most_of_tensor_tile = 3'000'000}, false);
@@ -238,6 +238,26 @@ TEST_F(LtProductsTest, SmallProductsInTf32AreOurOwnKernelsOnTensorCores) {
     compare_with_reference(make_matmul(element, {32, 64}, {64, 32}), with_library_, 2e-2, 2e-2);
   }
   EXPECT_GT(fake_.num_products(), num_before);
+}
+
+// Numbers that TF32 holds, whose sums float32 holds: nothing is rounded.
+TEST_F(LtProductsTest, ATensorTilesSumsAreExactWhereNothingIsRounded) {
+  use({.allows_tf32 = true}, false);
+  const auto whole = [&](const Dims& dims) {
+    std::vector<float> numbers(static_cast<size_t>(*dims.count()));
+    for (float& number : numbers) number = static_cast<float>(random_.below(17)) - 8;
+    return TestTensor::of<float>(dims, numbers);
+  };
+  for (const auto& [m, k, n] : {std::array<int64_t, 3>{5, 4, 8},
+                                {32, 64, 32},
+                                {33, 68, 36},
+                                {70, 192, 100},
+                                {17, 196, 44},
+                                {64, 256, 64}}) {
+    SCOPED_TRACE(k);
+    compare_library(make_call("MatMul", {whole({m, k}), whole({k, n})}), 0);
+  }
+  EXPECT_EQ(fake_.num_products(), 0);
 }
 
 // 2^32 + 1 would be 1 in the library's 32 bits.
