@@ -80,7 +80,7 @@ std::shared_ptr<const ResolvedProgram> RunPool::resolve(Extra extra) const {
   };
   options.has_spans = extra == Extra::kSpans;
   options.streams_rows = extra == Extra::kRows;
-  if (of.has_device_control() && extra == Extra::kNone && !is_observed) {
+  if (of.has_device_control() && extra != Extra::kSpans && !is_observed) {
     options.may_be_driven = [&](NodeId node) {
       const ControlVerdict& verdict = of.control_verdict(node);
       return verdict.is_driven_by_device && verdict.is_outermost;

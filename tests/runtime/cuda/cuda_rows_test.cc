@@ -1,12 +1,14 @@
 // Claim: a loop that a GPU drives by itself (a fake driver's) stacks its rows as the CPU does, bit
 // for bit: rows that it makes, carries or tests, small ones and those of many blocks, of several
 // iterations a round, none of them where it ends at once; with limits that change from run to run,
-// results that are kept, and in a caller's memory. Where it cannot, the host does, and the report
-// says why. Whatever call fails, the run is right or says why.
+// results that are kept, and in a caller's memory; again and again inside another loop. Where it
+// cannot, the host does, and the report says why. Stopped or lost it ends, and nothing is left
+// behind; whatever call fails, the run is right or says why.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
@@ -172,6 +174,88 @@ TEST_P(CudaRowsTest, WhereItCannotTheHostDoesAndSaysWhy) {
   EXPECT_EQ(report.driven, "host");
   EXPECT_THAT(report.reason, HasSubstr("take more than 256 MiB"));
   EXPECT_EQ(expect_cpus_bits(inputs(8, 5, 1.25f)).driven, "device") << "the next run may";
+}
+
+TEST_P(CudaRowsTest, RowsThatAreTakenAsTheyComeAreTheHosts) {
+  make(stacking({}));
+  const NamedTensors given = inputs(8, 6, 100.0f);
+  const NamedTensors expected = std::move(*cpu_->run(given));
+  for (const bool streams : {false, true, false}) {
+    const auto rows = std::make_shared<OutputStream>(100);
+    RunOptions options;
+    if (streams) options.streams = {{"next", rows}};
+    const auto outputs = session_->run(given, options);
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ(check::difference(expected, *outputs), "");
+    const LoopReport report = session_->loop_reports().at(0);
+    EXPECT_EQ(report.driven, streams ? "host" : "device") << report.reason;
+    if (!streams) continue;
+    EXPECT_THAT(report.reason, HasSubstr("its rows are taken as they come"));
+    int num_rows = 0;
+    while (rows->next()) ++num_rows;
+    EXPECT_EQ(num_rows, 6);
+  }
+}
+
+// Inside a loop that the host drives, because it makes a row: each time other rows, of another
+// number, over which the sum goes on.
+TEST_P(CudaRowsTest, ALoopThatRunsAgainAndAgainStacksAnew) {
+  make([](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+    const auto outer = b.while_loop(
+        {.name = "outer",
+         .initial = {x},
+         .trip_limit = b.scalar(int64_t{7}),
+         .num_scan_outputs = 1},
+        [&](Value, ValueSpan v) {
+          return WhileTest{b.scalar(true), {v[0]}};
+        },
+        [&](Value turn, ValueSpan v) {
+          const auto inner = b.while_loop(
+              {.name = "inner", .initial = {v[0]}, .trip_limit = turn, .num_scan_outputs = 1},
+              [&](Value, ValueSpan w) {
+                const Value low = b.op("ReduceMin", {w[0]}, {{"keepdims", int64_t{0}}});
+                return WhileTest{b.op("Less", {low, b.scalar(4.0f)}), {w[0]}};
+              },
+              [&](Value, ValueSpan w) {
+                const Value next = b.op("Add", {w[0], b.scalar(0.75f)});
+                return std::vector<Value>{next, next};
+              });
+          const Value sum =
+              b.op("ReduceSum", {inner[1], b.int64s({0})}, {{"keepdims", int64_t{0}}});
+          const Value next = b.op("Add", {v[0], b.op("Mul", {sum, b.scalar(0.125f)})});
+          return std::vector<Value>{next, turn};
+        });
+    b.output("y", outer[0]);
+    b.output("turns", outer[1]);
+  });
+  const NamedTensors given = {{"x", ramp(8)}};
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const auto outputs = session_->run(given);
+    ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+    EXPECT_EQ(check::difference(*cpu_->run(given), *outputs), "");
+    EXPECT_EQ(session_->loop_reports().at(1).driven, "device")
+        << session_->loop_reports().at(1).reason;
+  }
+}
+
+TEST_P(CudaRowsTest, AStopEndsItAndTheNextRunIsItsOwn) {
+  make(stacking({}));
+  const NamedTensors endless = inputs(8, 4'000'000, 100.0f);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const auto stopped = session_->run(endless, {.timeout = std::chrono::milliseconds(20)});
+    EXPECT_EQ(stopped.status().code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(expect_cpus_bits(inputs(8, 5, 100.0f)).driven, "device");
+  }
+}
+
+TEST_P(CudaRowsTest, ALostDeviceIsToldWithTheLoop) {
+  make(stacking({}));
+  fake_->cuda().fault_kernel(20, CuResult::kIllegalAddress);
+  const auto outputs = session_->run(inputs(8, 4000, 100.0f));
+  EXPECT_EQ(outputs.status().code(), StatusCode::kDeviceLost) << outputs.status().to_string();
+  EXPECT_THAT(outputs.status().to_string(), HasSubstr("steps["));
+  session_.reset();
 }
 
 TEST_P(CudaRowsTest, RowsThatNobodyReadsCostNothing) {
