@@ -10,8 +10,8 @@
 // find no fault. Merged they must be a loop that the device can drive, else all stay apart, and the
 // text says why.
 //
-// Errors: those of building a graph. Threads: pure but for binding kernels. Cost: O(nodes); again as
-// often as loops fail to be driven by a device without the host's scalars, and as loops are merged.
+// Errors: those of building a graph. Threads: pure but for binding kernels. Cost: O(nodes); again
+// as often as loops fail to be driven by a device without the host's scalars, and are merged.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,20 @@ grep -qF -- "- gpu Fake / GPU" "$folder/of_archive.md" || fail "an archive lacks
 
 # A checkout: rows that are answered go, and figures of this run stand in place of earlier ones.
 mkdir -p "$folder/tree/tools/gpu"
-cp -L tools/gpu/HARDWARE.md tools/gpu/peer_figures.h "$folder/tree/tools/gpu/"
+cp -L tools/gpu/peer_figures.h "$folder/tree/tools/gpu/"
+cat >"$folder/tree/tools/gpu/HARDWARE.md" <<'ROWS'
+| part, minutes | what it proves | expected; if not |
+|---|---|---|
+| `gpu_device_test`, 1 | kernels | passes |
+| `driver`, 1 | rules | 0 failed |
+| `bits`, 2 | loops | 0 failed |
+| `control`, way `recording` | rounds | 2 µs |
+| `lost --kind` device, host; 1 each | losses | exit 0 |
+| `conformance`, 1 | each kernel | 0 failed |
+| `hand` | loops by hand | beside ours |
+| `drift --kind` persistent; 1 to 3 each | memory | no growth |
+| `networks`, `rivals.py`, 45 | whole networks | 0.9 × |
+ROWS
 rm "$folder/out/control.json" "$folder/out/loops.json" "$folder/out/waiting.json"
 cat >"$folder/out/table.json" <<'TABLE'
 {"rows": [{"row": "scalar while", "rivals": [
@@ -106,12 +119,22 @@ said="$("$ingest" "$folder/out" "$folder/with_tree.md" "$folder/tree")" || fail 
 [[ "$said" == *"4 rows deleted: gpu_device_test, 1; driver, 1; bits, 2; lost --kind device, host; 1 each"* ]] || fail "rows deleted: $said"
 hardware="$folder/tree/tools/gpu/HARDWARE.md"
 for row in '`gpu_device_test`' '`driver`' '`bits`' '`lost --kind`'; do
-  grep -q "^| $row" tools/gpu/HARDWARE.md || fail "HARDWARE.md has no row $row"
   grep -q "^| $row" "$hardware" && fail "the row $row is left"
 done
 for row in '`conformance`' '`hand`' '`control`, way `recording`' '`drift --kind`' '`networks`'; do
   grep -q "^| $row" "$hardware" || fail "the row $row is gone"
 done
+# Each row of today's table is one that a run can answer.
+PYTHONPATH="$folder/bundle" python3 - tools/gpu/HARDWARE.md <<'KNOWN' || fail "rows of HARDWARE.md that no part answers"
+import pathlib, sys
+sys.dont_write_bytecode = True
+import ingest
+parts = set(ingest.PARTS) | {part for needed in ingest.NEEDED.values() for part in needed}
+left, gone = ingest.without_answered(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"), parts)
+rows = [line for line in left.splitlines() if line.startswith("| `")]
+print("".join(f"no part: {row}\n" for row in rows), end="")
+sys.exit(bool(rows) or not gone)
+KNOWN
 expected="$(grep -c '  X(' tools/gpu/peer_figures.h)"
 figures="$folder/tree/tools/gpu/peer_figures.h"
 (($(grep -c '  X(' "$figures") == expected + 2)) || fail "other figures than two more: $(cat "$figures")"
