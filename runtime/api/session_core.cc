@@ -23,8 +23,8 @@ std::shared_ptr<SessionRuns> SessionCore::make_runs() const {
 void SessionCore::poll_ranks() {
   World& world = ranks->world();
   Scheduler& scheduler = this->scheduler();
-  ranks_poller = scheduler.add_poller([&world] { return world.poll(); },
-                                      [&world] { return world.wants_polling(); });
+  ranks_poller =
+      scheduler.add_poller([&world] { return world.poll(); }, [&world] { return world.slack(); });
   world.add_waker(this, [&scheduler] { scheduler.poke(); });
   scheduler.poke();
 }

@@ -31,11 +31,11 @@ std::unique_lock<std::mutex> PollSet::lock_list() {
   return lock;
 }
 
-PollerId PollSet::add(Poller poller, Wanted is_wanted) {
+PollerId PollSet::add(Poller poller, std::function<Slack()> slack) {
   EDDY_CHECK(poller != nullptr) << "a poller needs a function";
   const std::unique_lock lock = lock_list();
   const PollerId id{++last_id_};
-  entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(poller), std::move(is_wanted)}));
+  entries_.push_back(std::make_unique<Entry>(Entry{id, std::move(poller), std::move(slack)}));
   count_.fetch_add(1, std::memory_order_relaxed);
   return id;
 }
@@ -87,10 +87,13 @@ bool PollSet::poll() {
   return found;
 }
 
-bool PollSet::is_any_wanted() {
-  bool is_wanted = false;
-  visit_each([&](Entry& entry) { is_wanted |= !entry.is_wanted || entry.is_wanted(); });
-  return is_wanted;
+PollSet::Slack PollSet::slack() {
+  Slack least;
+  visit_each([&](Entry& entry) {
+    const Slack own = entry.slack ? entry.slack() : kNow;
+    if (own) least = std::min(*own, least.value_or(*own));
+  });
+  return least;
 }
 
 }  // namespace eddy

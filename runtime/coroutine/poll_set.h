@@ -4,7 +4,7 @@
 // Contract: a poller returns whether it found something new. It must be quick and must not
 // wait or throw. After remove() has returned, its function is not running and never runs again; a
 // poller may remove itself or others, or add some, from inside its own call, and so may the
-// function that returns whether it is wanted. What removed functions own is destroyed without
+// function that returns how late it may be. What removed functions own is destroyed without
 // locks, after the pass if it is a pass that removes them.
 //
 // Errors: removing an unknown poller is a CHECK. Threads: add and remove from any; poll from
@@ -16,11 +16,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace eddy {
@@ -32,23 +34,27 @@ class PollSet {
  public:
   using Poller = std::function<bool()>;
 
-  // `is_wanted`: whether there is anything to look for; empty: always. A poller that returns false
-  // must wake the polling thread when that changes, from the call on.
-  using Wanted = std::function<bool()>;
-  PollerId add(Poller poller, Wanted is_wanted = {});
+  // How late its next call may come: 0 where tasks wait for what it finds, nothing where there is
+  // nothing to look for.
+  using Slack = std::optional<std::chrono::nanoseconds>;
+  static constexpr Slack kNow = std::chrono::nanoseconds(0);
+
+  // Without `slack` it may never be late. A poller that returns some, or nothing, must wake the
+  // polling thread when that changes to less, from the call on.
+  PollerId add(Poller poller, std::function<Slack()> slack = {});
   void remove(PollerId id);
 
   bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   // Calls each poller once; true if one of them found something.
   bool poll();
-  // Calls each poller's is_wanted(); all of them, because the call arms their wake-ups.
-  bool is_any_wanted();
+  // The least of all pollers. Each is asked, because the question arms its wake-ups.
+  Slack slack();
 
  private:
   struct Entry {
     PollerId id;
     Poller poller;
-    Wanted is_wanted;
+    std::function<Slack()> slack;
     bool removed = false;
   };
 

@@ -174,8 +174,9 @@ TimerId Scheduler::run_at(Clock::time_point when, std::function<void()> callback
   return added.id;
 }
 
-PollerId Scheduler::add_poller(std::function<bool()> poller, std::function<bool()> is_wanted) {
-  const PollerId id = pollers_.add(std::move(poller), std::move(is_wanted));
+PollerId Scheduler::add_poller(std::function<bool()> poller,
+                               std::function<PollSet::Slack()> slack) {
+  const PollerId id = pollers_.add(std::move(poller), std::move(slack));
   if (!is_own_thread()) inbox_.poke();
   return id;
 }
@@ -273,21 +274,24 @@ void Scheduler::expect_end(Clock::time_point when) {
 void Scheduler::idle() {
   EDDY_DCHECK(ready_.is_empty()) << "the thread rests while tasks are ready";
   const bool is_polling = !pollers_.is_empty();
+  const Clock::time_point now = Clock::now();
   const IdlePace::Step step =
-      pace_.next({Clock::now(), is_polling, is_polling && has_tasks(), expected_end()});
+      pace_.next({now, is_polling, is_polling && has_tasks(), expected_end()});
   switch (step.kind) {
     case IdlePace::Kind::kSpin:
       for (int i = 0; i < 8; ++i) cpu_relax();
       return;
-    case IdlePace::Kind::kYield:
-      if (!pollers_.is_any_wanted()) break;
-      if (yield_processor()) pace_.lose_turn();
-      return;
-    case IdlePace::Kind::kNap:
-      if (!pollers_.is_any_wanted()) break;
-      return sleep_until_woken(step.until);
     case IdlePace::Kind::kSleep:
       break;
+    case IdlePace::Kind::kYield:
+    case IdlePace::Kind::kNap: {
+      const PollSet::Slack slack = pollers_.slack();
+      if (!slack) break;
+      if (*slack > PollSet::kNow) return sleep_until_woken(std::max(step.until, now + *slack));
+      if (step.kind == IdlePace::Kind::kNap) return sleep_until_woken(step.until);
+      if (yield_processor()) pace_.lose_turn();
+      return;
+    }
   }
   sleep_until_woken(Clock::time_point::max());
   pace_.end();  // whatever woke us may have brought a poller: spin afresh

@@ -96,10 +96,10 @@ class Scheduler {
 
   // Calls `poller` again and again on the scheduler's thread until it is removed. It returns
   // whether it found something, must be quick and must neither wait nor throw. Pollers cost
-  // CPU: add one while something is pending, and remove it afterwards; or give `is_wanted`, which
-  // returns whether anything is pending, and call poke() when it no longer returns false
-  // (poll_set.h).
-  PollerId add_poller(std::function<bool()> poller, std::function<bool()> is_wanted = {});
+  // CPU: add one while something is pending, and remove it afterwards; or give `slack`, which
+  // returns how late the next call may come, or that nothing is pending, and call poke() when that
+  // changes to less (poll_set.h).
+  PollerId add_poller(std::function<bool()> poller, std::function<PollSet::Slack()> slack = {});
   // Makes the thread look at its pollers again.
   void poke() { inbox_.poke(); }
   // What tasks wait for, and pollers see end, ends by then, as far as the caller knows: until then

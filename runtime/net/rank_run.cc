@@ -112,9 +112,22 @@ void RankRun::enter(World::Turn& turn, bool is_slot_free) {
   if (is_slot_free) begin(turn);
 }
 
+void RankRun::pace(World::Turn& turn) {
+  const bool is_over = phase_ == Phase::kWaiting || phase_ == Phase::kDone;
+  const Pace now = is_over ? Pace::kNothing : may_post() ? Pace::kComputing : Pace::kAgreeing;
+  const Pace before = std::exchange(pace_, now);
+  turn.compute((now == Pace::kComputing) - (before == Pace::kComputing));
+  turn.expect((now == Pace::kAgreeing) - (before == Pace::kAgreeing));
+}
+
+void RankRun::enter_phase(World::Turn& turn, Phase phase) {
+  phase_ = phase;
+  pace(turn);
+}
+
 void RankRun::begin(World::Turn& turn) {
   EDDY_CHECK(phase_ == Phase::kWaiting) << "a run begins twice";
-  phase_ = Phase::kBeginning;
+  enter_phase(turn, Phase::kBeginning);
   say(turn, Kind::kBegin);
 }
 
@@ -137,13 +150,13 @@ Status RankRun::why_no_post() const {
 void RankRun::stop_here(World::Turn& turn, StopReason reason) {
   switch (phase_) {
     case Phase::kWaiting:
-      phase_ = Phase::kBeginning;
+      enter_phase(turn, Phase::kBeginning);
       return say(turn, Kind::kBegin, stop_text(reason));
     case Phase::kBeginning:
       stopped_here_ = stop_text(reason);
       return say(turn, Kind::kStop, stopped_here_);
     case Phase::kRunning:
-      phase_ = Phase::kStopping;
+      enter_phase(turn, Phase::kStopping);
       stopped_here_ = stop_text(reason);
       // It was done, but for the others.
       if (has_ended_ && own_.is_ok()) own_ = stopped_here_;
@@ -171,14 +184,14 @@ void RankRun::accept(World::Turn& turn, const RankMessage& message) {
 void RankRun::on_begun(World::Turn& turn, const Status& status) {
   if (phase_ != Phase::kBeginning) return;
   if (!status.is_ok()) return leave(turn, status);
-  phase_ = Phase::kRunning;
+  enter_phase(turn, Phase::kRunning);
   turn.defer([begun = std::exchange(begun_, {})] { begun(Status::ok()); });
 }
 
 void RankRun::on_stopped(World::Turn& turn) {
   if (phase_ != Phase::kRunning && phase_ != Phase::kStopping) return;
   if (phase_ == Phase::kRunning) stop_strands(turn);
-  phase_ = Phase::kCounted;
+  enter_phase(turn, Phase::kCounted);
   say(turn, Kind::kCount);
 }
 
@@ -196,7 +209,7 @@ void RankRun::stop_strands(World::Turn& turn) {
 
 void RankRun::on_cut(World::Turn& turn, const std::vector<LaneCount>& cut) {
   if (phase_ != Phase::kCounted) return;
-  phase_ = Phase::kCutting;
+  enter_phase(turn, Phase::kCutting);
   for (const LaneCount& lane : cut) {
     post_missing(turn, lane);
     if (!turn.health().is_ok()) return;  // lose() has been called
@@ -262,12 +275,13 @@ void RankRun::on_done(World::Turn& turn, uint64_t token, const Status& status) {
 void RankRun::end(World::Turn& turn, Status own, Then then) {
   EDDY_CHECK(!has_ended_) << "a run ends twice";
   has_ended_ = true;
+  pace(turn);
   own_ = std::move(own);
   ended_ = std::move(then);
   is_stopped_elsewhere_ |= own_.message().find(kStoppedElsewhere) != std::string::npos;
   if (phase_ == Phase::kRunning && own_.is_ok()) say(turn, Kind::kEnd);
   if (phase_ == Phase::kRunning && !own_.is_ok()) {
-    phase_ = Phase::kStopping;
+    enter_phase(turn, Phase::kStopping);
     say(turn, Kind::kStop, own_);
   }
   try_settle(turn);
@@ -277,14 +291,14 @@ void RankRun::try_settle(World::Turn& turn) {
   if (!has_ended_ || is_stopping_strands_ || !operations_.empty()) return;
   if (!lost_.is_ok()) return leave(turn, lost_);
   if (phase_ != Phase::kCutting || !scratch_.empty()) return;
-  phase_ = Phase::kSettled;
+  enter_phase(turn, Phase::kSettled);
   say(turn, Kind::kSettled, own_);
 }
 
 void RankRun::leave(World::Turn& turn, const Status& status) {
   if (phase_ == Phase::kDone) return;
   EDDY_CHECK(has_ended_ || begun_) << "a run is done while its strands go on";
-  phase_ = Phase::kDone;
+  enter_phase(turn, Phase::kDone);
   listener_->leave();
   control_.remove_listener(*listener_);
   turn.defer([then = has_ended_ ? std::move(ended_) : std::move(begun_), status] { then(status); });
@@ -296,7 +310,7 @@ void RankRun::lose(World::Turn& turn, const Status& why) {
   if (phase_ == Phase::kWaiting || phase_ == Phase::kBeginning) return leave(turn, why);
   lost_ = why;
   if (!waited_in_.empty()) lost_.append_message("this rank waited in " + waited_in_);
-  phase_ = Phase::kStopping;
+  enter_phase(turn, Phase::kStopping);
   stop_strands(turn);
   try_settle(turn);
 }

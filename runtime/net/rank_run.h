@@ -95,7 +95,13 @@ class RankRun final : public World::TransferOwner {
     bool is_busy = false;
   };
 
+  // What this rank's polls are for.
+  enum class Pace : uint8_t { kNothing, kAgreeing, kComputing };
+
   bool may_post() const { return phase_ == Phase::kRunning && !has_ended_; }
+  // Behind every change of the phase and of has_ended_: the world polls accordingly.
+  void pace(World::Turn& turn);
+  void enter_phase(World::Turn& turn, Phase phase);
   Status why_no_post() const;
   void say(World::Turn& turn, RankMessage::Kind kind, Status status = {});
   void stop_here(World::Turn& turn, StopReason reason);
@@ -126,6 +132,7 @@ class RankRun final : public World::TransferOwner {
   Then begun_;                // empty once called
   Then ended_;                // set once its strands have ended
   Phase phase_ = Phase::kWaiting;
+  Pace pace_ = Pace::kNothing;
   bool has_ended_ = false;
   bool is_stopping_strands_ = false;   // a call that is deferred uses control_
   bool is_stopped_elsewhere_ = false;  // own_ is no failure of this rank

@@ -5,6 +5,12 @@
 #include "graph/base/check.h"
 
 namespace eddy {
+namespace {
+
+// What other ranks say while this one computes: a stop, or the begin of a run beside this one.
+constexpr std::chrono::nanoseconds kLateWord = std::chrono::milliseconds(1);
+
+}  // namespace
 
 std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport,
                                    const WorldOptions& options) {
@@ -23,7 +29,11 @@ World::World(std::unique_ptr<Transport> transport, const WorldOptions& options)
   EDDY_CHECK(rank_ < num_ranks_) << "rank " << rank_ << " of " << num_ranks_;
 }
 
-World::~World() { EDDY_CHECK(sessions_.empty()) << "a world goes before its sessions"; }
+World::~World() {
+  EDDY_CHECK(sessions_.empty()) << "a world goes before its sessions";
+  EDDY_DCHECK(num_soon_ == 0 && num_computing_ == 0)
+      << num_soon_ << " things are awaited, " << num_computing_ << " runs compute";
+}
 
 Status World::health() const {
   const std::lock_guard lock(mutex_);
@@ -36,8 +46,26 @@ void World::abort(int exit_code) {
 }
 
 void World::want(int change) {
-  if (num_wants_.fetch_add(change, std::memory_order_acq_rel) > 0 || change <= 0) return;
-  wake();
+  if (num_wants_.fetch_add(change) == 0) wake();
+}
+
+void World::expect(int change) {
+  num_soon_.fetch_add(change);
+  if (change > 0) hurry();
+}
+
+// A scheduler that may be late no longer may, but where a thread watches.
+void World::hurry() {
+  if (num_soon_.load() == 0 || num_watches_.load() > 0) return;
+  if (may_be_late_.load() && may_be_late_.exchange(false)) wake();
+}
+
+std::optional<std::chrono::nanoseconds> World::slack() {
+  if (num_wants_.load() == 0) return std::nullopt;
+  may_be_late_.store(true);
+  const bool is_awaited = num_soon_.load() > 0 && num_watches_.load() == 0;
+  const bool is_idle = num_computing_.load() == 0 && num_watches_.load() == 0;
+  return is_awaited || is_idle ? std::chrono::nanoseconds(0) : kLateWord;
 }
 
 void World::wake() {
@@ -83,7 +111,7 @@ bool World::poll_once() {
     }
     TransferOwner* const owner = found->second;
     transfers_.erase(found);
-    want(-1);
+    expect(-1);
     owner->on_done(turn, done.token, Status::ok());
     if (!health_.is_ok()) return true;
   }
@@ -141,7 +169,7 @@ void World::lose(Turn& turn, Status status) {
   health_ = device_lost("the world of ranks is lost: " + status.message());
   auto transfers = std::exchange(transfers_, {});
   for (const auto& [token, owner] : transfers) {
-    want(-1);
+    expect(-1);
     owner->on_done(turn, token, health_);
   }
   for (const auto& [number, session] : sessions_) session->on_lost(turn, health_);
@@ -160,7 +188,7 @@ uint64_t World::Turn::start(Transfer transfer, TransferOwner& owner) {
     return 0;
   }
   world_.transfers_[token] = &owner;
-  world_.want(1);
+  world_.expect(1);
   return token;
 }
 

@@ -74,8 +74,10 @@ class World {
   // Moves on what is under way. True: something came. Where another thread does, or watches, false
   // at once: a scheduler that polled beside it would take its processor and its news.
   bool poll();
-  // Whether poll() may see anything come. From a no on, wakers are called when that changes.
-  bool wants_polling() const { return num_wants_.load(std::memory_order_acquire) > 0; }
+  // How late poll() may come (PollSet::Slack): 0 where a transfer or an agreement is under way and
+  // no thread watches; nothing where there is no session. Else what may come is that another rank
+  // begins a run, or stops this one. Wakers are called when that changes to less.
+  std::optional<std::chrono::nanoseconds> slack();
   void add_waker(const void* key, std::function<void()> waker);
   void remove_waker(const void* key);
 
@@ -91,13 +93,20 @@ class World {
   void lose(Turn& turn, Status status);
   void deliver(Turn& turn, const Transport::Message& message);
   void want(int change);
+  void expect(int change);
+  void hurry();
   void look_for_silence(Turn& turn);
 
   const std::unique_ptr<Transport> transport_;
   const uint32_t rank_, num_ranks_;
   const std::string carrier_;
   const WorldOptions options_;
-  std::atomic<int64_t> num_wants_{0};  // releases what was posted; partner: wants_polling()
+  // slack() stores may_be_late_ before it reads the numbers, and what raises these reads it after:
+  // all sequentially consistent, so that one of both sees the other.
+  std::atomic<int64_t> num_wants_{0};
+  std::atomic<int64_t> num_soon_{0};  // transfers, and runs that agree
+  std::atomic<int64_t> num_computing_{0};
+  std::atomic<bool> may_be_late_{false};
 
   mutable std::mutex mutex_;
   // Under the mutex.
@@ -123,21 +132,22 @@ class World {
   std::mutex wakers_mutex_;
   std::map<const void*, std::function<void()>> wakers_;  // under its mutex
 
-  // Hints: a watch orders nothing, and who polls instead is only late.
+  // A watch orders nothing, and what polls instead is only late.
   std::atomic<int> num_watches_{0};
   std::atomic<bool> was_left_{false};  // by a watch, so that polling is urgent again
 };
 
 class World::Watch {
  public:
-  explicit Watch(World& world) : world_(world) {
-    world.num_watches_.fetch_add(1, std::memory_order_relaxed);
-  }
+  explicit Watch(World& world) : world_(world) { world.num_watches_.fetch_add(1); }
   ~Watch() {
-    world_.num_watches_.fetch_sub(1, std::memory_order_relaxed);
-    if (!has_left_) return;
-    world_.was_left_.store(true, std::memory_order_relaxed);
-    world_.wake();
+    world_.num_watches_.fetch_sub(1);
+    if (has_left_) {
+      world_.was_left_.store(true, std::memory_order_relaxed);
+      world_.wake();
+    } else {
+      world_.hurry();
+    }
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -195,6 +205,9 @@ class World::Turn {
   void close(uint32_t communicator);
   // The world is polled while there are more than none.
   void want(int change) { world_.want(change); }
+  // Of a run: another rank's word is awaited; or its strands are under way, and none is.
+  void expect(int change) { world_.expect(change); }
+  void compute(int change) { world_.num_computing_.fetch_add(change); }
   // While a run is under way, ranks that say nothing are asked where they are.
   void begin_run();
   void end_run() { --world_.num_runs_; }

@@ -16,8 +16,10 @@ void DevicePollers::add(Device& device) {
   auto found = std::ranges::find_if(polled_, is_it);
   if (found == polled_.end()) {
     found = polled_.insert(found, std::make_unique<Polled>(Polled{device}));
-    (*found)->poller = scheduler_.add_poller([&device] { return device.poll(); },
-                                             [&device] { return device.wants_polling(); });
+    const auto slack = [&device] {
+      return device.wants_polling() ? PollSet::kNow : PollSet::Slack();
+    };
+    (*found)->poller = scheduler_.add_poller([&device] { return device.poll(); }, slack);
     device.add_waker(found->get(), [this] { scheduler_.poke(); });
   }
   ++(*found)->num_users;

@@ -1,5 +1,6 @@
 // Claim: the destructors of a poller's objects may use the set, and so may the functions that
-// return whether a poller is wanted: none of them runs where it would wait for its own lock.
+// return how late a poller may be: none of them runs where it would wait for its own lock. Of all
+// pollers the one that may be least late counts.
 #include "runtime/coroutine/poll_set.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,8 @@
 
 namespace eddy {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Adds a poller to the set as it goes.
 struct AddsAsItGoes {
@@ -27,7 +30,7 @@ TEST(PollSetTest, WhatARemovedPollerOwnsMayUseTheSet) {
   const auto owner = [&] { return std::make_shared<AddsAsItGoes>(set, num_gone); };
   // A removal from outside; of either function.
   set.remove(set.add([kept = owner()] { return false; }));
-  set.remove(set.add([] { return false; }, [kept = owner()] { return true; }));
+  set.remove(set.add([] { return false; }, [kept = owner()] { return PollSet::kNow; }));
   EXPECT_EQ(num_gone, 2);
   // A removal from inside a pass.
   PollerId self{};
@@ -37,20 +40,38 @@ TEST(PollSetTest, WhatARemovedPollerOwnsMayUseTheSet) {
   EXPECT_FALSE(set.poll());
 }
 
-TEST(PollSetTest, AskingWhetherAPollerIsWantedMayChangeTheSet) {
+TEST(PollSetTest, AskingHowLateAPollerMayBeMayChangeTheSet) {
   PollSet set;
   int num_gone = 0;
   PollerId self{};
   self = set.add([] { return true; },
                  [&, kept = std::make_shared<AddsAsItGoes>(set, num_gone)] {
                    set.remove(self);
-                   set.add([] { return false; }, [] { return false; });
-                   return false;
+                   set.add([] { return false; }, [] { return PollSet::Slack(); });
+                   return PollSet::Slack();
                  });
-  EXPECT_FALSE(set.is_any_wanted());
+  EXPECT_EQ(set.slack(), std::nullopt);
   EXPECT_EQ(num_gone, 1);
-  EXPECT_TRUE(set.is_any_wanted()) << "what the owner added says nothing, so it is wanted";
+  EXPECT_EQ(set.slack(), PollSet::kNow) << "what the owner added says nothing: never late";
   EXPECT_FALSE(set.poll());
+}
+
+TEST(PollSetTest, TheLeastSlackOfAllPollersCountsAndEachIsAsked) {
+  PollSet set;
+  EXPECT_EQ(set.slack(), std::nullopt);
+  int num_asked = 0;
+  PollSet::Slack slacks[3];
+  for (PollSet::Slack& slack : slacks) {
+    set.add([] { return false; }, [&] { return ++num_asked, slack; });
+  }
+  EXPECT_EQ(set.slack(), std::nullopt);
+  slacks[1] = 5ms;
+  EXPECT_EQ(set.slack(), 5ms);
+  slacks[2] = 2ms;
+  EXPECT_EQ(set.slack(), 2ms);
+  slacks[0] = PollSet::kNow;
+  EXPECT_EQ(set.slack(), PollSet::kNow);
+  EXPECT_EQ(num_asked, 12);
 }
 
 }  // namespace

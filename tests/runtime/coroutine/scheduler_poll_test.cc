@@ -118,6 +118,23 @@ TEST(SchedulerPoll, APollerThatFindsNothingIsCalledInNapsAndStillServesWakes) {
   scheduler.remove_poller(id);
 }
 
+TEST(SchedulerPoll, APollerThatMayBeLateIsCalledAsRarelyAndAtOnceAfterAPoke) {
+  Scheduler scheduler({.idle = {.poll_spin = 100us, .longest_nap = 100us}});
+  const SchedulerThread thread(scheduler);
+  std::atomic<int> polls{0};
+  std::atomic<bool> is_soon{false};
+  const auto slack = [&] { return PollSet::Slack(is_soon ? 0s : 1h); };
+  const PollerId id = scheduler.add_poller([&] { return ++polls, false; }, slack);
+  thread.await_lasting_sleep();
+  const int before = polls;
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(polls, before);
+  is_soon = true;
+  scheduler.poke();
+  while (polls < before + 50) std::this_thread::yield();
+  scheduler.remove_poller(id);
+}
+
 TEST(SchedulerPoll, PollersHaveTheirTurnBetweenLongCallsOfReadyTasks) {
   constexpr int kTasks = 20;
   struct Call {

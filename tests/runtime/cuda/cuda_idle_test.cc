@@ -21,8 +21,10 @@ using namespace std::chrono_literals;
 class CudaIdleTest : public ::testing::TestWithParam<bool> {
  protected:
   CudaIdleTest() {
-    poller_ = scheduler_.add_poller([this] { return look(); },
-                                    [this] { return device_->wants_polling(); });
+    const auto slack = [this] {
+      return device_->wants_polling() ? PollSet::kNow : PollSet::Slack();
+    };
+    poller_ = scheduler_.add_poller([this] { return look(); }, slack);
     device_->add_waker(this, [this] { scheduler_.poke(); });
   }
   ~CudaIdleTest() override {

@@ -1,0 +1,63 @@
+// Claim: while ranks compute, the threads that look for what others say may be late; they may not
+// while an operation or an agreement is under way, nor between runs, and need not look at all
+// where there is no session.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tools/check/rank_runner.h"
+
+namespace eddy {
+namespace {
+
+using check::RankRunner;
+using namespace std::chrono_literals;
+
+// y = the sum of all ranks' x, once the host function "look" has answered on each.
+Result<Graph> look_then_sum(const Library& library) {
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
+  const Value looked = b.op("HostPredicate", {x}, {{"name", std::string("look")}},
+                            {.name = "looked", .domain = "eddy"});
+  const Value own = b.op("Where", {looked, x, b.scalar(0.0f)});
+  b.output("y", b.op("AllReduce", {own}, {}, {.name = "sum", .domain = "eddy"}));
+  return b.finish();
+}
+
+TEST(SlackTest, RanksThatComputeMayBeLate) {
+  RankRunner ranks({.num_ranks = 2, .seed = 1});
+  using Slack = std::optional<std::chrono::nanoseconds>;
+  std::atomic<int> num_looking{0};
+  std::vector<Slack> seen(2);
+  const Status added = ranks.library().add_host_function(
+      "look", [&](std::span<const TensorView> inputs) -> Result<int64_t> {
+        const auto rank = static_cast<uint32_t>(*inputs[0].as<float>());
+        ++num_looking;
+        while (num_looking < 2) std::this_thread::yield();  // so that both have begun
+        seen[rank] = ranks.world(rank).slack();
+        return 1;
+      });
+  ASSERT_TRUE(added.is_ok());
+  EXPECT_EQ(ranks.world(0).slack(), std::nullopt);
+  ASSERT_EQ(ranks.make([](const Library& library, uint32_t) { return look_then_sum(library); }),
+            "");
+  for (uint32_t rank : {0, 1}) EXPECT_EQ(ranks.world(rank).slack(), 0ns);
+  for (int run = 0; run < 20; ++run) {
+    num_looking = 0;
+    const auto results = ranks.run([](uint32_t rank) {
+      return NamedTensors{{"x", Tensor::scalar(static_cast<float>(rank))}};
+    });
+    for (uint32_t rank : {0, 1}) {
+      ASSERT_TRUE(results[rank].is_ok()) << results[rank].status().to_string();
+      EXPECT_EQ((*results[rank])[0].second.values<float>()[0], 1);
+      EXPECT_EQ(seen[rank], 1ms);
+      EXPECT_EQ(ranks.world(rank).slack(), 0ns);
+    }
+  }
+  ranks.drop();
+  EXPECT_EQ(ranks.world(0).slack(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace eddy
