@@ -1,6 +1,7 @@
 // LabelEncoder, CategoryMapper and OneHotEncoder of domain ai.onnx.ml.
 #include "ops/schema/ml/labels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -122,7 +123,7 @@ Result<BoundKernel> bind_label_encoder(const KernelInit& init) {
                    : bind_encoder<int64_t, Number>(init, keys, values);
 }
 
-// Text `texts[i]` is number numbers[i], or i where there are none; the first of equal keys counts.
+// Text `texts[i]` is number numbers[i], or i where there are none; the last of equal keys counts.
 Result<BoundKernel> bind_pairs(const KernelInit& init, std::span<const std::string> texts,
                                std::span<const int64_t> numbers) {
   const auto number_of = [&](size_t i) {
@@ -131,13 +132,13 @@ Result<BoundKernel> bind_pairs(const KernelInit& init, std::span<const std::stri
   if (init.inputs[0].tensor.element == ElementType::kString) {
     auto state = std::make_unique<MapState<std::string, Number>>();
     for (size_t i = 0; i < texts.size(); ++i) {
-      state->map.emplace(texts[i], Number::of_int(number_of(i)));
+      state->map.insert_or_assign(texts[i], Number::of_int(number_of(i)));
     }
     default_of(init.attributes, ElementType::kInt64, state->unknown);
     return kernel_of(std::move(state));
   }
   auto state = std::make_unique<MapState<int64_t, std::string>>();
-  for (size_t i = 0; i < texts.size(); ++i) state->map.emplace(number_of(i), texts[i]);
+  for (size_t i = 0; i < texts.size(); ++i) state->map.insert_or_assign(number_of(i), texts[i]);
   default_of(init.attributes, ElementType::kString, state->unknown);
   return kernel_of(std::move(state));
 }
@@ -154,14 +155,16 @@ bool run_one_hot(const KernelArgs& args) {
   auto* y = args.outputs[0].mutable_as<float>();
   const bool is_text = x.element == ElementType::kString;
   const size_t classes = is_text ? state.texts.size() : state.numbers.size();
-  for (int64_t i = 0; i < x.count(); ++i) {
-    bool is_known = false;
-    for (size_t k = 0; k < classes; ++k) {
+  std::fill_n(y, x.count() * static_cast<int64_t>(classes), 0.0f);
+  for (int64_t i = 0; i < x.count(); ++i, y += classes) {
+    size_t k = classes;  // of a category that is listed twice, the last place counts
+    while (k-- > 0) {
       const bool is_it = is_text ? x.as<std::string>()[i] == state.texts[k]
                                  : load_number(x, i).to_integer<int64_t>() == state.numbers[k];
-      *y++ = is_it && !is_known ? 1.0f : 0.0f;
-      is_known = is_known || is_it;
+      if (is_it) break;
     }
+    const bool is_known = k < classes;
+    if (is_known) y[k] = 1;
     if (is_known || state.takes_unknown) continue;
     return args.fail(run_failed("element " + std::to_string(i) +
                                 " of X is none of the categories, and the attribute zeros is 0"));

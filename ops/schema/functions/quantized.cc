@@ -72,10 +72,13 @@ void expand_conv_integer(Expansion& e) {
   e.set_output(0, e.cast(sums, ElementType::kInt32));
 }
 
-// A factor for each row, column or channel: `axes` are put after that of a list.
+// A factor for each row, column or channel: `axes` are put after that of a list. A vector, the
+// input before, has one factor, whose axis is not the product's.
 Value factor_of(Expansion& e, size_t input, std::span<const int64_t> axes) {
   const Value value = e.cast(e.input(input), ElementType::kFloat);
   const bool is_list = e.rank_or_fail(e.input(input), "a scale") == 1;
+  const bool is_of_vector = e.rank_or_fail(e.input(input - 1), "an input") == 1;
+  if (is_of_vector) return e.op("Reshape", {value, e.int64s(std::span<const int64_t>())});
   return is_list && !axes.empty() ? e.op("Unsqueeze", {value, e.int64s(axes)}) : value;
 }
 

@@ -51,8 +51,9 @@ void expand_window(Expansion& e, const Cosines& window) {
     const Value angle = e.op("Mul", {part, number(2 * std::numbers::pi * turns)});
     return e.op("Mul", {e.op("Cos", {angle}), number(factor)});
   };
-  Value sum = e.op("Add", {cosine(1, window.first), number(window.constant)});
+  Value sum = cosine(1, window.first);
   if (window.second != 0) sum = e.op("Add", {sum, cosine(2, window.second)});
+  sum = e.op("Add", {sum, number(window.constant)});  // last: so the middle is 1, not a bit less
   const int64_t type = e.attributes().get_int("output_datatype", 1);
   e.set_output(0, e.cast(sum, static_cast<ElementType>(type)));
 }
@@ -61,7 +62,7 @@ OpDef window(const char* name, ExpandFunction expand) {
   return {.name = name,
           .since_version = 17,
           .inputs = {in("size", {ElementType::kInt32, ElementType::kInt64}, InputFlag::kHostValue)},
-          .attributes = {attribute("output_datatype", kInt), attribute("periodic", kInt)},
+          .attributes = {attribute("output_datatype", kInt), flag("periodic")},
           .infer = infer_window,
           .expand = expand};
 }

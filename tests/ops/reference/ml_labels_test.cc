@@ -118,6 +118,13 @@ TEST(CategoryMapperTest, BothDirections) {
       (Words{"low", "?"}));
 }
 
+TEST(CategoryMapperTest, OfRepeatedCategoriesTheLastCounts) {
+  const Attributes both = {{"cats_strings", Words{"a", "b", "a"}}, {"cats_int64s", Ints{1, 2, 3}}};
+  EXPECT_EQ(run_one(make("CategoryMapper", 1, words({"a", "b"}), both), KernelSet::kCpu)
+                .values<int64_t>(),
+            (Ints{3, 2}));
+}
+
 TEST(OneHotEncoderTest, NumbersAreCutToIntegersAndTextIsLookedUp) {
   const Attributes numbers = {{"cats_int64s", Ints{0, 4, 2}}};
   const TestTensor y =
@@ -129,6 +136,13 @@ TEST(OneHotEncoderTest, NumbersAreCutToIntegersAndTextIsLookedUp) {
   EXPECT_EQ(
       run_one(make("OneHotEncoder", 1, words({"b", "c"}), texts), KernelSet::kCpu).values<float>(),
       (Floats{0, 1, 0, 0}));
+}
+
+TEST(OneHotEncoderTest, OfACategoryThatIsListedTwiceTheLastPlaceCounts) {
+  const Attributes numbers = {{"cats_int64s", Ints{2, 4, 2}}};
+  EXPECT_EQ(run_one(make("OneHotEncoder", 1, list<int64_t>({2, 4}), numbers), KernelSet::kCpu)
+                .values<float>(),
+            (Floats{0, 0, 1, 0, 1, 0}));
 }
 
 TEST(OneHotEncoderTest, AnUnknownCategoryFailsTheRunWhereZerosAreOff) {

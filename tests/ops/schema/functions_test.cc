@@ -227,6 +227,19 @@ TEST(FunctionsTest, WindowsEndAtTheLastSampleOrGoOnAfterIt) {
                Known::kNothing);
   expect_close(make("BlackmanWindow", 17, {four}, {{"output_datatype", int64_t{11}}}),
                TestTensor::of<double>({4}, {0, .34, 1, .34}), Known::kNothing);
+  expect_close(make("BlackmanWindow", 17, {four}, {{"output_datatype", int64_t{2}}}),
+               bytes({4}, {0, 0, 1, 0}), Known::kNothing);
+}
+
+TEST(FunctionsTest, AQuantizedProductOfVectorsHasNoAxisOfTheirScales) {
+  const TestTensor a = bytes({2}, {3, 4}), b = bytes({2}, {5, 6}), zero = bytes({1}, {0});
+  const TestTensor matrix = bytes({2, 2}, {5, 1, 6, 2}), one = floats({1}, {1});
+  const auto product = [&](const TestTensor& left, const TestTensor& right) {
+    return make("QLinearMatMul", 21, {left, one, zero, right, one, zero, one, zero});
+  };
+  expect_close(product(a, b), bytes({}, {39}));
+  expect_close(product(a, matrix), bytes({2}, {39, 11}));
+  expect_close(product(matrix, a), bytes({2}, {19, 26}));
 }
 
 TEST(FunctionsTest, ConvIntegerSubtractsZeroPointsAlsoWhereItPads) {

@@ -50,6 +50,8 @@ bool is_constant(const OpCall& call, size_t i) { return ((call.constant_inputs >
 std::string input_name(size_t i) { return "x" + std::to_string(i); }
 std::string output_name(size_t o) { return "y" + std::to_string(o); }
 
+}  // namespace
+
 ::testing::AssertionResult is_within(const TestTensor& ours, const TestTensor& theirs,
                                      double steps) {
   if (!(ours.type() == theirs.type())) {
@@ -63,8 +65,6 @@ std::string output_name(size_t o) { return "y" + std::to_string(o); }
   }
   return ::testing::AssertionSuccess();
 }
-
-}  // namespace
 
 std::string model_of(const OpCall& call, const std::vector<ElementType>& outputs) {
   test::GraphParts parts;

@@ -22,6 +22,10 @@ namespace eddy::testing {
 // element types.
 std::string model_of(const OpCall& call, const std::vector<ElementType>& outputs);
 
+// Whether numbers differ by that much at most, and types and shapes not at all.
+::testing::AssertionResult is_within(const TestTensor& ours, const TestTensor& theirs,
+                                     double steps);
+
 class RivalTest : public ::testing::Test {
  protected:
   void SetUp() override;
