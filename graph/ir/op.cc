@@ -67,6 +67,11 @@ Status check_attributes(const OpDef& def, const Attributes& attributes, int opse
       return invalid_argument("attribute '" + entry.name + "' of " + def.name +
                               " must be of kind " + std::string(kind_name(formal->kind)));
     }
+    const int64_t* const number = std::get_if<int64_t>(&entry.value);
+    if (formal->is_flag && *number != 0 && *number != 1) {
+      return invalid_argument("attribute '" + entry.name + "' of " + def.name +
+                              " must be 0 or 1, not " + std::to_string(*number));
+    }
   }
   for (const auto& formal : def.attributes) {
     if (formal.is_required && !attributes.has(formal.name)) {

@@ -123,6 +123,7 @@ struct FormalAttribute {
   std::string name;
   AttributeKind kind;
   bool is_required = false;
+  bool is_flag = false;  // an int that is 0 or 1
   // The opsets that have the attribute, where they are not all opsets of the definition.
   int since_version = 0;
   int last_version = INT_MAX;

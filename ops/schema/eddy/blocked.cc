@@ -226,9 +226,8 @@ Status add_blocked_schemas(OpTable& table) {
               {.name = "BlockedPool",
                .domain = "eddy",
                .inputs = {in("X", kFloat)},
-               .attributes = window_attributes(
-                   {attribute("ceil_mode", kInt), attribute("count_include_pad", kInt),
-                    attribute("global", kInt), attribute("kind", kString, true)}),
+               .attributes = window_attributes({flag("ceil_mode"), flag("count_include_pad"),
+                                                flag("global"), attribute("kind", kString, true)}),
                .infer = infer_blocked_pool,
                .flops = blocked_pool_flops}});
 }

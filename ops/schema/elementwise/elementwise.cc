@@ -266,8 +266,7 @@ Status add_arithmetic(OpTable& table) {
   defs.push_back(binary("Pow", 7, kNumericTypes));
   defs.push_back(binary("Pow", 12, kNumericTypes, infer_pow));
   defs.back().in_place_inputs = kFirst;
-  defs.push_back(
-      binary("Mod", 10, kNumericTypes, infer_mod, {attribute("fmod", AttributeKind::kInt)}));
+  defs.push_back(binary("Mod", 10, kNumericTypes, infer_mod, {flag("fmod")}));
   defs.push_back(binary("BitShift", 11, kUnsignedIntTypes, infer_bit_shift,
                         {attribute("direction", AttributeKind::kString, true)}));
   for (FormalInput& input : defs.back().inputs) {
@@ -300,9 +299,8 @@ Status add_logic(OpTable& table) {
     defs.push_back(comparison(name, 12, kOrderedTypes));
   }
   defs.push_back(to_bool("IsNaN", 9, kFloatTypes));
-  defs.push_back(to_bool("IsInf", 10, kFloatTypes,
-                         {attribute("detect_positive", AttributeKind::kInt),
-                          attribute("detect_negative", AttributeKind::kInt)}));
+  defs.push_back(
+      to_bool("IsInf", 10, kFloatTypes, {flag("detect_positive"), flag("detect_negative")}));
   for (OpDef& test : std::span(defs).last(2)) {
     test.inputs[0].later_types = {ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ,
                                   ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ};
@@ -324,8 +322,7 @@ Status add_casts(OpTable& table) {
   cast.name = "Cast";
   cast.since_version = 6;
   cast.inputs = {in("input")};
-  cast.attributes = {attribute("to", AttributeKind::kInt, true),
-                     since(19, attribute("saturate", AttributeKind::kInt)),
+  cast.attributes = {attribute("to", AttributeKind::kInt, true), since(19, flag("saturate")),
                      since(24, attribute("round_mode", AttributeKind::kString))};
   cast.infer = infer_cast;
   cast.batch = batch_cast;
@@ -333,7 +330,7 @@ Status add_casts(OpTable& table) {
   like.name = "CastLike";
   like.since_version = 15;
   like.inputs = {in("input"), in("target_type", kAllTypes, InputFlag::kShapeOnly)};
-  like.attributes = {since(19, attribute("saturate", AttributeKind::kInt)),
+  like.attributes = {since(19, flag("saturate")),
                      since(24, attribute("round_mode", AttributeKind::kString))};
   like.infer = infer_cast_like;
   like.batch = batch_cast_like;

@@ -182,7 +182,7 @@ Status add_quantize_schemas(OpTable& table) {
   std::vector<OpDef> defs;
   defs.push_back(quantize("QuantizeLinear", kRealTypes | TypeSet{ElementType::kInt32},
                           kQuantizedTypes, infer_quantize));
-  defs.back().attributes.push_back(since(19, attribute("saturate", AttributeKind::kInt)));
+  defs.back().attributes.push_back(since(19, flag("saturate")));
   defs.back().attributes.push_back(since(21, attribute("output_dtype", AttributeKind::kInt)));
   defs.back().attributes.push_back(since(23, attribute("precision", AttributeKind::kInt)));
   defs.push_back(

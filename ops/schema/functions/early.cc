@@ -315,7 +315,7 @@ void expand_global_lp_pool(Expansion& e) {
 OpDef binary(std::string name, TypeSet types, InferFunction infer) {
   return {.name = std::move(name),
           .inputs = {in("A", types), in("B", types)},
-          .attributes = {attribute("axis", kInt), attribute("broadcast", kInt)},
+          .attributes = {attribute("axis", kInt), flag("broadcast")},
           .infer = std::move(infer),
           .expand = expand_binary};
 }

@@ -186,7 +186,7 @@ Status add_image_functions(OpTable& table) {
       table, {{.name = "AffineGrid",
                .since_version = 20,
                .inputs = {in("theta", kFloatTypes), in("size", {ElementType::kInt64}, kHost)},
-               .attributes = {attribute("align_corners", kInt)},
+               .attributes = {flag("align_corners")},
                .infer = infer_affine_grid,
                .expand = expand_affine_grid},
               {.name = "CenterCropPad",

@@ -332,7 +332,7 @@ void expand_multi_head(Expansion& e) {
 }
 
 std::vector<FormalAttribute> attention_attributes() {
-  return {attribute("num_heads", kInt, true), attribute("unidirectional", kInt),
+  return {attribute("num_heads", kInt, true), flag("unidirectional"),
           attribute("mask_filter_value", kFloat), attribute("scale", kFloat)};
 }
 
@@ -344,8 +344,8 @@ Status add_microsoft_attention(OpTable& table) {
   const auto maybe = [](const char* name) { return in(name, kFloatTypes, kOptional); };
   const auto mask = [](const char* name) { return in(name, kMaskTypes, kOptional); };
   std::vector<FormalAttribute> projected = attention_attributes();
-  projected.push_back(attribute("do_rotary", kInt));
-  projected.push_back(attribute("past_present_share_buffer", kInt));
+  projected.push_back(flag("do_rotary"));
+  projected.push_back(flag("past_present_share_buffer"));
   std::vector<FormalAttribute> sized = projected;
   sized.push_back(attribute("qkv_hidden_sizes", kInts));
   sized.push_back(attribute("rotary_embedding_dim", kInt));

@@ -79,12 +79,6 @@ void expand_fused_conv(Expansion& e) {
 
 Status infer_fused_matmul(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, 2));
-  for (const char* name : {"transA", "transB", "transBatchA", "transBatchB"}) {
-    const int64_t value = context.attributes().get_int(name, 0);
-    if (value == 0 || value == 1) continue;
-    return invalid_argument("attribute " + std::string(name) + " must be 0 or 1, not " +
-                            std::to_string(value));
-  }
   for (const size_t i : {0, 1}) {
     EDDY_ASSIGN_OR_RETURN(const TensorType* type, tensor_input(context, i));
     const std::string name = i == 0 ? "A" : "B";
@@ -168,15 +162,14 @@ Status add_microsoft_fusions(OpTable& table) {
               {.name = "FusedMatMul",
                .domain = kMicrosoft,
                .inputs = {in("A", kFloatTypes), in("B", kFloatTypes)},
-               .attributes = {attribute("alpha", kFloat), attribute("transA", kInt),
-                              attribute("transB", kInt), attribute("transBatchA", kInt),
-                              attribute("transBatchB", kInt)},
+               .attributes = {attribute("alpha", kFloat), flag("transA"), flag("transB"),
+                              flag("transBatchA"), flag("transBatchB")},
                .infer = infer_fused_matmul,
                .expand = expand_fused_matmul},
               {.name = "NhwcMaxPool",
                .domain = kMicrosoft,
                .inputs = {in("x", {ElementType::kInt8, ElementType::kUint8})},
-               .attributes = {attribute("auto_pad", kString), attribute("ceil_mode", kInt),
+               .attributes = {attribute("auto_pad", kString), flag("ceil_mode"),
                               attribute("dilations", kInts), attribute("kernel_shape", kInts, true),
                               attribute("pads", kInts), attribute("strides", kInts)},
                .infer = infer_nhwc_pool,

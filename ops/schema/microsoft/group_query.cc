@@ -428,13 +428,12 @@ OpDef group_query() {
                  maybe("q_norm_weight"), maybe("k_norm_weight")},
       .max_outputs = 4,
       .attributes = {attribute("num_heads", kInt, true), attribute("kv_num_heads", kInt, true),
-                     attribute("causal", kInt), attribute("do_rotary", kInt),
-                     attribute("rotary_interleaved", kInt), attribute("scale", kFloat),
-                     attribute("softcap", kFloat), attribute("local_window_size", kInt),
-                     attribute("smooth_softmax", kInt), attribute("qk_output", kInt),
-                     attribute("qk_norm_epsilon", kFloat), attribute("sliding_window_cache", kInt),
-                     attribute("kv_cache_bit_width", kInt), attribute("k_quant_type", kString),
-                     attribute("v_quant_type", kString)},
+                     flag("causal"), flag("do_rotary"), flag("rotary_interleaved"),
+                     attribute("scale", kFloat), attribute("softcap", kFloat),
+                     attribute("local_window_size", kInt), attribute("smooth_softmax", kInt),
+                     attribute("qk_output", kInt), attribute("qk_norm_epsilon", kFloat),
+                     attribute("sliding_window_cache", kInt), attribute("kv_cache_bit_width", kInt),
+                     attribute("k_quant_type", kString), attribute("v_quant_type", kString)},
       .infer = infer_group_query,
       .expand = expand_group_query};
 }
@@ -448,9 +447,9 @@ Status add_microsoft_group_query(OpTable& table) {
                .domain = kMicrosoft,
                .inputs = {in("input", kFloatTypes), in("position_ids", {ElementType::kInt64}),
                           in("cos_cache", kFloatTypes), in("sin_cache", kFloatTypes)},
-               .attributes = {attribute("interleaved", kInt), attribute("num_heads", kInt),
+               .attributes = {flag("interleaved"), attribute("num_heads", kInt),
                               attribute("rotary_embedding_dim", kInt), attribute("scale", kFloat),
-                              attribute("is_packed_batching", kInt)},
+                              flag("is_packed_batching")},
                .infer = infer_rotary,
                .expand = expand_rotary}});
 }

@@ -242,7 +242,7 @@ Status add_microsoft_quantized(OpTable& table) {
         .domain = kMicrosoft,
         .inputs = {in("X", kByteTypes), in("x_scale", kFloat32), in("x_zero_point", kByteTypes),
                    in("y_scale", kFloat32), in("y_zero_point", kByteTypes)},
-        .attributes = {attribute("channels_last", kInt)},
+        .attributes = {flag("channels_last")},
         .infer = infer_qlinear_pool,
         .expand = expand_qlinear_pool}});
 }

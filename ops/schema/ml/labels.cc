@@ -174,7 +174,7 @@ Status add_ml_label_schemas(OpTable& table) {
         .domain = kMlDomain,
         .inputs = {in("X", kFeatureTypes | TypeSet{ElementType::kString})},
         .attributes = {attribute("cats_int64s", kInts), attribute("cats_strings", kStrings),
-                       attribute("zeros", kInt)},
+                       flag("zeros")},
         .infer = infer_one_hot_encoder,
         .batch = batch_entries}});
 }

@@ -244,7 +244,7 @@ Status add_ml_linear_schemas(OpTable& table) {
         .inputs = {in("X", kFeatureTypes)},
         .attributes = {attribute("coefficients", kFloats), attribute("kernel_params", kFloats),
                        attribute("kernel_type", kString), attribute("n_supports", kInt),
-                       attribute("one_class", kInt), attribute("post_transform", kString),
+                       flag("one_class"), attribute("post_transform", kString),
                        attribute("rho", kFloats), attribute("support_vectors", kFloats)},
         .infer = infer_svm_regressor,
         .flops = linear_flops,

@@ -305,10 +305,8 @@ OpDef gemm(int since_version, InputFlag addend) {
       .since_version = since_version,
       .inputs = {in("A", kProductTypes), in("B", kProductTypes), in("C", kProductTypes, addend)},
       .attributes = {attribute("alpha", AttributeKind::kFloat),
-                     attribute("beta", AttributeKind::kFloat),
-                     attribute("transA", AttributeKind::kInt),
-                     attribute("transB", AttributeKind::kInt),
-                     until(6, attribute("broadcast", AttributeKind::kInt))},
+                     attribute("beta", AttributeKind::kFloat), flag("transA"), flag("transB"),
+                     until(6, flag("broadcast"))},
       .infer = infer_gemm,
       .flops = gemm_flops,
       .batch = batch_gemm};

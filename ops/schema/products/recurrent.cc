@@ -195,18 +195,21 @@ OpDef recurrent(RecurrentKind kind, std::string name) {
                 in("B", kFloatTypes, optional),
                 in("sequence_lens", {ElementType::kInt32}, optional),
                 in("initial_h", kFloatTypes, optional)};
-  def.attributes = {
-      attribute("activation_alpha", kFloats), attribute("activation_beta", kFloats),
-      attribute("activations", kStrings),     attribute("clip", kFloat),
-      attribute("direction", kString),        attribute("hidden_size", kInt),
-      since(14, attribute("layout", kInt)),   until(6, attribute("output_sequence", kInt))};
+  def.attributes = {attribute("activation_alpha", kFloats),
+                    attribute("activation_beta", kFloats),
+                    attribute("activations", kStrings),
+                    attribute("clip", kFloat),
+                    attribute("direction", kString),
+                    attribute("hidden_size", kInt),
+                    since(14, flag("layout")),
+                    until(6, flag("output_sequence"))};
   if (kind == RecurrentKind::kLstm) {
     def.inputs.push_back(in("initial_c", kFloatTypes, optional));
     def.inputs.push_back(in("P", kFloatTypes, optional));
-    def.attributes.push_back(attribute("input_forget", kInt));
+    def.attributes.push_back(flag("input_forget"));
   }
   if (kind == RecurrentKind::kGru) {
-    def.attributes.push_back(since(3, attribute("linear_before_reset", kInt)));
+    def.attributes.push_back(since(3, flag("linear_before_reset")));
   }
   def.min_outputs = 0;
   def.max_outputs = kind == RecurrentKind::kLstm ? 3 : 2;

@@ -77,13 +77,6 @@ Status parse_activations(const Attributes& attributes, RecurrentRules& rules) {
   return check_taken("activation_beta", betas.size(), beta);
 }
 
-Status read_flag(const Attributes& attributes, std::string_view name, bool& flag) {
-  const int64_t value = attributes.get_int(name, 0);
-  flag = value == 1;
-  if (value == 0 || value == 1) return Status::ok();
-  return invalid_argument(std::string(name) + " must be 0 or 1, not " + std::to_string(value));
-}
-
 Status parse_direction(const Attributes& attributes, RecurrentRules& rules) {
   const std::string_view direction = attributes.get_string("direction", "forward");
   if (direction == "bidirectional")
@@ -103,14 +96,14 @@ Status parse_recurrent(RecurrentKind kind, const Attributes& attributes, Recurre
   rules.kind = kind;
   EDDY_RETURN_IF_ERROR(parse_direction(attributes, rules));
   EDDY_RETURN_IF_ERROR(parse_activations(attributes, rules));
-  EDDY_RETURN_IF_ERROR(read_flag(attributes, "layout", rules.batch_first));
+  rules.batch_first = attributes.get_int("layout", 0) != 0;
   rules.has_clip = attributes.has("clip");
   rules.clip = attributes.get_float("clip", 0);
   if (rules.has_clip && !(rules.clip >= 0)) {
     return invalid_argument("clip must not be negative: " + std::to_string(rules.clip));
   }
-  EDDY_RETURN_IF_ERROR(read_flag(attributes, "input_forget", rules.input_forget));
-  EDDY_RETURN_IF_ERROR(read_flag(attributes, "linear_before_reset", rules.linear_before_reset));
+  rules.input_forget = attributes.get_int("input_forget", 0) != 0;
+  rules.linear_before_reset = attributes.get_int("linear_before_reset", 0) != 0;
   rules.hidden_size = attributes.get_int("hidden_size", 0);
   if (attributes.has("hidden_size") && rules.hidden_size < 1) {
     return invalid_argument("hidden_size must be at least 1, not " +

@@ -175,8 +175,8 @@ OpDef batch_normalization(int since_version, int max_outputs) {
                      in("input_mean", kFloatTypes), in("input_var", kFloatTypes)},
           .max_outputs = max_outputs,
           .attributes = {attribute("epsilon", kFloat), attribute("momentum", kFloat),
-                         until(8, attribute("spatial", kInt)), until(6, attribute("is_test", kInt)),
-                         consumed_inputs(), since(14, attribute("training_mode", kInt))},
+                         until(8, flag("spatial")), until(6, flag("is_test")), consumed_inputs(),
+                         since(14, flag("training_mode"))},
           .infer = infer_batch_normalization,
           .batch = batch_channels};
 }

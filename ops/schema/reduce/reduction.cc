@@ -129,8 +129,7 @@ OpDef by_attribute(std::string name) {
   def.name = std::move(name);
   def.since_version = 1;
   def.inputs = {in("data", kNumericTypes)};
-  def.attributes = {attribute("axes", AttributeKind::kInts),
-                    attribute("keepdims", AttributeKind::kInt)};
+  def.attributes = {attribute("axes", AttributeKind::kInts), flag("keepdims")};
   def.infer = infer_by_attribute;
   def.batch = batch_reduction;
   def.flops = count_inputs;
@@ -143,8 +142,7 @@ OpDef by_input(std::string name, int since_version) {
   def.since_version = since_version;
   def.inputs = {in("data", kNumericTypes),
                 in("axes", {ElementType::kInt64}, InputFlag::kOptional | InputFlag::kHostValue)};
-  def.attributes = {attribute("keepdims", AttributeKind::kInt),
-                    attribute("noop_with_empty_axes", AttributeKind::kInt)};
+  def.attributes = {flag("keepdims"), flag("noop_with_empty_axes")};
   def.infer = infer_by_input;
   def.batch = batch_reduction;
   def.flops = count_inputs;
@@ -156,9 +154,8 @@ OpDef arg_search(std::string name) {
   def.name = std::move(name);
   def.since_version = 1;
   def.inputs = {in("data", kNumericTypes)};
-  def.attributes = {attribute("axis", AttributeKind::kInt),
-                    attribute("keepdims", AttributeKind::kInt),
-                    since(12, attribute("select_last_index", AttributeKind::kInt))};
+  def.attributes = {attribute("axis", AttributeKind::kInt), flag("keepdims"),
+                    since(12, flag("select_last_index"))};
   def.infer = infer_arg;
   def.batch = batch_arg;
   def.flops = count_inputs;

@@ -160,7 +160,7 @@ OpDef dft(int since_version) {
   OpDef def = {.name = "DFT",
                .since_version = since_version,
                .inputs = {in("input", kFloatTypes), in("dft_length", kIndexTypes, kOptionalHost)},
-               .attributes = {attribute("inverse", kInt), attribute("onesided", kInt)},
+               .attributes = {flag("inverse"), flag("onesided")},
                .infer = infer_dft};
   if (since_version < 20) {
     def.attributes.push_back(attribute("axis", kInt));
@@ -183,7 +183,7 @@ Status add_signal_schemas(OpTable& table) {
         .inputs = {in("signal", floats), in("frame_step", kIndexTypes, kHost),
                    in("window", floats, InputFlag::kOptional),
                    in("frame_length", kIndexTypes, kOptionalHost)},
-        .attributes = {attribute("onesided", kInt)},
+        .attributes = {flag("onesided")},
         .infer = infer_stft},
        {.name = "MelWeightMatrix",
         .since_version = 17,

@@ -259,6 +259,12 @@ FormalAttribute attribute(std::string name, AttributeKind kind, bool is_required
   return formal;
 }
 
+FormalAttribute flag(std::string name) {
+  FormalAttribute formal = attribute(std::move(name), AttributeKind::kInt);
+  formal.is_flag = true;
+  return formal;
+}
+
 FormalAttribute since(int version, FormalAttribute attribute) {
   attribute.since_version = version;
   return attribute;

@@ -110,6 +110,8 @@ Status infer_broadcast(InferContext& context);
 // Shorthand for OpDef tables.
 FormalInput in(std::string name, TypeSet types = kAllTypes, InputFlag flags = InputFlag::kNone);
 FormalAttribute attribute(std::string name, AttributeKind kind, bool is_required = false);
+// An int that is 0 or 1. What another number means differs from runtime to runtime.
+FormalAttribute flag(std::string name);
 // The same attribute, in opsets from `version` on, or up to `version`.
 FormalAttribute since(int version, FormalAttribute attribute);
 FormalAttribute until(int version, FormalAttribute attribute);

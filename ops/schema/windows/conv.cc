@@ -225,7 +225,7 @@ std::vector<FormalAttribute> conv_attributes() {
 
 std::vector<FormalAttribute> channels_last_attributes() {
   std::vector<FormalAttribute> attributes = conv_attributes();
-  attributes.push_back(attribute("relu", kInt));
+  attributes.push_back(flag("relu"));
   return attributes;
 }
 

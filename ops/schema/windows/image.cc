@@ -61,10 +61,6 @@ Status infer_grid_sample(InferContext& context) {
 Status infer_non_max_suppression(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* boxes, tensor_input(context, 0));
   EDDY_ASSIGN_OR_RETURN(const TensorType* scores, tensor_input(context, 1));
-  const int64_t centred = context.attributes().get_int("center_point_box", 0);
-  if (centred != 0 && centred != 1) {
-    return invalid_argument("center_point_box must be 0 or 1, not " + std::to_string(centred));
-  }
   EDDY_RETURN_IF_ERROR(expect_shape(context, 0, "boxes", {"batch", "boxes", 4}));
   EDDY_RETURN_IF_ERROR(expect_shape(context, 1, "scores", {"batch", "classes", "boxes"}));
   if (boxes->is_ranked && scores->is_ranked &&
@@ -146,7 +142,7 @@ OpDef grid_sample(int since_version) {
   return {.name = "GridSample",
           .since_version = since_version,
           .inputs = {in("X", kNumericTypes), in("grid", kFloatTypes)},
-          .attributes = {attribute("align_corners", kInt), attribute("mode", kString),
+          .attributes = {flag("align_corners"), attribute("mode", kString),
                          attribute("padding_mode", kString)},
           .infer = infer_grid_sample};
 }
@@ -175,7 +171,7 @@ Status add_image_schemas(OpTable& table) {
         .inputs = {in("boxes", floats), in("scores", floats),
                    in("max_output_boxes_per_class", {ElementType::kInt64}, optional),
                    in("iou_threshold", floats, optional), in("score_threshold", floats, optional)},
-        .attributes = {attribute("center_point_box", kInt)},
+        .attributes = {flag("center_point_box")},
         .infer = infer_non_max_suppression,
         .is_value_op = true},
        {.name = "RoiAlign",

@@ -21,16 +21,7 @@ Status read_x(const InferContext& context, const TensorType*& x) {
   return invalid_argument("X of a pool must have at least 3 dimensions, not " + to_string(x->dims));
 }
 
-// Which index the places of maxima count by: rows first or columns first.
-Status check_storage_order(const InferContext& context) {
-  const int64_t order = context.attributes().get_int("storage_order", 0);
-  if (order == 0 || order == 1) return Status::ok();
-  return invalid_argument("storage_order must be 0 (rows first) or 1 (columns first), not " +
-                          std::to_string(order));
-}
-
 Status infer_pool(InferContext& context) {
-  EDDY_RETURN_IF_ERROR(check_storage_order(context));
   const TensorType* x;
   EDDY_RETURN_IF_ERROR(read_x(context, x));
   TensorType y(x->element);
@@ -100,7 +91,7 @@ Status batch_pool(BatchContext& context) {
 OpDef pool(const char* name, int dilations_since, FormalAttribute extra) {
   return {.name = name,
           .inputs = {in("X", kFloatTypes)},
-          .attributes = {attribute("auto_pad", kString), since(10, attribute("ceil_mode", kInt)),
+          .attributes = {attribute("auto_pad", kString), since(10, flag("ceil_mode")),
                          since(dilations_since, attribute("dilations", kInts)),
                          attribute("kernel_shape", kInts, true), attribute("pads", kInts),
                          attribute("strides", kInts), std::move(extra)},
@@ -111,7 +102,7 @@ OpDef pool(const char* name, int dilations_since, FormalAttribute extra) {
 
 // From opset 8 on, where the maxima are is a second output.
 OpDef max_pool(int since_version, int max_outputs) {
-  OpDef def = pool("MaxPool", 10, since(8, attribute("storage_order", kInt)));
+  OpDef def = pool("MaxPool", 10, since(8, flag("storage_order")));
   def.since_version = since_version;
   def.max_outputs = max_outputs;
   def.inputs[0].later_types = kByteTypes;
@@ -120,22 +111,22 @@ OpDef max_pool(int since_version, int max_outputs) {
 }
 
 OpDef channels_last_pool(const char* name) {
-  return {.name = name,
-          .domain = "eddy",
-          .inputs = {in("X", kFloatTypes)},
-          .attributes = {attribute("auto_pad", kString), attribute("ceil_mode", kInt),
-                         attribute("count_include_pad", kInt), attribute("dilations", kInts),
-                         attribute("kernel_shape", kInts, true), attribute("pads", kInts),
-                         attribute("strides", kInts)},
-          .infer = channels_last(infer_pool),
-          .flops = pool_flops};
+  return {
+      .name = name,
+      .domain = "eddy",
+      .inputs = {in("X", kFloatTypes)},
+      .attributes = {attribute("auto_pad", kString), flag("ceil_mode"), flag("count_include_pad"),
+                     attribute("dilations", kInts), attribute("kernel_shape", kInts, true),
+                     attribute("pads", kInts), attribute("strides", kInts)},
+      .infer = channels_last(infer_pool),
+      .flops = pool_flops};
 }
 
 OpDef lp_pool() {
   return {.name = "LpPool",
           .since_version = 2,
           .inputs = {in("X", kFloatTypes)},
-          .attributes = {attribute("auto_pad", kString), since(18, attribute("ceil_mode", kInt)),
+          .attributes = {attribute("auto_pad", kString), since(18, flag("ceil_mode")),
                          since(18, attribute("dilations", kInts)),
                          attribute("kernel_shape", kInts, true), attribute("p", kInt),
                          attribute("pads", kInts), attribute("strides", kInts)},
@@ -164,9 +155,8 @@ OpDef global_lp_pool() {
 Status add_pool_schemas(OpTable& table) {
   return add_schemas(
       table,
-      {max_pool(1, 1), max_pool(8, 2),
-       pool("AveragePool", 19, since(7, attribute("count_include_pad", kInt))), lp_pool(),
-       global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool"), global_lp_pool(),
+      {max_pool(1, 1), max_pool(8, 2), pool("AveragePool", 19, since(7, flag("count_include_pad"))),
+       lp_pool(), global_pool("GlobalMaxPool"), global_pool("GlobalAveragePool"), global_lp_pool(),
        channels_last_pool("ChannelsLastMaxPool"), channels_last_pool("ChannelsLastAveragePool")});
 }
 

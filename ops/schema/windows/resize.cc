@@ -109,11 +109,11 @@ OpDef resize(int since_version) {
       def.attributes.push_back(attribute(name, kString));
     }
     def.attributes.push_back(attribute("cubic_coeff_a", kFloat));
-    def.attributes.push_back(attribute("exclude_outside", kInt));
+    def.attributes.push_back(flag("exclude_outside"));
     def.attributes.push_back(attribute("extrapolation_value", kFloat));
   }
   if (since_version >= 18) {
-    def.attributes.push_back(attribute("antialias", kInt));
+    def.attributes.push_back(flag("antialias"));
     def.attributes.push_back(attribute("axes", kInts));
     def.attributes.push_back(attribute("keep_aspect_ratio_policy", kString));
   }

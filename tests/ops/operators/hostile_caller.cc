@@ -243,8 +243,11 @@ std::vector<T> HostileCaller::list(Make make) {
 void HostileCaller::add_attribute(OpCall& call, const FormalAttribute& attribute) {
   using enum AttributeKind;
   switch (attribute.kind) {
-    case kInt:
-      return call.attributes.set(attribute.name, integer());
+    case kInt: {
+      const bool is_right = attribute.is_flag && below(8) != 0;
+      return call.attributes.set(attribute.name,
+                                 is_right ? static_cast<int64_t>(below(2)) : integer());
+    }
     case kFloat:
       return call.attributes.set(attribute.name, real());
     case kString:

@@ -122,7 +122,7 @@ TEST_F(MicrosoftTest, FusedMatMulTransposesMatricesAndBatches) {
       refusal(make("FusedMatMul", {floats({3, 4}), floats({4, 5})}, {{"transBatchA", int64_t{1}}})),
       "transBatchA wants at least 3 dimensions of A, not [3,4]");
   EXPECT_EQ(refusal(make("FusedMatMul", {a, b}, {{"transA", int64_t{2}}})),
-            "attribute transA must be 0 or 1, not 2");
+            "attribute 'transA' of FusedMatMul must be 0 or 1, not 2");
 }
 
 // One channel, one tap of weight 2: y = f(2 x + b + z).

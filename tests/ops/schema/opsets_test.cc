@@ -234,7 +234,7 @@ TEST(AttributeValuesTest, WhatIsNoChoiceIsRefused) {
     return infer("MaxPool", 17, {floats({1, 1, 4})}, std::move(attributes));
   };
   EXPECT_EQ(pool({{"storage_order", 7}}),
-            "storage_order must be 0 (rows first) or 1 (columns first), not 7");
+            "attribute 'storage_order' of MaxPool must be 0 or 1, not 7");
   EXPECT_EQ(pool({{"auto_pad", "SAME_UPPER"}, {"pads", Ints{1, 0}}}),
             "auto_pad SAME_UPPER decides the paddings: leave pads out");
   EXPECT_EQ(pool({{"auto_pad", "SAME_UPPER"}, {"pads", Ints{0, 0}}}), to_string(floats({1, 1, 4})));
@@ -243,8 +243,9 @@ TEST(AttributeValuesTest, WhatIsNoChoiceIsRefused) {
     return infer("GRU", 17, {floats({5, 1, 2}), floats({1, 9, 2}), floats({1, 9, 3})},
                  std::move(attributes), 2);
   };
-  EXPECT_EQ(gru({{"linear_before_reset", 5}}), "linear_before_reset must be 0 or 1, not 5");
-  EXPECT_EQ(gru({{"layout", 9}}), "layout must be 0 or 1, not 9");
+  EXPECT_EQ(gru({{"linear_before_reset", 5}}),
+            "attribute 'linear_before_reset' of GRU must be 0 or 1, not 5");
+  EXPECT_EQ(gru({{"layout", 9}}), "attribute 'layout' of GRU must be 0 or 1, not 9");
   EXPECT_EQ(gru({{"activation_alpha", Floats{0.1f}}}),
             "activation_alpha has 1 values, but the activations take 0");
   const std::vector<std::string> names = {"HardSigmoid", "Tanh"};
