@@ -437,8 +437,8 @@ INSTANTIATE_TEST_SUITE_P(
                       NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 58, 4000, true},
                       NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 126, 4000, true},
                       NetLimit{"BERT-like", bert_like, {1, 128, 96}, 156, 49152},
-                      NetLimit{"encoder, PyTorch 2", packed<12>, {1, 128, 96}, 144, 49152},
-                      NetLimit{"encoder, PyTorch 1", sliced<12>, {1, 128, 96}, 144, 49152}));
+                      NetLimit{"encoder, PyTorch 2", packed<12>, {1, 128, 96}, 132, 49152},
+                      NetLimit{"encoder, PyTorch 1", sliced<12>, {1, 128, 96}, 132, 49152}));
 
 }  // namespace
 }  // namespace eddy::testing
