@@ -7,6 +7,8 @@
 #include "graph/base/check.h"
 #include "graph/compile/only_readers.h"
 #include "graph/compile/placed_copier.h"
+#include "graph/compile/strided_place.h"
+#include "graph/ir/node_facts.h"
 
 namespace eddy {
 namespace {
@@ -21,20 +23,20 @@ struct Product {
   ValueId bias = {};    // a constant of one entry for each column or filter
   ValueId addend = {};  // of the result's shape
   Order perm_a = {}, perm_b = {}, perm_y = {};
+  Order place_a = {}, place_b = {};  // of PermutedMatMul
+  double factor = 1;                 // of the operands, together
   std::vector<NodeId> folded = {};
+};
+
+// Where an operand lies; in the orders of its axes or, where these do not say it, by strides.
+struct Operand {
+  ValueId root;
+  Order perm = {}, place = {};
 };
 
 bool is_real(ElementType element) {
   return element == ElementType::kFloat || element == ElementType::kDouble ||
          element == ElementType::kFloat16 || element == ElementType::kBfloat16;
-}
-
-// Entries of that axis of a dense tensor lie next to each other.
-bool has_neighbours(const Dims& dims, int64_t axis) {
-  for (int i = dims.rank() - 1; i > axis; --i) {
-    if (dims[i] != 1) return false;
-  }
-  return true;
 }
 
 class ProductFinder {
@@ -51,22 +53,53 @@ class ProductFinder {
                       .op = "PermutedMatMul",
                       .a = ValueId(),
                       .b = ValueId()};
+      bool is_placed = false;
       if (is_here(node, "MatMul") && is_plain(node)) {
-        product.a = take_operand(product, node.inputs[0], product.perm_a);
-        product.b = take_operand(product, node.inputs[1], product.perm_b);
+        const Operand a = take_operand(product, node.inputs[0]);
+        const Operand b = take_operand(product, node.inputs[1]);
+        product.a = a.root, product.perm_a = a.perm, product.place_a = a.place;
+        product.b = b.root, product.perm_b = b.perm, product.place_b = b.place;
+        is_placed = a.root != node.inputs[0] || b.root != node.inputs[1];
         if (!take_result(product) && !is_cpu()) take_addends(product);
       } else if (is_here(node, "Conv") && (!is_cpu() || is_product_of_groups(node))) {
         take_relu(product);
       }
-      if (product.folded.empty()) continue;
+      if (product.folded.empty() && !is_placed) continue;
       taken_.insert(product.folded.begin(), product.folded.end());
       taken_.insert(product.last);
       found.push_back(std::move(product));
     }
+    find_unread(found);
     return found;
   }
+  // What nobody reads any more, now that products read where it lay.
+  const std::set<NodeId>& unread() const { return unread_; }
 
  private:
+  void find_unread(const std::vector<Product>& products) {
+    std::vector<uint32_t> uses = count_uses(graph_);
+    for (const Product& product : products) {
+      const Node& first = graph_.node(product.first);
+      for (const auto& [operand, root] :
+           {std::pair{first.inputs[0], product.a}, {first.inputs[1], product.b}}) {
+        if (operand == root || passed_.empty()) continue;
+        --uses[operand.index()];
+        ++uses[root.index()];
+      }
+    }
+    for (auto at = passed_.rbegin(); at != passed_.rend(); ++at) {  // readers first
+      const Node& node = graph_.node(*at);
+      const auto is_read = [&](ValueId output) {
+        return !output.is_none() && uses[output.index()] != 0;
+      };
+      if (std::ranges::any_of(node.outputs, is_read)) continue;
+      unread_.insert(*at);
+      for (const ValueId input : node.inputs) {
+        if (!input.is_none()) --uses[input.index()];
+      }
+    }
+  }
+
   const Dims& dims(ValueId value) const { return graph_.value(value).type.tensor.dims; }
 
   bool is_here(const Node& node, std::string_view op) const {
@@ -121,34 +154,74 @@ class ProductFinder {
     return order;
   }
 
-  // Rows or columns lie next to each other; by their order alone for the CPU's kernel.
-  bool is_near(const Dims& dims, const Order& order) const {
-    const auto rows = order.end() - 2, columns = order.end() - 1;
-    if (is_cpu()) return *columns + 1 == dims.rank() || *rows + 1 == dims.rank();
-    return has_neighbours(dims, *columns) || has_neighbours(dims, *rows);
+  // Rows or columns lie next to each other, by their order alone.
+  static bool is_near(const Dims& dims, const Order& order) {
+    return order.back() + 1 == dims.rank() || order[order.size() - 2] + 1 == dims.rank();
+  }
+  static bool is_near(const StridedPlace& place) {
+    const size_t rank = place.dims.size();
+    return place.strides[rank - 1] == 1 || place.strides[rank - 2] == 1;
   }
 
-  // What the product reads instead of the transposed value.
-  ValueId take_operand(Product& product, ValueId operand, Order& perm) const {
+  // What the product reads instead of the operand.
+  Operand take_operand(Product& product, ValueId operand) {
+    if (is_cpu()) return take_transposed(product, operand);
+    if (!has_few_batch_axes(dims(graph_.node(product.first).outputs[0]))) return {operand};
+    const NodeId matmul = product.first;
+    const StridedPlace place =
+        find_place(graph_, operand, [&](NodeId id) { return may_pass(id, matmul); });
+    if (place.root == operand || !is_near(place) || !spares_launch(place, operand, matmul)) {
+      return {operand};
+    }
+    product.factor *= place.factor;
+    passed_.insert(place.passed.begin(), place.passed.end());
+    const Node& last = graph_.node(place.passed.front());
+    if (place.passed.size() == 1 && last.op->name == "Transpose") {
+      return {.root = place.root, .perm = order_of(last)};
+    }
+    Operand placed{.root = place.root, .place = {place.first}};
+    for (size_t i = 0; i < place.dims.size(); ++i) {
+      placed.place.insert(placed.place.end(), {place.dims[i], place.strides[i]});
+    }
+    return placed;
+  }
+
+  // What a factor scales, others may not read, for they would still need it.
+  bool may_pass(NodeId id, NodeId matmul) const {
+    const Node& node = graph_.node(id);
+    const bool scales = node.op->name == "Mul" || node.op->name == "Div";
+    return node.device == options_.device && node.region == graph_.node(matmul).region &&
+           !taken_.contains(id) && !(scales && readers_[node.outputs[0].index()].is_none());
+  }
+
+  // Whether what moved or scaled the operand last, views aside, does so for the product alone.
+  bool spares_launch(const StridedPlace& place, ValueId operand, NodeId matmul) const {
+    NodeId reader = matmul;
+    for (const NodeId id : place.passed) {
+      if (readers_[operand.index()] != reader) return false;
+      const Node& node = graph_.node(id);
+      if (!node.op->is_view) return true;
+      operand = node.inputs[0];
+      reader = id;
+    }
+    return false;
+  }
+
+  // The CPU's.
+  Operand take_transposed(Product& product, ValueId operand) const {
     const ValueInfo& info = graph_.value(operand);
-    if (info.origin != ValueOrigin::kNodeOutput) return operand;
+    if (info.origin != ValueOrigin::kNodeOutput) return {operand};
     const Node& node = graph_.node(info.producer);
-    const Node& matmul = graph_.node(product.first);
-    if (!is_here(node, "Transpose") || taken_.contains(info.producer) ||
-        readers_[operand.index()] != product.first) {
-      return operand;
+    const bool is_alone = readers_[operand.index()] == product.first;
+    if (!is_here(node, "Transpose") || taken_.contains(info.producer) || !is_alone) {
+      return {operand};
     }
     const ValueType& given = graph_.value(node.inputs[0]).type;
-    if (!(is_cpu() ? given.is_tensor() && given.tensor.is_ranked : given.is_static_tensor())) {
-      return operand;
-    }
+    if (!given.is_tensor() || !given.tensor.is_ranked) return {operand};
     const Order order = order_of(node);
-    if (!is_near(given.tensor.dims, order) || !has_few_batch_axes(dims(matmul.outputs[0]))) {
-      return operand;
-    }
-    perm = order;
+    if (!is_near(given.tensor.dims, order)) return {operand};
     product.folded.push_back(info.producer);
-    return node.inputs[0];
+    return {.root = node.inputs[0], .perm = order};
   }
 
   bool take_result(Product& product) const {
@@ -240,14 +313,16 @@ class ProductFinder {
   const Graph& graph_;
   const FoldIntoProductsOptions& options_;
   const std::vector<NodeId> readers_;
-  std::set<NodeId> taken_;  // by the products found so far
+  std::set<NodeId> taken_;   // by the products found so far
+  std::set<NodeId> passed_;  // between operands and where these lie
+  std::set<NodeId> unread_;
 };
 
 class ProductFolder : public PlacedCopier {
  public:
   ProductFolder(const Graph& source, GraphBuilder& builder, const std::vector<Product>& products,
-                const std::vector<uint32_t>& value_devices)
-      : PlacedCopier(source, builder, value_devices) {
+                const std::set<NodeId>& unread, const std::vector<uint32_t>& value_devices)
+      : PlacedCopier(source, builder, value_devices), folded_(unread) {
     for (const Product& product : products) {
       by_last_[product.last] = &product;
       for (const NodeId folded : product.folded) folded_.insert(folded);
@@ -271,6 +346,9 @@ class ProductFolder : public PlacedCopier {
     set("perm_a", product.perm_a);
     set("perm_b", product.perm_b);
     set("perm_y", product.perm_y);
+    set("place_a", product.place_a);
+    set("place_b", product.place_b);
+    if (product.factor != 1) attributes.set("alpha", static_cast<float>(product.factor));
     std::vector<Value> inputs = {value(product.a), value(product.b)};
     const bool has_addend = !product.addend.is_none();
     if (has_addend || !product.bias.is_none()) {
@@ -293,12 +371,13 @@ class ProductFolder : public PlacedCopier {
 Result<FoldedProducts> fold_into_products(Graph graph, const OpTable& ops,
                                           std::vector<uint32_t> value_devices,
                                           const FoldIntoProductsOptions& options) {
-  const std::vector<Product> products = ProductFinder(graph, options).find();
+  ProductFinder finder(graph, options);
+  const std::vector<Product> products = finder.find();
   if (products.empty()) return FoldedProducts{std::move(graph), std::move(value_devices), 0};
-  size_t num_folded = 0;
+  size_t num_folded = finder.unread().size();
   for (const Product& product : products) num_folded += product.folded.size();
   GraphBuilder builder(ops, graph.name());
-  ProductFolder folder(graph, builder, products, value_devices);
+  ProductFolder folder(graph, builder, products, finder.unread(), value_devices);
   EDDY_ASSIGN_OR_RETURN(PlacedCopy made, folder.finish(std::move(graph)));
   return FoldedProducts{std::move(made.graph), std::move(made.value_devices), num_folded};
 }

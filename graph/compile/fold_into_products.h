@@ -1,20 +1,21 @@
 // fold_into_products: what stands around a matrix product or convolution becomes part of it,
 // eddy.PermutedMatMul or eddy.ConvRelu.
 //
-//   Transpose ─┐                                   a, b: axes in the order of perm_a, perm_b
-//              MatMul ── Transpose              →  the result's axes in that of perm_y
-//   Transpose ─┘
+//   Transpose ─┐                                   a, b: axes in the order of perm_a, perm_b, or
+//              MatMul ── Transpose              →  where place_a, place_b say; the result's axes in
+//   Transpose ─┘                                   the order of perm_y
 //   MatMul ── Add(row) ── Add(same shape)       →  bias and addend
 //   Conv ── Add(same shape) ── Relu             →  addend; Relu at last
 //
-// For devices that read strided matrices and add what is given for nothing, and pay for each
-// launch: a head's queries, keys and values lie as the projections made them, and a projection's
-// bias and residual need no pass over memory. Folded are nodes of the device beside a product of
-// floats of known sizes, in the same region, whose result nothing else reads; a transposition only
-// where the device's library still finds one matrix after the other (at most one axis of matrices,
-// neighbours within them), an Add only where the bias is constant and where no elementwise node
-// reads the sum, for fuse() makes one kernel of both then. A convolution has a constant bias, and
-// with or without the Add a Relu.
+// For devices that read strided matrices, scale sums and add what is given for nothing, and pay for
+// each launch: a head's queries, keys and values lie as one projection made them all, and a
+// projection's bias and residual need no pass over memory. Folded are nodes of the device beside a
+// product of floats of known sizes, in the same region. An operand is read through whatever only
+// moves it or scales it by a constant (strided_place.h), where that spares a launch and the
+// device's library still finds one matrix after the other (at most one axis of matrices, neighbours
+// within them). An Add is folded where nothing else reads what it adds to, the bias is constant and
+// no elementwise node reads the sum, for fuse() makes one kernel of both then. A convolution has a
+// constant bias, and with or without the Add a Relu.
 //
 // On the CPU transpositions are folded, of any axes of matrices and of unknown sizes, beside
 // products of two floats that are no constants, for of those it keeps packings; and a Relu behind

@@ -44,16 +44,17 @@ class Finder {
   // Of operands and results as they lie, plus a row at most.
   bool is_product(const Node& node) const {
     const bool is_plain = is_op(node, "", "MatMul");
-    const bool is_folded = is_op(node, "eddy", "PermutedMatMul") &&
-                           (node.inputs.size() < 4 || node.inputs[3].is_none()) &&
-                           node.attributes.get_ints("perm_a").empty() &&
-                           node.attributes.get_ints("perm_b").empty() &&
-                           node.attributes.get_ints("perm_y").empty();
+    const char* const orders[] = {"perm_a", "perm_b", "perm_y", "place_a", "place_b", "alpha"};
+    const bool is_folded =
+        is_op(node, "eddy", "PermutedMatMul") &&
+        (node.inputs.size() < 4 || node.inputs[3].is_none()) &&
+        std::ranges::none_of(orders, [&](const char* name) { return node.attributes.has(name); });
     if (node.device != device_ || !(is_plain || is_folded)) return false;
     const ValueInfo& matrix = graph_.value(node.inputs[1]);
     const ValueInfo& result = graph_.value(node.outputs[0]);
     return matrix.origin == ValueOrigin::kConstant && matrix.type.tensor.dims.rank() == 2 &&
-           result.type.is_static_tensor() && result.type.tensor.dims.rank() >= 2 &&
+           kFloatTypes.contains(result.type.tensor.element) && result.type.is_static_tensor() &&
+           result.type.tensor.dims.rank() >= 2 &&
            result.type.tensor.dims.count().value_or(SplitConcats::kMostElements + 1) <=
                SplitConcats::kMostElements;
   }

@@ -1,7 +1,8 @@
 // eddy.PermutedMatMul for float: products whose operands and result lie with their axes in other
 // orders, with the bits of Transpose, MatMul and Transpose. What goes by register tiles is read and
 // written where it lies; for the library, matrix by matrix is copied. What has no column next to
-// another, in A, B or the result, and what has a bias or an addend, is left to the reference.
+// another, in A, B or the result, and what has a bias, an addend, a factor or operands that lie in
+// a larger tensor, is left to the reference.
 #include <algorithm>
 #include <memory>
 
@@ -215,7 +216,8 @@ bool is_one_tile(const KernelInit& init, const ProductOrders& orders) {
 Result<BoundKernel> bind_permuted(const KernelInit& init) {
   auto state = std::make_unique<PermutedState>();
   state->orders = ProductOrders::of(init.attributes);
-  const bool has_more = init.inputs.size() > 2;
+  const bool has_more =
+      init.inputs.size() > 2 || state->orders.is_placed() || state->orders.alpha != 1;
   if (init.inputs[0].tensor.element != ElementType::kFloat || has_more ||
       !has_neighbours(state->orders.a) || !has_neighbours(state->orders.b) ||
       !is_column_last(state->orders.y)) {

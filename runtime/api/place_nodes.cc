@@ -6,6 +6,7 @@
 #include "graph/compile/fix_caches.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fuse.h"
+#include "graph/compile/idle_moves.h"
 #include "graph/compile/merge_loops.h"
 #include "graph/compile/place.h"
 #include "graph/compile/split_bias.h"
@@ -109,8 +110,11 @@ class NodePlacer {
       return function_of(from, id, *compile).has_value();
     };
     EDDY_ASSIGN_OR_RETURN(
+        IdleMoves still,
+        idle_moves(std::move(nodes.graph), ops_, std::move(nodes.value_devices), names_[device]));
+    EDDY_ASSIGN_OR_RETURN(
         FoldedProducts folded,
-        fold_into_products(std::move(nodes.graph), ops_, std::move(nodes.value_devices),
+        fold_into_products(std::move(still.graph), ops_, std::move(still.value_devices),
                            {names_[device], is_elementwise}));
     EDDY_ASSIGN_OR_RETURN(SplitConcats summed,
                           split_concats(std::move(folded.graph), ops_,

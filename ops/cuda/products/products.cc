@@ -49,10 +49,15 @@ bool run_matmul(const KernelArgs& args) {
 }
 
 bool run_permuted_matmul(const KernelArgs& args) {
-  ProductPlan plan = ProductPlan::of(
-      PermutedProduct(args.inputs[0], args.inputs[1], args.outputs[0], state_of(args).orders));
+  const ProductOrders& orders = state_of(args).orders;
+  const PermutedProduct product(args.inputs[0], args.inputs[1], args.outputs[0], orders);
+  ProductPlan plan = ProductPlan::of(product);
   set_operands(args, plan);
   cuda::ProductParams& params = plan.params();
+  const auto element_bytes = static_cast<int64_t>(element_size_bytes(args.inputs[0].element));
+  params.a = static_cast<const char*>(params.a) + product.a_first * element_bytes;
+  params.b = static_cast<const char*>(params.b) + product.b_first * element_bytes;
+  params.alpha = orders.alpha;
   if (args.has_input(2)) {
     params.bias = args.inputs[2].data;
     params.bias_column = 1;

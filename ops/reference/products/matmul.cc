@@ -118,7 +118,7 @@ struct PermutedMatMul {
   static bool run(const KernelArgs& args) {
     const auto& s = static_cast<const PermutedState&>(*args.state);
     const PermutedProduct p(args.inputs[0], args.inputs[1], args.outputs[0], s.orders);
-    multiply(args, p, 0, 0, 0, 0);
+    multiply(args, p, 0, p.a_first, p.b_first, 0);
     return true;
   }
 
@@ -138,6 +138,7 @@ struct PermutedMatMul {
     const T* const from_b = args.inputs[1].as<T>() + b;
     const T* const bias = args.has_input(2) ? args.inputs[2].as<T>() : nullptr;
     const T* const addend = args.has_input(3) ? args.inputs[3].as<T>() : nullptr;
+    const float alpha = static_cast<const PermutedState&>(*args.state).orders.alpha;
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
         Accumulator<T> sum = 0;
@@ -145,6 +146,7 @@ struct PermutedMatMul {
           sum += accumulate_from(from_a[i * p.a_row + k * p.a_column]) *
                  accumulate_from(from_b[k * p.b_row + j * p.b_column]);
         }
+        sum *= static_cast<Accumulator<T>>(alpha);
         const int64_t place = y + i * p.y_row + j * p.y_column;
         if (bias != nullptr) sum += accumulate_from(bias[j]);
         if (addend != nullptr) sum += accumulate_from(addend[place]);

@@ -7,11 +7,13 @@
 //                   MatMul do it, with B kept in bytes: float A[..., k], int8 or uint8 B[k, n],
 //                   float scale and, optional, zero_point of B's type: one value, or n. Made by
 //                   graph/compile/simplify from constant weights.
-//   PermutedMatMul  matrix products of A and B, each with its axes in an order of its own, plus a
-//                   row `bias`, in an order again, plus `addend` of the result's shape: Transpose
-//                   by `perm_a` and `perm_b`, MatMul, Add, Transpose by `perm_y`, Add. Floats; A
-//                   and B have at least two axes. Made by graph/compile/fold_into_products; for
-//                   the CPU without bias and addend.
+//   PermutedMatMul  matrix products of A and B, each with its axes in an order of its own, times
+//                   `alpha` (1), plus a row `bias`, in an order again, plus `addend` of the
+//                   result's shape: Transpose by `perm_a` and `perm_b`, MatMul, Mul, Add, Transpose
+//                   by `perm_y`, Add. In place of an order, `place_a` and `place_b` say where in
+//                   the tensor given the operand lies: a first element, then size and stride of
+//                   each axis. Floats; A and B have at least two axes. Made by
+//                   graph/compile/fold_into_products; for the CPU of orders alone.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
 //   ChannelsLastConv   Conv of images [n, h, w, c] by filters [f, h, w, c], with `addend`, laid out

@@ -74,6 +74,40 @@ Status permute(const InferContext& context, const char* name, const Dims& dims, 
   return Status::ok();
 }
 
+// The sizes of an operand that lies in a larger tensor: {first, size, stride, size, stride, …}.
+Status place(const char* name, std::span<const int64_t> at, const Dims& dims, Dims& placed) {
+  const auto refuse = [&](const char* why) {
+    return invalid_argument(std::string(name) + " " + why + " of " + to_string(dims));
+  };
+  if (at.size() % 2 == 0 || at.size() / 2 > static_cast<size_t>(kMaxRank)) {
+    return refuse("must be a first element, then size and stride of each axis,");
+  }
+  const std::optional<int64_t> count = dims.count();
+  if (!count) return refuse("needs the sizes");
+  int64_t last = at[0];
+  bool is_fine = last >= 0;
+  placed = Dims();
+  for (size_t i = 1; i < at.size() && is_fine; i += 2) {
+    int64_t length = 0;
+    is_fine = at[i] > 0 && at[i + 1] >= 0 &&
+              !__builtin_mul_overflow(at[i] - 1, at[i + 1], &length) &&
+              !__builtin_add_overflow(last, length, &last);
+    placed.push_back(at[i]);
+  }
+  return is_fine && last < *count ? Status::ok() : refuse("names elements outside");
+}
+
+// The sizes of an operand as the product reads it.
+Status read_operand(const InferContext& context, const char* perm, const char* at, const Dims& dims,
+                    Dims& read) {
+  const std::span<const int64_t> ints = context.attributes().get_ints(at);
+  if (ints.empty()) return permute(context, perm, dims, read);
+  if (!context.attributes().get_ints(perm).empty()) {
+    return invalid_argument(std::string(at) + " and " + perm + " exclude each other");
+  }
+  return place(at, ints, dims, read);
+}
+
 Status infer_permuted_matmul(InferContext& context) {
   EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
   EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
@@ -82,8 +116,8 @@ Status infer_permuted_matmul(InferContext& context) {
     return unsupported("A and B of PermutedMatMul must have known ranks");
   }
   Dims rows, columns, product, y;
-  EDDY_RETURN_IF_ERROR(permute(context, "perm_a", a->dims, rows));
-  EDDY_RETURN_IF_ERROR(permute(context, "perm_b", b->dims, columns));
+  EDDY_RETURN_IF_ERROR(read_operand(context, "perm_a", "place_a", a->dims, rows));
+  EDDY_RETURN_IF_ERROR(read_operand(context, "perm_b", "place_b", b->dims, columns));
   if (rows.rank() < 2 || columns.rank() < 2) {
     return invalid_argument("A and B of PermutedMatMul must have at least two dimensions, not " +
                             to_string(rows) + " and " + to_string(columns));
@@ -100,8 +134,10 @@ Status infer_permuted_matmul(InferContext& context) {
 double permuted_matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
   const Dims& a = context.input(0).tensor.dims;
   const std::span<const int64_t> perm = context.attributes().get_ints("perm_a");
+  const std::span<const int64_t> place = context.attributes().get_ints("place_a");
   const auto last = perm.empty() ? a.rank() - 1 : static_cast<int>(perm.back());
-  return 2.0 * static_cast<double>(a[last]) *
+  const int64_t depth = place.empty() ? a[last] : place[place.size() - 2];
+  return 2.0 * static_cast<double>(depth) *
          static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
@@ -338,9 +374,10 @@ Status add_matmul_schemas(OpTable& table) {
         .inputs = {in("A", kFloatTypes), in("B", kFloatTypes),
                    in("bias", kFloatTypes, InputFlag::kOptional),
                    in("addend", kFloatTypes, InputFlag::kOptional)},
-        .attributes = {attribute("perm_a", AttributeKind::kInts),
-                       attribute("perm_b", AttributeKind::kInts),
-                       attribute("perm_y", AttributeKind::kInts)},
+        .attributes =
+            {attribute("perm_a", AttributeKind::kInts), attribute("perm_b", AttributeKind::kInts),
+             attribute("perm_y", AttributeKind::kInts), attribute("place_a", AttributeKind::kInts),
+             attribute("place_b", AttributeKind::kInts), attribute("alpha", AttributeKind::kFloat)},
         .infer = infer_permuted_matmul,
         .in_place_inputs = uint64_t{1} << 3,
         .flops = permuted_matmul_flops},

@@ -82,6 +82,60 @@ TEST_F(FoldIntoProductsTest, TranspositionsBecomeOrdersOfTheProduct) {
   EXPECT_EQ(made.graph.value(node.outputs[0]).type, floats({1, 5, 3, 6}));
 }
 
+// Heads of thirds of one product, as exporters write them.
+TEST_F(FoldIntoProductsTest, OperandsAreReadWhereTheyLieInALargerTensor) {
+  for (const bool is_sliced : {false, true}) {
+    SCOPED_TRACE(is_sliced);
+    GraphBuilder b(ops_);
+    const auto on = [&](const char* name, std::initializer_list<Value> inputs, int64_t axis) {
+      return b.op(name, inputs, {{"axis", axis}}, {.name = name, .device = "cuda"});
+    };
+    // Five tokens, two heads of four elements.
+    const Value packed = b.input("packed", floats({5, 1, 24}));
+    const Value in_front =
+        is_sliced ? Value()
+                  : turn(b, op(b, "Reshape", {packed, b.int64s({5, 1, 3, 8})}), {2, 0, 1, 3});
+    const auto part = [&](int64_t i) {
+      const Value whole =
+          is_sliced
+              ? op(b, "Slice", {packed, b.int64s({8 * i}), b.int64s({8 * i + 8}), b.int64s({2})})
+              : on("Gather", {in_front, b.scalar(i)}, 0);
+      return turn(b, op(b, "Reshape", {whole, b.int64s({5, 2, 4})}), {1, 0, 2});
+    };
+    const Value half = b.scalar(0.5f);
+    const Value scores = op(b, "MatMul",
+                            {op(b, "Mul", {part(0), half}),
+                             op(b, "Div", {turn(b, part(1), {0, 2, 1}), b.scalar(4.0f)})});
+    b.output("y", op(b, "MatMul", {op(b, "Softmax", {scores}), part(2)}));
+    const FoldedProducts made = fold(b);
+    ASSERT_THAT(names(made.graph), ElementsAre("PermutedMatMul", "Softmax", "PermutedMatMul"));
+    const Node &first = made.graph.node(NodeId(0)), &second = made.graph.node(NodeId(2));
+    EXPECT_EQ(made.graph.value(first.inputs[0]).name, "packed");
+    EXPECT_EQ(first.inputs[0], first.inputs[1]);
+    EXPECT_THAT(perm_of(first, "place_a"), ElementsAre(0, 2, 4, 5, 24, 4, 1));
+    EXPECT_THAT(perm_of(first, "place_b"), ElementsAre(8, 2, 4, 4, 1, 5, 24));
+    EXPECT_EQ(first.attributes.get_float("alpha", 1), 0.125f);
+    EXPECT_THAT(perm_of(second, "place_a"), IsEmpty());
+    EXPECT_THAT(perm_of(second, "place_b"), ElementsAre(16, 2, 4, 5, 24, 4, 1));
+    EXPECT_EQ(second.attributes.get_float("alpha", 1), 1.0f);
+  }
+}
+
+TEST_F(FoldIntoProductsTest, WhatOthersReadStaysBesideAProductThatReadsItsSource) {
+  GraphBuilder b(ops_);
+  const Value x = b.input("x", floats({4, 2, 3})), w = b.input("w", floats({2, 3, 5}));
+  const Value turned = turn(b, x, {1, 0, 2});
+  const Value part = op(b, "Slice", {turned, b.int64s({1}), b.int64s({3}), b.int64s({1})});
+  b.output("y", op(b, "MatMul", {part, w}));
+  b.output("z", op(b, "Softmax", {turned}));
+  const FoldedProducts made = fold(b);
+  EXPECT_EQ(made.num_folded, 1u);
+  ASSERT_THAT(names(made.graph), ElementsAre("Transpose", "PermutedMatMul", "Softmax"));
+  const Node& product = made.graph.node(NodeId(1));
+  EXPECT_EQ(made.graph.value(product.inputs[0]).name, "x");
+  EXPECT_THAT(perm_of(product, "place_a"), ElementsAre(6, 2, 3, 2, 6, 3, 1));
+}
+
 TEST_F(FoldIntoProductsTest, ABiasAndAnAddendBehindItAreInputs) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", floats({2, 5, 3})), w = b.input("w", floats({3, 4}));

@@ -168,7 +168,9 @@ TEST_F(FuseTest, ALoopThatReadsAResultStandsBehindItsNode) {
     if (is_behind) y = on_device(b, "Neg", {e});
     const auto chosen = b.if_else(
         b.input("p", tensor_type(ElementType::kBool, {})),
-        [&] { return std::vector<Value>{is_read ? on_device(b, "ReduceSum", {e}) : e}; },
+        [&, reads = is_read] {
+          return std::vector<Value>{reads ? on_device(b, "ReduceSum", {e}) : e};
+        },
         [&] { return std::vector<Value>{on_device(b, "ReduceSum", {x})}; });
     b.output("c", chosen[0]);
     if (!is_behind) y = on_device(b, "Neg", {e});

@@ -124,6 +124,12 @@ TEST_F(SplitConcatsTest, OthersStayAsTheyAre) {
          const Value more = b.input("more", floats({b.symbol("n"), 3}));
          b.output("y", op(b, "MatMul", {concat(b, {open, more}), matrix(b)}));
        }},
+      {"integers, of which no such product is",
+       [](GraphBuilder& b, Value, Value) {
+         const Value whole = b.input("whole", tensor_type(ElementType::kInt32, {3, 2}));
+         const Value w = b.tensor<int32_t>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+         b.output("y", op(b, "MatMul", {concat(b, {whole, whole}), w}));
+       }},
       {"too large",
        [](GraphBuilder& b, Value, Value) {
          const Value large = b.input("large", floats({SplitConcats::kMostElements / 2 + 1, 2}));

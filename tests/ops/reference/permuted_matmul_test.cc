@@ -1,9 +1,11 @@
 // Claim: eddy.PermutedMatMul is Transpose of both operands, MatMul, an Add of a row, Transpose, and
-// an Add of an equal shape, on random shapes and orders; what does not fit is refused in one line.
+// an Add of an equal shape, on random shapes and orders, and the same of operands that lie in
+// larger tensors; what does not fit is refused in one line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "graph/base/random.h"
@@ -52,6 +54,41 @@ TEST(PermutedMatMulTest, RandomOnesAreTheStandardsOperatorsOneAfterTheOther) {
   }
 }
 
+// The operand that lies there, dense.
+TestTensor taken_from(const TestTensor& x, const std::vector<int64_t>& place) {
+  if (place.empty()) return x;
+  std::vector<int64_t> at = {place[0]};
+  Dims dims;
+  for (size_t i = 1; i < place.size(); i += 2) {
+    std::vector<int64_t> next;
+    for (const int64_t base : at) {
+      for (int64_t j = 0; j < place[i]; ++j) next.push_back(base + j * place[i + 1]);
+    }
+    at = next;
+    dims.push_back(place[i]);
+  }
+  std::vector<double> values;
+  for (const int64_t i : at) values.push_back(x.values<double>()[static_cast<size_t>(i)]);
+  return TestTensor::of<double>(dims, values);
+}
+
+TEST(PermutedMatMulTest, OperandsThatLieInLargerTensorsAreTakenFromThere) {
+  constexpr uint64_t kSeed = 28;
+  Random random(kSeed);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round) + ", seed " + std::to_string(kSeed));
+    const PermutedCall one = random_placed_call(ElementType::kDouble, random);
+    PermutedCall dense = one;
+    dense.a = taken_from(one.a, one.place_a), dense.b = taken_from(one.b, one.place_b);
+    dense.place_a = dense.place_b = {};
+    if (one.alpha != 1) {  // of the sum alone
+      dense.alpha = 1;
+      dense.b = of_two("Mul", dense.b, TestTensor::scalar<double>(one.alpha));
+    }
+    EXPECT_TRUE(is_close(run(one.call()), run(dense.call()), 1e-13, 1e-13));
+  }
+}
+
 TEST(PermutedMatMulTest, WhatDoesNotFitIsRefused) {
   const auto refusal = [](const std::function<void(PermutedCall&)>& spoil) {
     PermutedCall one{.a = TestTensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}),
@@ -70,6 +107,26 @@ TEST(PermutedMatMulTest, WhatDoesNotFitIsRefused) {
                 one.perm_b = {1, 1};
               }),
               HasSubstr("perm_b: perm names axis 1 twice"));
+  const auto place = [&](std::vector<int64_t> ints) {
+    return refusal([&](PermutedCall& one) { one.place_a = ints; });
+  };
+  EXPECT_EQ(place({3, 1, 0, 3, 1}), "accepted");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const std::vector<int64_t>& outside : {std::vector<int64_t>{4, 1, 0, 3, 1},
+                                              {-1, 2, 3, 3, 1},
+                                              {0, 2, 4, 3, 1},
+                                              {0, 2, -3, 3, 1},
+                                              {0, 0, 3, 3, 1},
+                                              {0, 3, kMost, 3, kMost},
+                                              {kMost, 2, kMost, 3, 1}}) {
+    EXPECT_THAT(place(outside), HasSubstr("place_a names elements outside of [2,3]"));
+  }
+  EXPECT_THAT(place({0, 2, 3, 3}), HasSubstr("must be a first element, then size and stride"));
+  EXPECT_THAT(refusal([](PermutedCall& one) {
+                one.perm_a = {0, 1};
+                one.place_a = {0, 2, 3, 3, 1};
+              }),
+              HasSubstr("place_a and perm_a exclude each other"));
   EXPECT_THAT(refusal([](PermutedCall& one) {
                 one.perm_y = {0, 1, 2};
               }),

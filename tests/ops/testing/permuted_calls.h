@@ -15,6 +15,8 @@ struct PermutedCall {
   TestTensor a, b;
   std::optional<TestTensor> bias = {}, addend = {};
   std::vector<int64_t> perm_a = {}, perm_b = {}, perm_y = {};
+  std::vector<int64_t> place_a = {}, place_b = {};
+  float alpha = 1;
 
   OpCall call() const {
     OpCall call;
@@ -29,6 +31,9 @@ struct PermutedCall {
     set("perm_a", perm_a);
     set("perm_b", perm_b);
     set("perm_y", perm_y);
+    set("place_a", place_a);
+    set("place_b", place_b);
+    if (alpha != 1) call.attributes.set("alpha", alpha);
     return call;
   }
 };
@@ -83,6 +88,41 @@ inline PermutedCall random_permuted_call(ElementType element, Random& random,
     made[static_cast<int>(i)] = y[static_cast<int>(one.perm_y[i])];
   }
   if (random.below(2) == 0) one.addend = TestTensor::random(element, made, random, -1, 1);
+  return one;
+}
+
+// Has the operand, of these sizes as the product reads it, lie somewhere in a larger tensor.
+inline void place_at_random(TestTensor& x, std::vector<int64_t>& perm, std::vector<int64_t>& place,
+                            Random& random) {
+  std::vector<int64_t> dims;
+  for (int i = 0; i < x.dims().rank(); ++i) {
+    dims.push_back(x.dims()[perm.empty() ? i : static_cast<int>(perm[static_cast<size_t>(i)])]);
+  }
+  std::vector<size_t> order(dims.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  const auto first = static_cast<int64_t>(random.below(5));
+  std::vector<int64_t> strides(dims.size());
+  int64_t stride = random.below(3) == 0 ? 2 : 1, last = first;
+  for (const size_t axis : order) {
+    strides[axis] = stride;
+    last += (dims[axis] - 1) * stride;
+    stride *= dims[axis] + static_cast<int64_t>(random.below(3));
+  }
+  place = {first};
+  for (size_t i = 0; i < dims.size(); ++i) place.insert(place.end(), {dims[i], strides[i]});
+  perm.clear();
+  const Dims larger = {last + 1 + static_cast<int64_t>(random.below(4))};
+  x = TestTensor::random(x.element(), larger, random, -1, 1);
+}
+
+// Such a call of which one operand or both lie in larger tensors, with a factor.
+inline PermutedCall random_placed_call(ElementType element, Random& random, uint64_t max_side = 7) {
+  PermutedCall one = random_permuted_call(element, random, max_side);
+  const uint64_t which = random.below(3);
+  if (which != 0) place_at_random(one.a, one.perm_a, one.place_a, random);
+  if (which != 1) place_at_random(one.b, one.perm_b, one.place_b, random);
+  if (random.below(2) == 0) one.alpha = 0.625f;
   return one;
 }
 

@@ -22,14 +22,19 @@ struct Image {
 
 class Parts {
  public:
-  explicit Parts(GraphBuilder& b) : b_(b) {}
+  explicit Parts(GraphBuilder& b, float scale = 0) : b_(b), scale_(scale) {}
 
   // Unlike all others, so that no nodes are equal.
   Value weights(const std::vector<int64_t>& dims) {
     size_t count = 1;
     for (const int64_t dim : dims) count *= static_cast<size_t>(dim);
     std::vector<float> numbers(count);
-    numbers[0] = 1e-6f * static_cast<float>(++num_weights_);
+    ++num_weights_;
+    for (size_t i = 0; i < count && scale_ != 0; ++i) {
+      const size_t pattern = (7 * i + i / 13 + static_cast<size_t>(num_weights_)) % 17;
+      numbers[i] = scale_ * (static_cast<float>(pattern) - 8);
+    }
+    numbers[0] += 1e-6f * static_cast<float>(num_weights_);
     return b_.tensor<float>(Dims(dims), std::span<const float>(numbers));
   }
   Image conv(const Image& x, int64_t filters, const Window& window) {
@@ -66,12 +71,16 @@ class Parts {
   Value dense(Value x, int64_t from, int64_t to) {
     return b_.op("Add", {b_.op("MatMul", {x, weights({from, to})}), weights({to})});
   }
+  Value gemm(Value x, int64_t width) {
+    return b_.op("Gemm", {x, weights({width, width}), weights({width})}, {{"transB", 1}});
+  }
   Value norm(Value x, int64_t width) {
     return b_.op("LayerNormalization", {x, weights({width}), weights({width})}, {{"axis", -1}});
   }
 
  private:
   GraphBuilder& b_;
+  const float scale_;  // 0: all but the first are 0
   int num_weights_ = 0;
 };
 
@@ -145,6 +154,71 @@ Value attention(Parts& p, GraphBuilder& b, Value x) {
   return p.dense(b.op("Reshape", {merged, shape}), hidden, hidden);
 }
 
+using Ints = std::vector<int64_t>;
+
+Value turn(GraphBuilder& b, Value x, Ints perm) {
+  return b.op("Transpose", {x}, {{"perm", std::move(perm)}});
+}
+Value reshape(GraphBuilder& b, Value x, const Ints& dims) {
+  return b.op("Reshape", {x, b.vector(std::span<const int64_t>(dims))});
+}
+
+// Queries, keys and values of one product over [tokens, 1, hidden]: by PyTorch 2 entries of it once
+// its thirds stand in front, by PyTorch 1 slices.
+std::vector<Value> unpacked(GraphBuilder& b, Value packed, bool is_2) {
+  const int64_t hidden = kHeads * kHeadWidth;
+  std::vector<Value> parts;
+  if (is_2) {
+    packed = reshape(b, packed, {kTokens, 1, 3, hidden});
+    packed = turn(b, b.op("Unsqueeze", {packed, b.int64s({0})}), {3, 1, 2, 0, 4});
+    packed = b.op("Squeeze", {packed, b.int64s({3})});
+  }
+  for (int64_t i = 0; i < 3; ++i) {
+    parts.push_back(is_2 ? b.op("Gather", {packed, b.scalar(i)}, {{"axis", 0}})
+                         : b.op("Slice", {packed, b.int64s({i * hidden}),
+                                          b.int64s({(i + 1) * hidden}), b.int64s({2})}));
+  }
+  return parts;
+}
+
+// torch.nn.MultiheadAttention, batch first.
+Value packed_attention(Parts& p, GraphBuilder& b, Value x, bool is_2) {
+  const int64_t hidden = kHeads * kHeadWidth;
+  const Value first = turn(b, x, {1, 0, 2});
+  std::vector<Value> heads = unpacked(b, p.dense(first, hidden, 3 * hidden), is_2);
+  const Ints each = {kTokens, kHeads, kHeadWidth}, one = {1, kHeads, kTokens, kHeadWidth};
+  for (size_t i = 0; i < 3; ++i) {
+    heads[i] = turn(b, reshape(b, heads[i], each), i == 1 && !is_2 ? Ints{1, 2, 0} : Ints{1, 0, 2});
+    if (is_2) heads[i] = reshape(b, heads[i], one);
+  }
+  if (is_2) {
+    const Value root = b.scalar(0.594604f);
+    heads[0] = b.op("Mul", {heads[0], root});
+    heads[1] = b.op("Mul", {turn(b, heads[1], {0, 1, 3, 2}), root});
+  } else {
+    heads[0] = b.op("Div", {heads[0], b.scalar(2.828427f)});
+  }
+  const Value scores = b.op("MatMul", {heads[0], heads[1]});
+  const Value attended = b.op("MatMul", {b.op("Softmax", {scores}, {{"axis", -1}}), heads[2]});
+  const Value merged = turn(b, attended, is_2 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2});
+  const Value out = p.gemm(reshape(b, merged, {kTokens, hidden}), hidden);
+  return turn(b, reshape(b, out, {kTokens, 1, hidden}), {1, 0, 2});
+}
+
+// What is around attention.
+template <typename Attention>
+void encoder(GraphBuilder& b, int num_layers, const Attention& attend) {
+  Parts p(b, 0.03125f);
+  const int64_t hidden = kHeads * kHeadWidth;
+  Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kTokens, hidden}));
+  for (int layer = 0; layer < num_layers; ++layer) {
+    x = p.norm(b.op("Add", {x, attend(p, x)}), hidden);
+    const Value inner = gelu(b, p.dense(x, hidden, 4 * hidden));
+    x = p.norm(b.op("Add", {x, p.dense(inner, 4 * hidden, hidden)}), hidden);
+  }
+  b.output("y", x);
+}
+
 }  // namespace
 
 void resnet50(GraphBuilder& b) {
@@ -179,15 +253,15 @@ void inception_v3(GraphBuilder& b) {
 }
 
 void bert_like(GraphBuilder& b) {
-  Parts p(b);
-  const int64_t hidden = kHeads * kHeadWidth;
-  Value x = b.input("x", tensor_type(ElementType::kFloat, {1, kTokens, hidden}));
-  for (int layer = 0; layer < 12; ++layer) {
-    x = p.norm(b.op("Add", {x, attention(p, b, x)}), hidden);
-    const Value inner = gelu(b, p.dense(x, hidden, 4 * hidden));
-    x = p.norm(b.op("Add", {x, p.dense(inner, 4 * hidden, hidden)}), hidden);
-  }
-  b.output("y", x);
+  encoder(b, 12, [&](Parts& p, Value x) { return attention(p, b, x); });
+}
+
+void packed_encoder(GraphBuilder& b, int num_layers) {
+  encoder(b, num_layers, [&](Parts& p, Value x) { return packed_attention(p, b, x, true); });
+}
+
+void sliced_encoder(GraphBuilder& b, int num_layers) {
+  encoder(b, num_layers, [&](Parts& p, Value x) { return packed_attention(p, b, x, false); });
 }
 
 }  // namespace eddy::testing

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <thread>
 
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
@@ -91,13 +93,104 @@ class CudaRowsTest : public CudaSessionFixture {
 };
 
 TEST_P(CudaRowsTest, RowsOfEverySizeAreTheCpus) {
-  // One element; a block; some blocks that one does the work of; many.
-  for (const int64_t width : {1, 8, 1000, 3000, 40'000}) {
+  // One element; a block; some blocks that one does the work of; many. Rows of 7 and 1001 do not
+  // all begin at a word, so other threads copy them than what they are made of.
+  for (const int64_t width : {1, 7, 8, 1000, 1001, 3000, 40'000}) {
     SCOPED_TRACE(width);
     make(stacking({.width = width}));
     EXPECT_EQ(expect_cpus_bits(inputs(width, 9, 100.0f)).driven, "device");
     EXPECT_EQ(expect_cpus_bits(inputs(width, 9, 100.0f)).driven, "device");
   }
+}
+
+// Of one byte and two an element and an odd number of these, without elements, one value as two
+// rows; and the predicate itself, which the host has.
+Build many_rows(bool has_predicate) {
+  return [=](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {7}));
+    const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
+    const Value bound = b.input("bound", tensor_type(ElementType::kFloat, {}));
+    const auto results = b.while_loop(
+        {.name = "steps",
+         .initial = {x},
+         .trip_limit = limit,
+         .num_scan_outputs = has_predicate ? 8u : 7u},
+        [&](Value, ValueSpan v) {
+          const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
+          const Value goes_on = b.op("Less", {low, bound});
+          return has_predicate ? WhileTest{goes_on, {v[0], goes_on}} : WhileTest{goes_on, {v[0]}};
+        },
+        [&](Value, ValueSpan v) {
+          const Value next = b.op("Add", {b.op("Mul", {v[0], b.scalar(0.5f)}), b.scalar(0.75f)});
+          const Value large = b.op("Greater", {next, b.scalar(1.0f)});
+          const Value half = b.op("Cast", {next}, {{"to", int64_t{10}}});
+          const Value byte = b.op("Cast", {next}, {{"to", int64_t{3}}});
+          const Value none = b.op("Slice", {next, b.int64s({0}), b.int64s({0})});
+          std::vector<Value> made = {next,  large, half, byte,
+                                     large, next,  none, b.op("Neg", {next})};
+          if (has_predicate) made.push_back(v[1]);
+          return made;
+        });
+    for (size_t i = 0; i < results.size(); ++i) b.output("y" + std::to_string(i), results[i]);
+  };
+}
+
+TEST_P(CudaRowsTest, RowsOfAnyTypeAreTheCpus) {
+  for (const bool has_predicate : {false, true}) {
+    make(many_rows(has_predicate));
+    for (const int64_t limit : {5, 1, 0, -3, 6}) {
+      SCOPED_TRACE(limit);
+      const LoopReport report = expect_cpus_bits(inputs(7, limit, 100.0f));
+      EXPECT_EQ(report.driven, has_predicate ? "host" : "device") << report.reason;
+    }
+    expect_cpus_bits(inputs(7, 20, 1.25f));
+  }
+}
+
+TEST_P(CudaRowsTest, RowsWithoutElementsHaveRoomForAnyLimit) {
+  make([](GraphBuilder& b) {
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {8}));
+    const Value limit = b.input("limit", tensor_type(ElementType::kInt64, {}));
+    const Value bound = b.input("bound", tensor_type(ElementType::kFloat, {}));
+    const auto results = b.while_loop(
+        {.name = "steps", .initial = {x}, .trip_limit = limit, .num_scan_outputs = 1},
+        [&](Value, ValueSpan v) {
+          const Value low = b.op("ReduceMin", {v[0]}, {{"keepdims", int64_t{0}}});
+          return WhileTest{b.op("Less", {low, bound}), {v[0]}};
+        },
+        [&](Value, ValueSpan v) {
+          const Value next = b.op("Add", {v[0], b.scalar(0.75f)});
+          return std::vector<Value>{next, b.op("Slice", {next, b.int64s({0}), b.int64s({0})})};
+        });
+    b.output("x_last", results[0]);
+    b.output("none", results[1]);
+  });
+  for (const int64_t limit : {int64_t{4}, int64_t{1} << 40, std::numeric_limits<int64_t>::max()}) {
+    SCOPED_TRACE(limit);
+    expect_cpus_bits(inputs(8, limit, 4.0f));
+  }
+}
+
+TEST_P(CudaRowsTest, RunsAtOnceStackRowsOfTheirOwn) {
+  make(stacking({}));
+  std::vector<NamedTensors> given, expected;
+  for (int64_t i = 0; i < 4; ++i) {
+    given.push_back(inputs(8, 3 + 4 * i, 100.0f));
+    expected.push_back(std::move(*cpu_->run(given.back())));
+  }
+  std::vector<std::string> wrong(given.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < given.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        const auto outputs = session_->run(given[i]);
+        wrong[i] += outputs.is_ok() ? check::difference(expected[i], *outputs)
+                                    : outputs.status().to_string();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(wrong, ::testing::Each(""));
 }
 
 TEST_P(CudaRowsTest, ItsNumberIsWhatTheLoopHasMade) {

@@ -399,13 +399,46 @@ TEST(FoldedConvolution, ABiasAResidualAndAReluArePartOfItsCall) {
   EXPECT_EQ(num_kernels[0], num_kernels[1] + 2);
 }
 
+template <int kLayers>
+void packed(GraphBuilder& b) {
+  packed_encoder(b, kLayers);
+}
+template <int kLayers>
+void sliced(GraphBuilder& b) {
+  sliced_encoder(b, kLayers);
+}
+
+TEST(FoldedAttention, HeadsThatAreReadWhereTheirProductLeftThemGiveTheCpusValues) {
+  std::vector<float> numbers(size_t{128} * 96);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = 0.25f * static_cast<float>((5 * i + i / 96) % 19) - 2;
+  }
+  const NamedTensors inputs = {
+      {"x", Tensor::of<float>({1, 128, 96}, std::span<const float>(numbers))}};
+  for (const Build& build : {Build(packed<1>), Build(sliced<1>)}) {
+    auto cpu = Session::create(library(), graph_of(build), {});
+    ASSERT_TRUE(cpu.is_ok()) << cpu.status().to_string();
+    FakeLibraryGpu gpu(7, true, {.fuses = true});
+    {
+      auto session = Session::create(library(), graph_of(build), gpu.options());
+      ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+      const auto outputs = (*session)->run(inputs);
+      ASSERT_TRUE(outputs.is_ok()) << outputs.status().to_string();
+      EXPECT_EQ(host_difference(*(*cpu)->run(inputs), *outputs, {}), "");
+    }
+    EXPECT_THAT(gpu.cuda().violations(), IsEmpty());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Nets, NetCounts,
     ::testing::Values(NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 61, 4000},
                       NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 125, 4000},
                       NetLimit{"ResNet-50", resnet50, {1, 3, 224, 224}, 58, 4000, true},
                       NetLimit{"Inception-v3", inception_v3, {1, 3, 299, 299}, 126, 4000, true},
-                      NetLimit{"BERT-like", bert_like, {1, 128, 96}, 156, 49152}));
+                      NetLimit{"BERT-like", bert_like, {1, 128, 96}, 156, 49152},
+                      NetLimit{"encoder, PyTorch 2", packed<12>, {1, 128, 96}, 132, 49152},
+                      NetLimit{"encoder, PyTorch 1", sliced<12>, {1, 128, 96}, 132, 49152}));
 
 }  // namespace
 }  // namespace eddy::testing

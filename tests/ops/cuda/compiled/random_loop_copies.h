@@ -42,7 +42,8 @@ class RandomLoopCopy {
     if (!is_guarded_) return;
     params_.flags |= cuda::LoopStepParams::kGuarded;
     params_.go_on = word<uint32_t>(3);
-    // Of several blocks none may write the guard.
+    // Of several blocks none may write the guard, of one block none before all others have read it.
+    if (has_large_) params_.flags |= cuda::LoopStepParams::kBehindAll;
     params_.step.flags |= params_.step.flags != 0 ? uint32_t{cuda::LoopStepParams::kGuarded} : 0;
     params_.step.go_on = params_.step.flags != 0 && num_maps == 0 ? word<uint32_t>(3) : nullptr;
     if (params_.step.go_on == nullptr) params_.step.flags = 0;
@@ -150,6 +151,7 @@ class RandomLoopCopy {
     }
     if (random_.below(4) != 0) return;
     params_.pieces[params_.num_pieces++] = {arena_ + 15000, arena_ + 1100, 300};
+    has_large_ = true;
   }
 
   // Of one thread, of all; the counter is below 20.
@@ -159,7 +161,7 @@ class RandomLoopCopy {
       if (random_.below(4) != 0) continue;
       unsigned char* const to = arena_ + (size == 8 ? 15'400 : 15'800);
       params_.pieces[params_.num_pieces++] = {
-          to, arena_ + 1100, size, Piece::kToRow, word<int64_t>(4), size};
+          to, arena_ + 1104, size, Piece::kToRow, word<int64_t>(4), size};
       has_rows_ = has_rows_ || size > cuda::kFirstThreadsBytes;
     }
   }
@@ -184,12 +186,15 @@ class RandomLoopCopy {
   cuda::LoopCopyParams params_{};
   bool is_guarded_ = false;
   bool has_rows_ = false;
+  bool has_large_ = false;
 };
 
 // Numbers in all places, the same for a seed.
 inline void fill_copy_arena(uint64_t seed, unsigned char* arena) {
   Random random(seed);
   std::memset(arena, 0, kCopyArenaBytes);
+  // What pieces of many bytes and rows are copied from.
+  for (size_t i = 1100; i < 1400; ++i) arena[i] = static_cast<unsigned char>(1 + random.below(255));
   const auto put = [&](unsigned char* at, size_t type) {
     const float number = random.uniform(-3.0f, 3.0f);
     const double wide = number;

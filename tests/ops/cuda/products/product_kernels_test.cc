@@ -72,6 +72,19 @@ TEST_F(CudaProductTest, PermutedProductsWithBiasAndAddendAreTheReferences) {
   }
 }
 
+TEST_F(CudaProductTest, OperandsThatLieInLargerTensorsAreReadThere) {
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const ElementType element = kCudaFloats[round % 4];
+    const double within = tolerance(element);
+    const OpCall call = random_placed_call(element, random_, 40).call();
+    const auto expected = run_op(call, KernelSet::kReference), actual = run_op(call, registry_);
+    ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+    ASSERT_TRUE(actual.is_ok()) << actual.status().to_string();
+    EXPECT_TRUE(is_close((*actual)[0].tensor(), (*expected)[0].tensor(), within, within));
+  }
+}
+
 TEST_F(CudaProductTest, GemmTransposesScalesAndAddsWhatIsBroadcast) {
   for (const ElementType element : {ElementType::kFloat, ElementType::kFloat16}) {
     for (const int64_t transposes_a : {0, 1}) {
