@@ -54,7 +54,7 @@ Deadline deadline_in(std::chrono::nanoseconds timeout);
 
 enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kReady, kRunning, kEnding };
 
-// The place of a run in a stream. Under the mutex; null: the run was stopped there.
+// The place of a run in a stream. Under the lock; null: the run was stopped there.
 struct StreamEntry {
   RunEntry* run_or_null = nullptr;
 };
