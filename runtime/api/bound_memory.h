@@ -41,11 +41,12 @@ inline bool is_aligned(const void* data, ElementType element) {
   return alignment > 0 && reinterpret_cast<uintptr_t>(data) % alignment == 0;
 }
 
-// That there is memory for as many bytes as the shape, which is a type's, has.
-inline Status check_memory(const std::string& what, const TensorView& view) {
+// That there is memory for as many bytes as the shape, which is a type's, has. `what` says whose.
+template <typename What>
+Status check_memory(const What& what, const TensorView& view) {
   EDDY_ASSIGN_OR_RETURN(const size_t bytes, tensor_size_bytes(view.element, view.shape()));
   if (view.data != nullptr || bytes == 0) return Status::ok();
-  return invalid_argument(what + " was given a null pointer; give memory for " + found(view));
+  return invalid_argument(what() + " was given a null pointer; give memory for " + found(view));
 }
 
 }  // namespace eddy

@@ -102,7 +102,7 @@ Status Run::run(const RunOptions& options, Status ready) {
   }
   if (launch()) {
     if (core_.ranks != nullptr) watch_ranks([&] { return has_begun_.load() || signal_.is_set(); });
-    runs_->wait(signal_, true);
+    if (!signal_.is_set()) runs_->wait(signal_, true);
     end();
   }
   return status_;
@@ -305,6 +305,7 @@ Status Run::collect() {
   core_.loop_reports.update(values_.state(), *core_.executable);
   core_.tell_notices();
   if (!is_collected_) return status;
+  if (into_or_null_ != nullptr) return values_.collect_outputs(wanted_, *into_or_null_);
   outputs_ = values_.collect_outputs();
   return outputs_.status();
 }

@@ -20,6 +20,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/run_values.h"
@@ -51,6 +53,11 @@ class Run : private RunEntry {
   RunValues& values() { return values_; }
   // Whether take_outputs() is wanted; else a run of kind kOnce makes them for its streams only.
   void collect_if(bool is_wanted) { is_collected_ = is_wanted; }
+  // These outputs go there instead; both stay until the run has ended.
+  void collect_to(std::span<const size_t> outputs, std::vector<Tensor>& into) {
+    wanted_ = outputs;
+    into_or_null_ = &into;
+  }
   SessionCore& core() const { return core_; }
 
   // Both need a run that has ended. A failure of `ready`, or of what the run needs, refuses it: it
@@ -124,7 +131,9 @@ class Run : private RunEntry {
   const Kind kind_;
   RunValues values_;
   DeadlineTimer timer_;
-  bool is_collected_;  // take_outputs() is wanted
+  bool is_collected_;  // take_outputs() is wanted, or collect_to()
+  std::span<const size_t> wanted_;
+  std::vector<Tensor>* into_or_null_ = nullptr;
   std::unique_ptr<Followers> followers_;
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
   Status status_;

@@ -25,7 +25,7 @@ Status RunValues::check_tensor(size_t index, const TensorView& view) const {
                             ", but a tensor was given");
   }
   EDDY_RETURN_IF_ERROR(check_input(index, view.element, view.shape()));
-  return check_memory("input '" + input.name + "'", view);
+  return check_memory([&] { return "input '" + input.name + "'"; }, view);
 }
 
 Status RunValues::check_elements(size_t index, const Tensor& sequence) const {
@@ -37,7 +37,8 @@ Status RunValues::check_elements(size_t index, const Tensor& sequence) const {
                               "; sequences hold tensors");
     }
     EDDY_RETURN_IF_ERROR(check_input(index, element.element_type(), element.dims().span()));
-    EDDY_RETURN_IF_ERROR(check_memory("an element of input '" + name + "'", element.view()));
+    EDDY_RETURN_IF_ERROR(
+        check_memory([&] { return "an element of input '" + name + "'"; }, element.view()));
     if (element.is_on_device()) {
       return invalid_argument("an element of input '" + name +
                               "' is in a GPU's memory; sequences are in the host's");
@@ -64,6 +65,7 @@ Status RunValues::check_value(size_t index, const Tensor& value) const {
 }
 
 void RunValues::borrow(size_t index, const TensorView& view) {
+  are_places_known_ = false;
   state_->slot(core_.graph().inputs()[index]).borrow(view);
   std::erase_if(misaligned_, [index](const auto& each) { return each.first == index; });
   if (!is_aligned(view.data, view.element)) misaligned_.emplace_back(index, view.data);
@@ -82,6 +84,7 @@ Status RunValues::align_inputs() {
 
 // What has been checked. Where it fails, what was bound before stays bound.
 Status RunValues::put(size_t index, const Tensor& value) {
+  are_places_known_ = false;
   Slot& slot = state_->slot(core_.graph().inputs()[index]);
   if (value.is_tensor()) {
     value.is_on_device() ? slot.borrow(value.view()) : borrow(index, value.view());
@@ -103,18 +106,23 @@ Status RunValues::put(size_t index, const Tensor& value) {
   return Status::ok();
 }
 
+void RunValues::note_bound(size_t index) {
+  is_bound_.resize(core_.inputs.size(), false);
+  is_bound_[index] = true;
+}
+
 Status RunValues::bind_tensor(size_t index, const TensorView& view) {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   EDDY_RETURN_IF_ERROR(check_tensor(index, view));
   borrow(index, view);
-  is_bound_[index] = true;
+  note_bound(index);
   return Status::ok();
 }
 
 Status RunValues::bind_input(size_t index, const Tensor& value) {
   EDDY_RETURN_IF_ERROR(check_value(index, value));
   EDDY_RETURN_IF_ERROR(put(index, value));
-  is_bound_[index] = true;
+  note_bound(index);
   return Status::ok();
 }
 
@@ -132,24 +140,22 @@ Status RunValues::check_device_input(size_t index) const {
                           " reads it on the host; hand it over in the host's memory");
 }
 
+Status RunValues::give_input(size_t index, const Tensor& value) {
+  EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
+  if (given_.empty()) given_ = std::vector<const Tensor*>(core_.inputs.size());
+  if (given_[index] != nullptr) {
+    return invalid_argument("input '" + core_.inputs[index].name +
+                            "' is given twice; leave one out");
+  }
+  EDDY_RETURN_IF_ERROR(check_value(index, value));
+  given_[index] = &value;
+  return Status::ok();
+}
+
 Status RunValues::give_inputs(const NamedTensors& inputs) {
-  given_.resize(core_.inputs.size(), nullptr);
   for (const auto& [name, tensor] : inputs) {
-    const auto it = core_.input_places.find(name);
-    if (it == core_.input_places.end()) {
-      std::string known;
-      for (const ValueDescription& input : core_.inputs) {
-        known += (known.empty() ? "" : ", ") + input.name;
-      }
-      return invalid_argument("there is no input '" + name +
-                              "'; the graph's inputs are: " + (known.empty() ? "none" : known));
-    }
-    if (is_bound_[it->second]) {
-      return invalid_argument("input '" + name + "' is given twice; leave one out");
-    }
-    EDDY_RETURN_IF_ERROR(check_value(it->second, tensor));
-    given_[it->second] = &tensor;
-    is_bound_[it->second] = true;
+    EDDY_ASSIGN_OR_RETURN(const size_t index, core_.find_input(name));
+    EDDY_RETURN_IF_ERROR(give_input(index, tensor));
   }
   return check_symbols();
 }
@@ -167,9 +173,9 @@ std::optional<std::span<const int64_t>> RunValues::bound_shape(size_t index) con
 
 Status RunValues::check_symbols() const {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // symbol, size
-  for (size_t i = 0; i < is_bound_.size(); ++i) {
+  for (size_t i = 0; i < core_.inputs.size(); ++i) {
     const ValueDescription& input = core_.inputs[i];
-    if (!is_bound_[i])
+    if (!is_there(i))
       return invalid_argument("input '" + input.name + "' (" + input.text + ") is missing");
     const std::optional<std::span<const int64_t>> shape = bound_shape(i);
     if (!shape || !input.type.tensor.is_ranked) continue;

@@ -35,7 +35,7 @@ Status check_spare(const std::string& name, const TensorView& view, const Tensor
     return invalid_argument(name + " was given memory for " + found(view) +
                             " and spare memory for " + found(spare) + "; give two alike, or one");
   }
-  EDDY_RETURN_IF_ERROR(check_memory("the spare place of " + name, spare));
+  EDDY_RETURN_IF_ERROR(check_memory([&] { return "the spare place of " + name; }, spare));
   if (!do_overlap(view, spare)) return Status::ok();
   return invalid_argument(name + " was given spare memory that overlaps the other; give memory " +
                           "apart from it, or none");
@@ -43,16 +43,26 @@ Status check_spare(const std::string& name, const TensorView& view, const Tensor
 
 }  // namespace
 
+// Runs that bind nothing, as those by name, pay nothing for it.
+void RunValues::make_room_to_bind() {
+  const size_t count = core_.outputs.size();
+  bound_outputs_.resize(count);
+  bound_dims_.resize(count);
+  is_on_device_.resize(count, false);
+  is_made_there_.resize(count, false);
+}
+
 Status RunValues::bind_output(size_t index, const TensorView& view,
                               const TensorView* spare_or_null) {
   EDDY_CHECK(index < core_.outputs.size()) << "there is no output " << index;
+  if (bound_outputs_.empty()) make_room_to_bind();
   const ValueDescription& output = core_.outputs[index];
   const std::string name = "output '" + output.name + "'";
   if (!is_of(output.type, view.element, view.shape())) {
     return invalid_argument(name + " is " + output.text + ", but memory for " + found(view) +
                             " was given");
   }
-  EDDY_RETURN_IF_ERROR(check_memory(name, view));
+  EDDY_RETURN_IF_ERROR(check_memory([&] { return name; }, view));
   if (spare_or_null != nullptr) EDDY_RETURN_IF_ERROR(check_spare(name, view, *spare_or_null));
   state_->unbind_output(index);
   is_on_device_[index] = false;
@@ -61,24 +71,34 @@ Status RunValues::bind_output(size_t index, const TensorView& view,
   kept.dims = bound_dims_[index].data();
   bound_outputs_[index] = {kept, spare_or_null == nullptr ? nullptr : spare_or_null->data};
   is_any_bound_ = true;
+  are_places_known_ = false;
   return Status::ok();
 }
 
 // Outputs are made in the caller's memory where that is apart from everything else that the caller
 // has bound; others are copied when the run is done.
 void RunValues::place_outputs() {
-  if (!is_any_bound_) return;
-  find_overlaps();
+  if (!are_places_known_) find_places();
+  if (!is_any_made_there_) return;
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (!bound_outputs_[i]) continue;
     const auto& [view, spare_or_null] = *bound_outputs_[i];
-    const bool is_reached = is_on_device_[i] == core_.executable->is_only_copied_out(i);
-    if (is_reached && may_be_made_in(i)) {
-      state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
-    } else {
-      state_->unbind_output(i);
-    }
+    if (is_made_there_[i]) state_->bind_output(i, view.data, spare_or_null, view.size_bytes());
   }
+}
+
+// Copies of misaligned inputs stand elsewhere each time.
+void RunValues::find_places() {
+  find_overlaps();
+  is_any_made_there_ = false;
+  for (size_t i = 0; i < bound_outputs_.size(); ++i) {
+    is_made_there_[i] = bound_outputs_[i] &&
+                        is_on_device_[i] == core_.executable->is_only_copied_out(i) &&
+                        may_be_made_in(i);
+    is_any_made_there_ |= is_made_there_[i];
+    if (!is_made_there_[i]) state_->unbind_output(i);
+  }
+  are_places_known_ = misaligned_.empty();
 }
 
 bool RunValues::may_be_made_in(size_t index) const {
@@ -129,7 +149,7 @@ Status no_memory() { return resource_exhausted("no memory for copies of the run'
 
 }  // namespace
 
-TensorView RunValues::made(size_t index) {
+const TensorView& RunValues::made(size_t index) {
   return state_->slot(core_.graph().outputs()[index]).view;
 }
 
@@ -156,43 +176,51 @@ Status RunValues::clear_callers_memory() {
 
 Status RunValues::copy_outputs() try {
   copied_bytes_ = 0;
-  if (!is_any_bound_) return Status::ok();
-  EDDY_RETURN_IF_ERROR(clear_callers_memory());
+  if (is_any_made_there_) EDDY_RETURN_IF_ERROR(clear_callers_memory());
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
     if (bound_outputs_[i]) EDDY_RETURN_IF_ERROR(check_made(i));
   }
-  // What is copied may overlap where another output is to go: then all are read before any is
-  // written.
-  std::vector<Tensor> read(overlapping_.empty() ? 0 : bound_outputs_.size());
-  for (size_t i = 0; i < read.size(); ++i) {
-    if (bound_outputs_[i] && !is_home(i)) read[i] = Tensor::copy_of(made(i));
-  }
+  if (!overlapping_.empty()) return copy_overlapping();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) {
-    if (!bound_outputs_[i] || is_home(i)) continue;
-    EDDY_RETURN_IF_ERROR(copy_output(i, read.empty() ? made(i) : read[i].view()));
+    if (bound_outputs_[i] && !is_home(i)) EDDY_RETURN_IF_ERROR(copy_output(i, made(i)));
   }
   return Status::ok();
 } catch (const std::bad_alloc&) {
   return no_memory();
 }
 
+// What is copied may overlap where another output is to go: all are read before any is written.
+Status RunValues::copy_overlapping() {
+  std::vector<Tensor> read(bound_outputs_.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (bound_outputs_[i] && !is_home(i)) read[i] = Tensor::copy_of(made(i));
+  }
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (read[i].is_tensor()) EDDY_RETURN_IF_ERROR(copy_output(i, read[i].view()));
+  }
+  return Status::ok();
+}
+
 Status RunValues::copy_output(size_t index, const TensorView& from) {
   const TensorView& wanted = bound_outputs_[index]->view;
-  copied_bytes_ += from.size_bytes();
+  const size_t size_bytes = from.size_bytes();
+  copied_bytes_ += size_bytes;
   if (is_on_device_[index]) {
-    return first_staging_or_null(core_.devices)->write(wanted.data, from.data, from.size_bytes());
+    return first_staging_or_null(core_.devices)->write(wanted.data, from.data, size_bytes);
   }
   if (from.element == ElementType::kString) {
     std::copy_n(from.as<std::string>(), from.count(), wanted.mutable_as<std::string>());
-  } else if (from.size_bytes() > 0) {
-    std::memcpy(wanted.data, from.data, from.size_bytes());
+  } else if (size_bytes > 0) {
+    std::memcpy(wanted.data, from.data, size_bytes);
   }
   return Status::ok();
 }
 
 TensorView RunValues::output(size_t index) {
   TensorView view = made(index);
-  if (bound_outputs_[index] && !is_home(index)) view.data = bound_outputs_[index]->view.data;
+  if (is_any_bound_ && bound_outputs_[index] && !is_home(index)) {
+    view.data = bound_outputs_[index]->view.data;
+  }
   return view;
 }
 
@@ -221,7 +249,7 @@ bool RunValues::copies_collected() const {
 }
 
 Tensor RunValues::collect_output(size_t index) {
-  if (is_on_device_[index]) return Tensor();
+  if (is_any_bound_ && is_on_device_[index]) return Tensor();
   const Slot& slot = state_->slot(core_.graph().outputs()[index]);
   const std::shared_ptr<const void> device = core_.keep_alive();
   if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
@@ -231,6 +259,13 @@ Tensor RunValues::collect_output(size_t index) {
     elements.push_back(to_tensor(element->view(), element->buffer, device));
   }
   return Tensor::sequence(slot.sequence_element, std::move(elements));
+}
+
+Status RunValues::collect_outputs(std::span<const size_t> which, std::vector<Tensor>& into) try {
+  for (const size_t index : which) into.push_back(collect_output(index));
+  return Status::ok();
+} catch (const std::bad_alloc&) {
+  return no_memory();
 }
 
 Result<NamedTensors> RunValues::collect_outputs() {

@@ -11,12 +11,7 @@
 namespace eddy {
 
 RunValues::RunValues(SessionCore& core, TraceRecorder* trace_or_null)
-    : core_(core), trace_or_null_(trace_or_null) {
-  is_bound_.resize(core.graph().inputs().size(), false);
-  bound_outputs_.resize(core.graph().outputs().size());
-  bound_dims_.resize(core.graph().outputs().size());
-  is_on_device_.resize(core.graph().outputs().size(), false);
-}
+    : core_(core), trace_or_null_(trace_or_null) {}
 
 RunValues::~RunValues() {
   if (state_ != nullptr) drop_state();
@@ -59,6 +54,7 @@ std::unique_ptr<BoundRun> RunValues::make_state() const {
 Status RunValues::take_state() {
   EDDY_CHECK(state_ == nullptr) << "a run takes two states";
   state_ = make_state();
+  are_places_known_ = false;
   is_streaming_ = !streams_.empty();
   Status status;
   for (size_t i = 0; i < given_.size() && status.is_ok(); ++i) status = put(i, *given_[i]);
@@ -69,6 +65,7 @@ Status RunValues::take_state() {
 Status RunValues::adapt_state() {
   if (is_streaming_ == !streams_.empty()) return Status::ok();
   std::unique_ptr<BoundRun> old = std::exchange(state_, make_state());
+  are_places_known_ = false;
   is_streaming_ = !streams_.empty();
   Status status;
   for (size_t i = 0; i < is_bound_.size() && status.is_ok(); ++i) {
@@ -100,14 +97,16 @@ void RunValues::begin() {
       });
     });
   }
-  if (Status status = align_inputs(); !status.is_ok()) state_->control.fail(std::move(status));
-  place_outputs();
+  if (!misaligned_.empty()) {
+    if (Status status = align_inputs(); !status.is_ok()) state_->control.fail(std::move(status));
+  }
+  if (is_any_bound_) place_outputs();
 }
 
 Status RunValues::end_status(StopReason outcome) {
   switch (outcome) {
     case StopReason::kRunning:
-      return Status::ok();
+      break;
     case StopReason::kFailed:
       return state_->take_error();
     case StopReason::kCancelled:
@@ -115,12 +114,12 @@ Status RunValues::end_status(StopReason outcome) {
     case StopReason::kDeadline:
       return deadline_exceeded("the run passed its deadline");
   }
-  return internal_error("unknown stop reason");
+  return internal_error("a run has failed without a reason");
 }
 
 Status RunValues::finish(StopReason outcome) {
+  if (outcome == StopReason::kRunning) return is_any_bound_ ? copy_outputs() : Status::ok();
   Status status = end_status(outcome);
-  if (status.is_ok()) return copy_outputs();
   state_->reset();
   return status;
 }

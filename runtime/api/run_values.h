@@ -36,6 +36,8 @@ class RunValues {
   // By name, all of them, checked at once and bound by take_state(); must stay until then, and what
   // they borrow until the run is over.
   Status give_inputs(const NamedTensors& inputs);
+  // The same, one by one; then check_symbols().
+  Status give_input(size_t index, const Tensor& value);
   // A state for what was given, that nothing else uses. None: no memory for a sequence's elements.
   Status take_state();
   // The state that is kept is one for the streams that were given, or for none.
@@ -66,6 +68,7 @@ class RunValues {
   // How the run has ended; outputs that could not be written in place are copied.
   Status finish(StopReason outcome);
   Result<NamedTensors> collect_outputs();
+  Status collect_outputs(std::span<const size_t> which, std::vector<Tensor>& into);
   // One of them, of any kind; shares memory of the session, copies the caller's.
   Tensor collect_output(size_t index);
   // Where it is; of a bound output: where the caller has it.
@@ -98,6 +101,10 @@ class RunValues {
   void end_all(const Status& status);
   std::unique_ptr<BoundRun> make_state() const;
   void release(std::unique_ptr<BoundRun> state);
+  bool is_there(size_t index) const {
+    return given_.empty() ? index < is_bound_.size() && is_bound_[index] : given_[index] != nullptr;
+  }
+  void note_bound(size_t index);
   Status check_device_input(size_t index) const;
   Status check_input(size_t index, ElementType element, std::span<const int64_t> dims) const;
   Status check_tensor(size_t index, const TensorView& view) const;
@@ -107,14 +114,17 @@ class RunValues {
   void borrow(size_t index, const TensorView& view);
   Status align_inputs();
   std::optional<std::span<const int64_t>> bound_shape(size_t index) const;
+  void make_room_to_bind();
   void place_outputs();
+  void find_places();
   void find_overlaps();
   bool may_be_made_in(size_t index) const;
-  TensorView made(size_t index);
+  const TensorView& made(size_t index);
   bool is_home(size_t index);
   Status check_made(size_t index);
   Status clear_callers_memory();
   Status copy_outputs();
+  Status copy_overlapping();
   Status copy_output(size_t index, const TensorView& from);
   Status end_status(StopReason outcome);
 
@@ -122,16 +132,20 @@ class RunValues {
   TraceRecorder* const trace_or_null_;
   std::unique_ptr<BoundRun> state_;
   bool is_streaming_ = false;         // the state is one that streams rows
-  std::vector<const Tensor*> given_;  // by input; empty: they are bound one by one
+  std::vector<const Tensor*> given_;  // by input; empty: none was; null: not this one
   std::vector<Streamed> streams_;
-  std::vector<bool> is_bound_;
+  std::vector<bool> is_bound_;  // by input; empty: none ever was, one by one
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
   std::vector<std::pair<size_t, const void*>> misaligned_;
-  std::vector<std::optional<BoundOutput>> bound_outputs_;
+  std::vector<std::optional<BoundOutput>> bound_outputs_;  // empty: none was ever bound
   std::vector<Dims> bound_dims_;    // of their views: the caller's need not outlive the call
   std::vector<bool> is_on_device_;  // by output, where bound
   bool is_any_bound_ = false;
   size_t copied_bytes_ = 0;
+  // By output, since anything was bound last: it is made where it is bound.
+  std::vector<bool> is_made_there_;
+  bool is_any_made_there_ = false;
+  bool are_places_known_ = false;
   std::vector<Range> ranges_;        // kept for their room
   std::vector<size_t> overlapping_;  // outputs; may be repeated
 };

@@ -202,17 +202,55 @@ size_t Session::workspace_bytes() const {
 int Session::num_workers() const { return core_->host().num_workers(); }
 int64_t Session::plan_ns() const { return core_->plan_ns; }
 
-Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
-  if (core_->is_in_child()) return ForkGuard::error();
-  Run run(*core_, Run::Kind::kOnce, options.trace_or_null);
-  Status status = run.run(options, run.values().give_inputs(inputs));
-  // The session may be gone.
+namespace {
+
+// Afterwards the session may be gone.
+Status run_here(Run& run, const RunOptions& options, Status given) {
+  Status status = run.run(options, std::move(given));
   for (const StreamedOutput& each : options.streams) {
     if (each.stream != nullptr) each.stream->wait_delivered();
   }
-  if (!status.is_ok()) return status;
+  return status;
+}
+
+Status check_places(std::span<const size_t> places, size_t count, const char* what) {
+  for (const size_t place : places) {
+    if (place < count) continue;
+    return invalid_argument(std::string("there is no ") + what + " " + std::to_string(place) +
+                            "; the graph has " + std::to_string(count));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& options) {
+  if (core_->is_in_child()) return ForkGuard::error();
+  Run run(*core_, Run::Kind::kOnce, options.trace_or_null);
+  EDDY_RETURN_IF_ERROR(run_here(run, options, run.values().give_inputs(inputs)));
   return run.take_outputs();
 }
+
+Result<std::vector<Tensor>> Session::run_at(std::span<const Given> inputs,
+                                            std::span<const size_t> wanted,
+                                            const RunOptions& options) {
+  if (core_->is_in_child()) return ForkGuard::error();
+  EDDY_RETURN_IF_ERROR(check_places(wanted, core_->outputs.size(), "output"));
+  Run run(*core_, Run::Kind::kOnce, options.trace_or_null);
+  std::vector<Tensor> made;
+  made.reserve(wanted.size());
+  run.collect_to(wanted, made);
+  Status given;
+  for (size_t i = 0; i < inputs.size() && given.is_ok(); ++i) {
+    given = check_places({&inputs[i].input, 1}, core_->inputs.size(), "input");
+    if (given.is_ok()) given = run.values().give_input(inputs[i].input, *inputs[i].value);
+  }
+  if (given.is_ok()) given = run.values().check_symbols();
+  EDDY_RETURN_IF_ERROR(run_here(run, options, std::move(given)));
+  return made;
+}
+
+Result<size_t> Session::find_input(std::string_view name) const { return core_->find_input(name); }
 
 RunHandle Session::run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options) {
   return RunHandle::submit(*core_, nullptr, std::move(inputs), std::move(callback), options);

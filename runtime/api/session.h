@@ -78,6 +78,15 @@ class Session {
   const std::vector<ValueDescription>& outputs() const;
 
   Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {});
+  // The same by places among inputs() and outputs(), and of the outputs that are wanted alone.
+  struct Given {
+    size_t input = 0;
+    const Tensor* value = nullptr;
+  };
+  Result<std::vector<Tensor>> run_at(std::span<const Given> inputs, std::span<const size_t> wanted,
+                                     const RunOptions& options = {});
+  // The place of that name, or the error of run() for none.
+  Result<size_t> find_input(std::string_view name) const;
   RunHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});
   // As run_async, in the order of a stream of this session's device: the run starts once all that
   // was issued to the stream before has run, and what is issued afterwards runs after the run has

@@ -41,6 +41,7 @@ struct SessionCore {
   std::vector<ValueDescription> inputs;
   std::vector<ValueDescription> outputs;
   std::unordered_map<std::string_view, size_t> input_places;  // by name; views of `inputs`
+  Result<size_t> find_input(std::string_view name) const;
   // By input, beside other devices: a node that reads it on the host; empty: it is copied only.
   std::vector<std::string> host_readers;
   bool has_one_strand = true;  // no region has more than one stream

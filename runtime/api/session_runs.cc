@@ -115,7 +115,7 @@ Status SessionRuns::may_wait() const {
 }
 
 Status SessionRuns::may_submit() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return may_wait();
 }
 
@@ -140,13 +140,13 @@ SessionRuns::Admission SessionRuns::admit(RunEntry& run, Status& why) {
 }
 
 SessionRuns::Admission SessionRuns::enter(RunEntry& run, Status& why) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   if (!run.is_waited_for && !(why = may_wait()).is_ok()) return Admission::kRefused;
   return admit(run, why);
 }
 
 Status SessionRuns::enter_stream(RunEntry& run, StreamEntry& place) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   EDDY_RETURN_IF_ERROR(may_wait());
   EDDY_RETURN_IF_ERROR(may_enter(run, RunPhase::kBehindStream));
   run.phase = RunPhase::kBehindStream;
@@ -157,7 +157,7 @@ Status SessionRuns::enter_stream(RunEntry& run, StreamEntry& place) {
 }
 
 bool SessionRuns::undo_enter_stream(RunEntry& run) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   const bool is_behind = run.phase == RunPhase::kBehindStream;
   if (is_behind) {
     behind_.erase(run);
@@ -169,7 +169,7 @@ bool SessionRuns::undo_enter_stream(RunEntry& run) {
 }
 
 SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   --num_places_;
   ++num_holds_;
   Arrival arrival;
@@ -186,13 +186,13 @@ SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
 }
 
 void SessionRuns::reach(RunEntry& run, BoundRun& state) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   run.state_or_null = &state;
   if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);
 }
 
 void SessionRuns::make_ready(RunEntry& run, const std::function<void()>& send) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   EDDY_DCHECK(run.phase == RunPhase::kRunning && run.state_or_null != nullptr)
       << "a run without a turn or state is ready";
   turns_.in_flight.erase(run);
@@ -204,7 +204,7 @@ void SessionRuns::make_ready(RunEntry& run, const std::function<void()>& send) {
 }
 
 RunEntry* SessionRuns::take_ready() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   EDDY_CHECK(num_sent_ > 0) << "a worker comes that was not sent";
   --num_sent_;
   RunEntry* const run = ready_.pop_front();
@@ -213,7 +213,7 @@ RunEntry* SessionRuns::take_ready() {
 }
 
 bool SessionRuns::claim(RunEntry& run) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   if (run.phase != RunPhase::kReady) return false;
   ready_.erase(run);
   begin_ready(run);
@@ -226,17 +226,17 @@ void SessionRuns::begin_ready(RunEntry& run) {
 }
 
 // What stops a run reaches into its state.
-void SessionRuns::await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock) {
+void SessionRuns::await_stops(const RunEntry& run, std::unique_lock<ShortLock>& lock) {
   if (run.num_stopping > 0) stopped_.wait(lock, [&run] { return run.num_stopping == 0; });
 }
 
 void SessionRuns::await_stops(const RunEntry& run) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   await_stops(run, lock);
 }
 
 void SessionRuns::withdraw(RunEntry& run) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   await_stops(run, lock);
   turns_.in_flight.erase(run);
   run.phase = RunPhase::kEnding;
@@ -244,7 +244,7 @@ void SessionRuns::withdraw(RunEntry& run) {
 }
 
 RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<void>& keeper) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   await_stops(run, lock);
   if (run.phase == RunPhase::kRunning) turns_.in_flight.erase(run);
   RunEntry* next = nullptr;
@@ -264,7 +264,7 @@ RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<vo
 }
 
 bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void>& keeper) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   if (run.phase == RunPhase::kEnded) return false;
   run.keeper = std::move(keeper);
   return true;
@@ -308,7 +308,7 @@ bool SessionRuns::begin_stop(RunEntry& run, StopReason reason) {
 
 // Those of begin_stop().
 void SessionRuns::stop_running(std::span<RunEntry* const> runs, StopReason reason,
-                               std::unique_lock<std::mutex> lock) {
+                               std::unique_lock<ShortLock> lock) {
   if (runs.empty()) return;
   lock.unlock();
   for (RunEntry* const run : runs) run->state_or_null->control.request_stop(reason);
@@ -318,7 +318,7 @@ void SessionRuns::stop_running(std::span<RunEntry* const> runs, StopReason reaso
 }
 
 bool SessionRuns::stop(RunEntry& run, StopReason reason) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   if (stop_waiting(run, reason)) return true;
   RunEntry* const running = &run;
   if (begin_stop(run, reason)) stop_running({&running, 1}, reason, std::move(lock));
@@ -328,7 +328,7 @@ bool SessionRuns::stop(RunEntry& run, StopReason reason) {
 RunList SessionRuns::stop_all(bool is_closing) {
   RunList ended;
   std::vector<RunEntry*> running;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   is_closed_ = is_closed_ || is_closing;
   ++num_holds_;
   for_each_begun([&](RunEntry& run) {
@@ -345,21 +345,21 @@ RunList SessionRuns::stop_all(bool is_closing) {
 }
 
 void SessionRuns::hold() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   ++num_holds_;
 }
 
 void SessionRuns::let_go() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   --num_holds_;
   settle(lock);
 }
 
 // The last to use the session wakes the thread that waits for that, which may end the session at
 // once, or ends the session itself.
-void SessionRuns::settle(std::unique_lock<std::mutex>& lock) {
+void SessionRuns::settle(std::unique_lock<ShortLock>& lock) {
   if (!is_unused()) return;
-  idle_.notify_all();
+  if (num_waiting_until_idle_ > 0) idle_.notify_all();
   if (!end_session_) return;
   const std::function<void()> end = std::exchange(end_session_, nullptr);
   lock.unlock();
@@ -367,7 +367,8 @@ void SessionRuns::settle(std::unique_lock<std::mutex>& lock) {
 }
 
 void SessionRuns::wait_until_idle() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
+  ++num_waiting_until_idle_;
   while (waits_.polled_or_null != nullptr && !is_unused()) {
     lock.unlock();
     const bool has_moved = waits_.polled_or_null->poll();
@@ -375,26 +376,27 @@ void SessionRuns::wait_until_idle() {
     if (!has_moved && !is_unused()) idle_.wait_for(lock, std::chrono::microseconds(50));
   }
   idle_.wait(lock, [this] { return is_unused(); });
+  --num_waiting_until_idle_;
 }
 
 bool SessionRuns::is_idle() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return is_unused();
 }
 
 void SessionRuns::orphan(std::function<void()> end) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
   end_session_ = std::move(end);
   settle(lock);
 }
 
 RunCounts SessionRuns::counts() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return {turns_.in_flight.size() + ready_.size(), turns_.queue.size() + behind_.size()};
 }
 
 std::string SessionRuns::describe() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   std::string text = std::to_string(turns_.in_flight.size() + ready_.size()) +
                      " run(s) in flight, " + std::to_string(turns_.queue.size()) +
                      " waiting for their turn\n";

@@ -1,5 +1,5 @@
 // SessionRuns: which runs of a session are under way, which of them wait, and when the session may
-// go. One mutex; each run is in one phase, and in the list of its phase:
+// go. One lock; each run is in one phase, and in the list of its phase:
 //
 //   phase         list       leaves it when                                for
 //   kEnded                   Run is submitted                              kBehindStream | kQueued
@@ -41,6 +41,7 @@
 #include "runtime/api/fork_guard.h"
 #include "runtime/api/run_options.h"
 #include "runtime/api/session_report.h"
+#include "runtime/cpu/short_lock.h"
 #include "runtime/execute/run_pool.h"
 
 namespace eddy {
@@ -53,12 +54,12 @@ Deadline deadline_in(std::chrono::nanoseconds timeout);
 
 enum class RunPhase : uint8_t { kEnded, kBehindStream, kQueued, kReady, kRunning, kEnding };
 
-// The place of a run in a stream. Under the mutex; null: the run was stopped there.
+// The place of a run in a stream. Under the lock; null: the run was stopped there.
 struct StreamEntry {
   RunEntry* run_or_null = nullptr;
 };
 
-// What SessionRuns knows of a run. Under its mutex, but for what the run sets before it is
+// What SessionRuns knows of a run. Under its lock, but for what the run sets before it is
 // submitted and reads in its own thread.
 struct RunEntry {
   // Set by the run, while it has ended.
@@ -228,18 +229,18 @@ class SessionRuns {
   bool stop_waiting(RunEntry& run, StopReason reason);
   bool begin_stop(RunEntry& run, StopReason reason);
   void stop_running(std::span<RunEntry* const> runs, StopReason reason,
-                    std::unique_lock<std::mutex> lock);
-  void await_stops(const RunEntry& run, std::unique_lock<std::mutex>& lock);
+                    std::unique_lock<ShortLock> lock);
+  void await_stops(const RunEntry& run, std::unique_lock<ShortLock>& lock);
   bool is_unused() const {
     return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
            num_holds_ == 0;
   }
-  void settle(std::unique_lock<std::mutex>& lock);
+  void settle(std::unique_lock<ShortLock>& lock);
 
   const uint32_t max_waiting_;
   Waits waits_;
-  std::mutex mutex_;
-  // Under the mutex.
+  ShortLock lock_;
+  // Under the lock.
   Turns turns_;
   RunQueue ready_;       // with turns
   size_t num_sent_ = 0;  // workers on their way, one for each of ready_ at least
@@ -247,9 +248,10 @@ class SessionRuns {
   size_t num_places_ = 0;  // in streams; runs that were stopped there have left theirs behind
   size_t num_holds_ = 0;
   bool is_closed_ = false;
-  std::function<void()> end_session_;  // an orphan's
-  std::condition_variable idle_;       // is_unused() has come true
-  std::condition_variable stopped_;    // num_stopping of a run has become 0
+  std::function<void()> end_session_;    // an orphan's
+  std::condition_variable_any idle_;     // is_unused() has come true
+  size_t num_waiting_until_idle_ = 0;    // threads that idle_ wakes
+  std::condition_variable_any stopped_;  // num_stopping of a run has become 0
 };
 
 }  // namespace eddy

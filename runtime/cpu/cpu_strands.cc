@@ -1,6 +1,5 @@
 #include "runtime/cpu/cpu_strands.h"
 
-
 #include "graph/base/check.h"
 #include "graph/base/processor.h"
 
@@ -69,7 +68,7 @@ struct CpuStrands::Worker {
   const Binding* const bindings;
   uint32_t* const rounds;
   const bool is_pool_thread;
-  const uint64_t slice_start = processor_ticks();
+  const uint64_t slice_start = is_pool_thread ? processor_ticks() : 0;
   uint64_t looked_at = slice_start;
   int look_every = 1;  // iterations, of those with something waiting
   int rounds_left = 1;

@@ -140,9 +140,14 @@ void RunningStrands::release_waits() {
 }
 
 void RunningStrands::leave(RunControl& control) {
-  const uint32_t before = num_live_.fetch_sub(1, std::memory_order_acq_rel);
-  EDDY_DCHECK(before > 0) << "a strand leaves that was not counted";
-  if (before != 1) return;
+  // Only strands that are counted wake others: the last one needs no locked operation.
+  const uint32_t live = num_live_.load(std::memory_order_acquire);
+  EDDY_DCHECK(live > 0) << "a strand leaves that was not counted";
+  if (live == 1) {
+    num_live_.store(0, std::memory_order_relaxed);
+  } else if (num_live_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
   complete(control);
 }
 

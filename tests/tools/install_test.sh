@@ -111,11 +111,15 @@ fi
 if command -v meson >/dev/null && command -v pkg-config >/dev/null; then
   cat >project/meson.build <<'EOF'
 project('doubling', 'cpp', default_options: ['cpp_std=c++17', 'warning_level=2', 'werror=true'])
-executable('doubling', 'doubling.cpp', dependencies: dependency('eddy', version: '>=0.1'))
+eddy = dependency('eddy', version: '>=0.1')
+executable('doubling', 'doubling.cpp', dependencies: eddy, install: true,
+           install_rpath: eddy.get_variable('libdir'))
 EOF
-  meson setup by_meson project >out 2>&1 && meson compile -C by_meson >>out 2>&1 ||
-    fail "Meson: $(<out)"
+  meson setup by_meson project --prefix="$PWD/by_meson_installed" >out 2>&1 &&
+    meson install -C by_meson >>out 2>&1 || fail "Meson: $(<out)"
   [[ "$(by_meson/doubling)" == "$expected" ]] || fail "the program by Meson fails"
+  [[ "$(by_meson_installed/bin/doubling)" == "$expected" ]] ||
+    fail "the program that Meson has installed fails"
 else
   echo "skipped: there is no meson or pkg-config here"
 fi

@@ -43,13 +43,13 @@ eddy_code enter(eddy_error* error, Body body) noexcept {
   }
 }
 
-// With one object; its locations say where an error comes from.
-template <typename T, typename Body>
+// With one object, which may be used alone; its locations say where an error comes from.
+template <typename T, Use use = Use::kShared, typename Body>
 eddy_code enter_with(void* handle, eddy_error* error, Body body) noexcept {
   const Locations* locations = nullptr;
   try {
     Refusal why;
-    const Pin<T> object(handle, why);
+    const Pin<T, use> object(handle, why);
     if (!object) [[unlikely]]
       return report(why, nullptr, nullptr, error);
     const Refusal refusal = body(object);
@@ -63,32 +63,5 @@ eddy_code enter_with(void* handle, eddy_error* error, Body body) noexcept {
     return report(caught(), nullptr, nullptr, error);
   }
 }
-
-// One thread at a time inside an object that is not for several.
-class BusyFlag {
- public:
-  class Lock {
-   public:
-    Lock(BusyFlag& flag, const char* what, Refusal& why) : flag_(flag) {
-      is_mine_ = !flag.is_set_.test_and_set(std::memory_order_acquire);
-      if (!is_mine_) {
-        why = {EDDY_INVALID_STATE, std::string("another thread is inside a call with this ") +
-                                       what + ", which is for one thread at a time"};
-      }
-    }
-    ~Lock() {
-      if (is_mine_) flag_.is_set_.clear(std::memory_order_release);
-    }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-
-   private:
-    BusyFlag& flag_;
-    bool is_mine_;
-  };
-
- private:
-  std::atomic_flag is_set_{};
-};
 
 }  // namespace eddy::c

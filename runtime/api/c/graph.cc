@@ -34,10 +34,8 @@ eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
   std::optional<Location> at;
   try {
     Refusal why;
-    const Pin<GraphObject> graph(handle, why);
+    const Pin<GraphObject, Use::kAlone> graph(handle, why);
     if (!graph) return report(why, nullptr, nullptr, error);
-    const BusyFlag::Lock lock(graph->busy, "graph", why);
-    if (!why.is_ok()) return report(why, nullptr, nullptr, error);
     at = graph->here;
     why = graph->check_building();
     if (!why.is_ok()) return report(why, nullptr, at ? &*at : nullptr, error);
@@ -333,10 +331,7 @@ eddy_code graph_end_case(eddy_graph graph, eddy_value_id* outputs, size_t num_ou
 }
 
 eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, eddy_error* error) {
-  return enter_with<GraphObject>(graph, error, [&](const Pin<GraphObject>& g) -> Refusal {
-    Refusal why;
-    const BusyFlag::Lock lock(g->busy, "graph", why);
-    if (!why.is_ok()) return why;
+  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
     const bool is_known =
         g->finished ? value <= g->finished->num_values() : g->builder->has_value(value - 1);
     if (value == 0 || !is_known) {
@@ -353,10 +348,7 @@ namespace {
 // A call that reads a finished graph.
 template <typename Body>
 eddy_code read_graph(eddy_graph graph, eddy_error* error, Body body) {
-  return enter_with<GraphObject>(graph, error, [&](const Pin<GraphObject>& g) -> Refusal {
-    Refusal why;
-    const BusyFlag::Lock lock(g->busy, "graph", why);
-    EDDY_C_TRY(std::move(why));
+  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
     EDDY_C_TRY(g->finish());
     return body(*g->finished);
   });

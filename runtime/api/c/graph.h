@@ -1,6 +1,6 @@
 // GraphObject: a graph that a caller builds piece by piece, or imports; then what sessions copy.
 //
-// Internal to runtime/api/c. Threads: one at a time until it is finished (BusyFlag), then any.
+// Internal to runtime/api/c. Threads: one at a time (Use::kAlone).
 // Errors: the builder's first one sticks; that of the call that made it carries its location.
 #pragma once
 
@@ -34,7 +34,6 @@ struct GraphObject : Object {
 
   const std::shared_ptr<LibraryObject> library;
   const std::shared_ptr<Locations> locations = std::make_shared<Locations>();
-  BusyFlag busy;
   std::optional<Location> here;         // what graph_set_location has said
   std::optional<Location> refused_at;   // where the builder's error was made
   std::optional<GraphBuilder> builder;  // until it is finished

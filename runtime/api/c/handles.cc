@@ -1,5 +1,6 @@
 #include "runtime/api/c/handles.h"
 
+#include <mutex>
 #include <new>
 #include <string>
 #include <system_error>
@@ -14,11 +15,14 @@ constexpr int kReferenceShift = 20;
 constexpr int kGenerationShift = 40;
 constexpr uint64_t kOneReference = uint64_t{1} << kReferenceShift;
 constexpr uint64_t kCountMask = (uint64_t{1} << 20) - 1;
+constexpr uint64_t kAlone = uint64_t{1} << 19;
+constexpr uint64_t kPinMask = kAlone - 1;
 constexpr uint64_t kGenerationMask = (uint64_t{1} << 24) - 1;
 
 uint64_t references(uint64_t state) { return state >> kReferenceShift & kCountMask; }
-uint64_t pins(uint64_t state) { return state & kCountMask; }
+uint64_t pins(uint64_t state) { return state & kPinMask; }
 uint64_t generation(uint64_t state) { return state >> kGenerationShift; }
+uint64_t pin_of(Use use) { return use == Use::kAlone ? 1 | kAlone : 1; }
 uint64_t generation_of(void* handle) { return reinterpret_cast<uintptr_t>(handle) >> 32; }
 
 thread_local int user_depth = 0;
@@ -33,6 +37,16 @@ Refusal refused(void* handle, Kind wanted) {
   const std::string name = wanted == Kind::kNone ? "object" : kind_name(wanted);
   if (handle == nullptr) return {EDDY_INVALID_HANDLE, "the handle of the " + name + " is null"};
   return {EDDY_INVALID_HANDLE, "the handle of the " + name + " was released, or is none of Eddy's"};
+}
+
+Refusal other_kind(Kind is, Kind wanted) {
+  return {EDDY_INVALID_HANDLE, std::string("the handle is that of ") + article(is) + kind_name(is) +
+                                   ", not of " + article(wanted) + kind_name(wanted)};
+}
+
+Refusal is_busy(Kind kind) {
+  return {EDDY_INVALID_STATE, std::string("another thread is inside a call with this ") +
+                                  kind_name(kind) + ", which is for one thread at a time"};
 }
 
 }  // namespace
@@ -70,10 +84,16 @@ const char* kind_name(Kind kind) {
 UserCodeScope::UserCodeScope() { ++depth(); }
 UserCodeScope::~UserCodeScope() { --depth(); }
 
-HandleTable& HandleTable::get() {
-  static HandleTable* const table = new HandleTable;  // for programs that release at exit
-  return *table;
-}
+// All zeros, so that its pages come as handles do; never destroyed, for programs that release at
+// exit.
+union HandleTable::Place {
+  constexpr Place() : table() {}
+  constexpr ~Place() {}
+  HandleTable table;
+};
+constinit HandleTable::Place HandleTable::place_;
+
+HandleTable& HandleTable::get() { return place_.table; }
 
 HandleTable::Cell* HandleTable::cell_or_null(void* handle) const {
   const uint64_t number = reinterpret_cast<uintptr_t>(handle) & 0xffffffffu;
@@ -83,7 +103,7 @@ HandleTable::Cell* HandleTable::cell_or_null(void* handle) const {
 }
 
 HandleTable::Cell& HandleTable::take_free_cell() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   if (!free_.empty()) {
     const uint32_t number = free_.back();
     free_.pop_back();
@@ -105,34 +125,37 @@ void* HandleTable::add(Kind kind, std::shared_ptr<Object> object) {
   EDDY_CHECK(object != nullptr && kind != Kind::kNone) << "a handle of nothing";
   Cell& cell = take_free_cell();
   const uint64_t age = generation(cell.state.load(std::memory_order_relaxed));
-  cell.kind = kind;
+  cell.kind.store(kind, std::memory_order_relaxed);
   cell.object = std::move(object);
   cell.state.store(age << kGenerationShift | kOneReference, std::memory_order_release);
   return reinterpret_cast<void*>(static_cast<uintptr_t>(age << 32 | (cell.number + 1)));
 }
 
-HandleTable::Cell* HandleTable::pin(void* handle, Kind kind, Refusal& why) {
+HandleTable::Cell* HandleTable::pin(void* handle, Kind kind, Use use, Refusal& why) {
   Cell* const cell = cell_or_null(handle);
-  uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_relaxed);
+  uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_acquire);
   do {
-    if (references(state) == 0 || generation(state) != generation_of(handle)) {
+    if (references(state) == 0 || generation(state) != generation_of(handle)) [[unlikely]] {
       why = refused(handle, kind);
       return nullptr;
     }
-    EDDY_CHECK(pins(state) < kCountMask) << "a million calls on one object";
-  } while (!cell->state.compare_exchange_weak(state, state + 1, std::memory_order_acquire,
-                                              std::memory_order_relaxed));
-  if (cell->kind == kind) [[likely]]
-    return cell;
-  why = {EDDY_INVALID_HANDLE, std::string("the handle is that of ") + article(cell->kind) +
-                                  kind_name(cell->kind) + ", not of " + article(kind) +
-                                  kind_name(kind)};
-  unpin(*cell);
-  return nullptr;
+    // A cell that was used anew meanwhile has another state.
+    if (const Kind is = cell->kind.load(std::memory_order_relaxed); is != kind) [[unlikely]] {
+      why = other_kind(is, kind);
+      return nullptr;
+    }
+    if (use == Use::kAlone && (state & kAlone) != 0) [[unlikely]] {
+      why = is_busy(kind);
+      return nullptr;
+    }
+    EDDY_CHECK(pins(state) < kPinMask) << "half a million calls on one object";
+  } while (
+      !cell->state.compare_exchange_weak(state, state + pin_of(use), std::memory_order_acquire));
+  return cell;
 }
 
-void HandleTable::unpin(Cell& cell) {
-  const uint64_t state = cell.state.fetch_sub(1, std::memory_order_acq_rel) - 1;
+void HandleTable::unpin(Cell& cell, Use use) {
+  const uint64_t state = cell.state.fetch_sub(pin_of(use), std::memory_order_acq_rel) - pin_of(use);
   if (references(state) == 0 && pins(state) == 0) end(cell, generation(state));
 }
 
@@ -171,7 +194,7 @@ void HandleTable::end(Cell& cell, uint64_t age) {
   const uint64_t next = (age + 1) & kGenerationMask;
   cell.state.store(next << kGenerationShift, std::memory_order_release);
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lock_);
     free_.push_back(cell.number);
   }
   object->released();

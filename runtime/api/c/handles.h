@@ -3,23 +3,25 @@
 // A handle is no address but the number of a cell and how often that cell was used before, so any
 // bits at all may be asked about: a null, released, foreign or wrong handle is refused, and nothing
 // is read through it. A cell counts references (its handle's holders) and pins (calls that are
-// inside). An object goes with the last of both, so a release beside a call is safe.
+// inside). An object goes with the last of both, so a release beside a call is safe. Objects that
+// are for one thread at a time are pinned alone, which refuses a second such call beside the first.
 //
-//   state: | generation 24 | references 20 | pins 20 |   one atomic word
+//   state: | generation 24 | references 20 | alone 1 | pins 19 |   one atomic word
 //
 // The one process-wide thing of the interface; cells are reused, their memory is kept.
-// Internal to runtime/api/c. Threads: any; pin() acquires what add() has released. Cost: two locked
-// instructions a call, one lock for each object made and gone.
+// Internal to runtime/api/c. Threads: any; pin() acquires what add() and unpin() have released.
+// Cost: two locked instructions a call, one lock for each object made and gone.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/api/c/refusal.h"
+#include "runtime/cpu/short_lock.h"
 
 namespace eddy::c {
 
@@ -46,6 +48,9 @@ class Object {
   virtual void released() noexcept {}
 };
 
+// How a call uses an object: beside others that do, or none of those that are alone with it.
+enum class Use : uint8_t { kShared, kAlone };
+
 class HandleTable {
  public:
   static HandleTable& get();
@@ -57,40 +62,43 @@ class HandleTable {
 
   struct Cell {
     std::atomic<uint64_t> state{0};
-    Kind kind = Kind::kNone;
+    std::atomic<Kind> kind{Kind::kNone};  // of the generation: released and acquired by `state`
     uint32_t number = 0;
     std::shared_ptr<Object> object;
   };
   // The handle's cell, pinned; null where it is refused, with the reason.
-  Cell* pin(void* handle, Kind kind, Refusal& why);
-  void unpin(Cell& cell);
+  Cell* pin(void* handle, Kind kind, Use use, Refusal& why);
+  void unpin(Cell& cell, Use use);
 
  private:
   static constexpr uint32_t kChunk = 1024;
   static constexpr uint32_t kMaxChunks = 1u << 16;
   using Chunk = std::array<Cell, kChunk>;
 
-  HandleTable() = default;
+  union Place;
+  static Place place_;
+
+  constexpr HandleTable() = default;
   Cell* cell_or_null(void* handle) const;
   Cell& take_free_cell();
   void end(Cell& cell, uint64_t generation);
 
   std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};
-  std::mutex mutex_;
-  std::vector<uint32_t> free_;  // under the mutex
-  uint32_t num_cells_ = 0;      // under the mutex
+  ShortLock lock_;
+  std::vector<uint32_t> free_;  // under the lock
+  uint32_t num_cells_ = 0;      // under the lock
 };
 
 // An object for the time of a call.
-template <typename T>
+template <typename T, Use use = Use::kShared>
 class Pin {
  public:
-  Pin(void* handle, Refusal& why) : cell_(HandleTable::get().pin(handle, T::kKind, why)) {}
+  Pin(void* handle, Refusal& why) : cell_(HandleTable::get().pin(handle, T::kKind, use, why)) {}
   ~Pin() {
-    if (cell_ != nullptr) HandleTable::get().unpin(*cell_);
+    if (cell_ != nullptr) HandleTable::get().unpin(*cell_, use);
   }
-  Pin(const Pin&) = delete;
-  Pin& operator=(const Pin&) = delete;
+  Pin(Pin&& other) noexcept : cell_(std::exchange(other.cell_, nullptr)) {}
+  Pin& operator=(Pin&&) = delete;
 
   explicit operator bool() const { return cell_ != nullptr; }
   T& operator*() const { return static_cast<T&>(*cell_->object); }
@@ -99,7 +107,7 @@ class Pin {
   std::shared_ptr<T> share() const { return std::static_pointer_cast<T>(cell_->object); }
 
  private:
-  HandleTable::Cell* const cell_;
+  HandleTable::Cell* cell_;
 };
 
 template <typename Handle, typename T>

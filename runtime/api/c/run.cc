@@ -72,8 +72,7 @@ Refusal RunObject::stop_trace(std::string& json) {
 }
 
 Refusal RunObject::begin_run() {
-  if (!call().is_done()) return {};
-  if (!session_->checks_memory && !has_placings_.load(std::memory_order_relaxed)) return {};
+  if (!is_watched() || !call().is_done()) return {};
   std::vector<MemoryCheck> checks;
   for (size_t i = 0; session_->checks_memory && i < inputs_.size(); ++i) {
     if (!inputs_[i] || inputs_[i]->kind() != ValueKind::kTensor) continue;
@@ -88,7 +87,7 @@ Refusal RunObject::begin_run() {
 }
 
 Refusal RunObject::end_run(const Status& status) {
-  if (!session_->checks_memory && !has_placings_.load(std::memory_order_relaxed)) return {};
+  if (!is_watched()) return {};
   const std::lock_guard lock(mutex_);
   return finish(status);
 }
@@ -181,16 +180,26 @@ Refusal RunObject::read_options(const eddy_run_options* given, RunOptions& optio
   return {};
 }
 
-Refusal RunObject::execute(const eddy_run_options* given) {
+Refusal RunObject::execute_as(const eddy_run_options* given) {
   RunOptions options;
   EDDY_C_TRY(read_options(given, options));
+  return execute_with(options);
+}
+
+Refusal RunObject::execute_with(const RunOptions& options) {
   settle();
-  EDDY_C_TRY(begin_run());
+  const bool is_watched = this->is_watched();
+  if (is_watched) EDDY_C_TRY(begin_run());
   const Status status = call().run(options);
-  Refusal found = end_run(status);
-  session_->count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
-  if (!found.is_ok()) return found;
-  return status;
+  Refusal found;
+  if (is_watched) found = end_run(status);
+  if (found.is_ok() && status.is_ok()) [[likely]] {
+    tally_->store(tally_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return {};
+  }
+  if (found.is_ok()) found = status;
+  session_->count(found.code());
+  return found;
 }
 
 Refusal RunObject::result() {
@@ -219,13 +228,7 @@ namespace {
 // With the run to itself.
 template <typename Body>
 eddy_code with_run(eddy_run handle, eddy_error* error, Body body) {
-  return enter_with<RunObject>(handle, error, [&](const Pin<RunObject>& run) -> Refusal {
-    Refusal why;
-    const BusyFlag::Lock lock(run->busy, "run", why);
-    if (!why.is_ok()) [[unlikely]]
-      return why;
-    return body(run);
-  });
+  return enter_with<RunObject, Use::kAlone>(handle, error, body);
 }
 
 Refusal check_ended(RunObject& run) {
@@ -320,13 +323,11 @@ eddy_code run_submit_on(eddy_run run, eddy_stream stream, const eddy_run_options
                         eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
     Refusal why;
-    const Pin<StreamObject> given(stream, why);
+    const Pin<StreamObject, Use::kAlone> given(stream, why);
     if (!given) return why;
     if (!r->is_of(*given->session)) {
       return {EDDY_INVALID_ARGUMENT, "the stream is of another session than the run"};
     }
-    const BusyFlag::Lock lock(given->busy, "stream", why);
-    if (!why.is_ok()) return why;
     RunObject::Ending ending{nullptr, callback, user, given.share()};
     EDDY_C_TRY(read_executor(executor, ending));
     return RunObject::submit(r.share(), run, options, std::move(ending));

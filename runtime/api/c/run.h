@@ -33,10 +33,11 @@ class RunObject : public Object {
         inputs_(session_->session->inputs().size()),
         outputs_(session_->session->outputs().size()),
         plain_call_(std::move(call)),
-        call_(plain_call_.get()) {}
+        call_(plain_call_.get()),
+        tally_(session_->begin_tally()) {}
+  ~RunObject() override { session_->end_tally(tally_); }
 
   const Locations* locations_or_null() const { return session_->locations_or_null(); }
-  BusyFlag busy;
 
   Call& call() { return *call_.load(std::memory_order_acquire); }
   const Session& session() const { return *session_->session; }
@@ -48,7 +49,11 @@ class RunObject : public Object {
   // Of the last run, which has succeeded.
   TensorView output(size_t index);
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
-  Refusal execute(const eddy_run_options* options);
+  Refusal execute(const eddy_run_options* options) {
+    if (options == nullptr && rows_.empty()) [[likely]]
+      return execute_with(plain_options_);
+    return execute_as(options);
+  }
   // Between two runs.
   Refusal start_trace();
   Refusal stop_trace(std::string& json);
@@ -103,8 +108,13 @@ class RunObject : public Object {
   Status submit_to(StreamObject* stream_or_null, const RunOptions& options, Call::Callback callback,
                    Call::AtOnce at_once);
   Refusal bind_to(Call& call);
+  Refusal execute_as(const eddy_run_options* given);
+  Refusal execute_with(const RunOptions& options);
   // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has
   // ended.
+  bool is_watched() const {
+    return session_->checks_memory || has_placings_.load(std::memory_order_relaxed);
+  }
   Refusal begin_run();
   Refusal end_run(const Status& status);
   Refusal finish(const Status& status);  // under the mutex
@@ -120,6 +130,8 @@ class RunObject : public Object {
   std::unique_ptr<TraceRecorder> recorder_;  // made with the first trace
   std::unique_ptr<Call> traced_call_;
   std::atomic<Call*> call_;  // one of them: released by start_trace and stop_trace
+  const RunOptions plain_options_;
+  const SessionObject::Tally tally_;  // of what execute() has run
   std::atomic<bool> is_counted_{true};
   std::mutex mutex_;
   // An output that the caller finds a place for once its shape is known.

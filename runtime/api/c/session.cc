@@ -17,13 +17,28 @@
 
 namespace eddy::c {
 
+SessionObject::Tally SessionObject::begin_tally() {
+  const std::lock_guard lock(tallies_mutex);
+  return tallies.emplace(tallies.end(), 0);
+}
+
+void SessionObject::end_tally(Tally tally) {
+  const std::lock_guard lock(tallies_mutex);
+  succeeded.fetch_add(*tally, std::memory_order_relaxed);
+  tallies.erase(tally);
+}
+
 eddy_metrics SessionObject::metrics() const {
   const auto read = [](const std::atomic<uint64_t>& counter) {
     return counter.load(std::memory_order_relaxed);
   };
   const MemoryStatistics memory = session->memory();
   eddy_metrics made = {};
-  made.runs_succeeded = read(succeeded);
+  {
+    const std::lock_guard lock(tallies_mutex);
+    made.runs_succeeded = read(succeeded);
+    for (const std::atomic<uint64_t>& tally : tallies) made.runs_succeeded += read(tally);
+  }
   made.runs_failed = read(failed);
   made.runs_cancelled = read(cancelled);
   made.runs_late = read(late);
@@ -108,13 +123,14 @@ Refusal find_name(const std::vector<ValueDescription>& all, const char* what, co
                   size_t* index) {
   EDDY_C_TRY(need(name, "name"));
   EDDY_C_TRY(need(index, "place for the index"));
-  std::string names;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name == name) {
-      *index = i;
-      return {};
-    }
-    if (i < 8) names += (i == 0 ? "" : ", ") + all[i].name;
+    if (all[i].name != name) continue;
+    *index = i;
+    return {};
+  }
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(all.size(), 8); ++i) {
+    names += (i == 0 ? "" : ", ") + all[i].name;
   }
   return {EDDY_NOT_FOUND, std::string("there is no ") + what + " '" + name + "'; there are " +
                               std::to_string(all.size()) + (all.empty() ? "" : ": ") + names};
@@ -142,10 +158,7 @@ Refusal count_of(const std::vector<ValueDescription>& all, size_t* count) {
 
 eddy_code session_create(eddy_graph graph, const eddy_option* options, size_t num_options,
                          eddy_session* session, eddy_error* error) {
-  return enter_with<GraphObject>(graph, error, [&](const auto& g) -> Refusal {
-    Refusal why;
-    const BusyFlag::Lock lock(g->busy, "graph", why);
-    EDDY_C_TRY(std::move(why));
+  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
     EDDY_C_TRY(g->finish());
     return make_session(*g, options, num_options, session);
   });
@@ -186,8 +199,15 @@ eddy_code session_find_output(eddy_session session, const char* name, size_t* in
 
 namespace {
 
-Refusal read_inputs(const char* const* names, const eddy_value* values, size_t count,
-                    NamedTensors& inputs) {
+// The inputs of a run by names, pinned until it has ended.
+struct GivenInputs {
+  std::vector<Pin<ValueObject>> pins;
+  std::vector<Session::Given> places;
+};
+
+Refusal read_inputs(const Session& session, const char* const* names, const eddy_value* values,
+                    size_t count, GivenInputs& inputs) {
+  inputs.pins.reserve(std::min(count, session.inputs().size()));
   if (count > 0) {
     EDDY_C_TRY(need(names, "list of input names"));
     EDDY_C_TRY(need(values, "list of inputs"));
@@ -195,21 +215,22 @@ Refusal read_inputs(const char* const* names, const eddy_value* values, size_t c
   for (size_t i = 0; i < count; ++i) {
     EDDY_C_TRY(need(names[i], "name of an input"));
     Refusal why;
-    const Pin<ValueObject> value(values[i], why);
+    Pin<ValueObject> value(values[i], why);
     if (!value) return why;
-    inputs.emplace_back(names[i], value->tensor);
+    EDDY_C_ASSIGN(const size_t place, session.find_input(names[i]));
+    inputs.places.push_back({place, &value->tensor});
+    inputs.pins.push_back(std::move(value));
   }
   return {};
 }
 
 // Handles of the outputs that are asked for, all or none.
-Refusal give_outputs(const std::vector<size_t>& places, const NamedTensors& made,
-                     eddy_value* outputs) {
+Refusal give_outputs(std::vector<Tensor> made, eddy_value* outputs) {
   std::vector<eddy_value> handles;
   try {
-    handles.reserve(places.size());
-    for (size_t place : places) {
-      handles.push_back(make_handle<eddy_value>(std::make_shared<ValueObject>(made[place].second)));
+    handles.reserve(made.size());
+    for (Tensor& each : made) {
+      handles.push_back(make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(each))));
     }
   } catch (...) {
     for (eddy_value each : handles) release(each);
@@ -226,8 +247,8 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
                       eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
                       eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    NamedTensors given;
-    EDDY_C_TRY(read_inputs(input_names, inputs, num_inputs, given));
+    GivenInputs given;
+    EDDY_C_TRY(read_inputs(*s->session, input_names, inputs, num_inputs, given));
     if (num_outputs > 0) {
       EDDY_C_TRY(need(output_names, "list of output names"));
       EDDY_C_TRY(need(outputs, "place for the outputs"));
@@ -238,10 +259,10 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
     }
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
-    const Result<NamedTensors> made = s->session->run(given, run_options);
+    Result<std::vector<Tensor>> made = s->session->run_at(given.places, places, run_options);
     s->count(static_cast<eddy_code>(made.status().code()));
     EDDY_C_TRY(made.status());
-    return give_outputs(places, *made, outputs);
+    return give_outputs(std::move(*made), outputs);
   });
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "runtime/api/c/context.h"
@@ -26,12 +28,18 @@ struct SessionObject : Object {
     counter.fetch_add(1, std::memory_order_relaxed);
   }
   eddy_metrics metrics() const;
+  // Successes that a run counts by itself, without a locked operation: one thread at a time adds.
+  using Tally = std::list<std::atomic<uint64_t>>::iterator;
+  Tally begin_tally();
+  void end_tally(Tally tally);
 
   std::shared_ptr<LibraryObject> library;
   std::shared_ptr<const Locations> locations;
   bool checks_memory = false;  // memory_check.h, for each input of each run
   std::atomic<uint64_t> succeeded{0}, failed{0}, cancelled{0}, late{0};
-  std::unique_ptr<Session> session;  // goes first
+  mutable std::mutex tallies_mutex;
+  std::list<std::atomic<uint64_t>> tallies;  // under the mutex, but for what runs add
+  std::unique_ptr<Session> session;          // goes first
 };
 
 // What the caller's options make of sessions of this library.

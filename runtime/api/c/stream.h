@@ -1,7 +1,7 @@
 // StreamObject: an order in which runs of a session go.
 //
 // Internal to runtime/api/c. Ownership: keeps its session; a run that was submitted to it keeps it
-// until it has ended. Threads: issued to by one at a time (BusyFlag).
+// until it has ended. Threads: issued to by one at a time (Use::kAlone).
 #pragma once
 
 #include <memory>
@@ -20,7 +20,6 @@ struct StreamObject : Object {
 
   const std::shared_ptr<SessionObject> session;
   const std::unique_ptr<Stream> stream;  // goes first
-  BusyFlag busy;
 };
 
 }  // namespace eddy::c

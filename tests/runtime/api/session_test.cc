@@ -170,6 +170,70 @@ TEST_P(SessionWays, ACallWritesIntoTheCallersMemory) {
   }
 }
 
+// Whether an output can be made where it is bound is found out once, until anything is bound anew.
+TEST_P(SessionWays, WhatIsBoundAnewMayMeetAnOutputOrNot) {
+  constexpr int64_t kCount = 64;
+  GraphBuilder b(library_.ops());
+  b.output("y",
+           b.op("Add", {b.input("x", tensor_type(ElementType::kFloat, {kCount})), b.scalar(1.0f)}));
+  auto session = make_session(library_, b, options());
+  auto call = session->prepare();
+  ASSERT_TRUE(call.is_ok());
+  std::vector<float> apart(kCount), both(kCount + 1);
+  const auto view = [&](float* data) { return TensorView{data, &kCount, 1, ElementType::kFloat}; };
+  ASSERT_TRUE((*call)->bind_output(0, view(&both[1])).is_ok());
+  for (int i = 0; i < 6; ++i) {
+    const bool meets = i % 3 == 2;
+    float* const x = meets ? both.data() : apart.data();
+    if (i % 3 != 1) {
+      ASSERT_TRUE((*call)->bind_input(0, view(x)).is_ok());
+    }
+    std::vector<float> expected(kCount);
+    for (int64_t e = 0; e < kCount; ++e) {
+      x[e] = static_cast<float>(100 * i + e);
+      expected[static_cast<size_t>(e)] = x[e] + 1;
+    }
+    ASSERT_TRUE((*call)->run().is_ok());
+    EXPECT_EQ(std::vector<float>(both.begin() + 1, both.end()), expected) << "run " << i;
+    EXPECT_EQ((*call)->copied_bytes(), meets ? kCount * sizeof(float) : 0u) << "run " << i;
+  }
+}
+
+TEST_P(SessionWays, ARunByPlacesGivesTheOutputsThatAreWanted) {
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", kScalar), y = b.input("y", kScalar);
+  b.output("difference", b.op("Sub", {x, y}));
+  b.output("sum", b.op("Add", {x, y}));
+  auto session = make_session(library_, b, options());
+  const Tensor two = Tensor::scalar(2.0f), seven = Tensor::scalar(7.0f);
+  EXPECT_EQ(*session->find_input("y"), 1u);
+  const Session::Given given[] = {{1, &two}, {0, &seven}};
+  const size_t wanted[] = {1, 0, 1};
+  const auto made = session->run_at(given, wanted);
+  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  std::vector<float> numbers;
+  for (const Tensor& each : *made) numbers.push_back(each.values<float>()[0]);
+  EXPECT_EQ(numbers, (std::vector<float>{9, 5, 9}));
+}
+
+TEST_P(SessionWays, PlacesThatAreWrongAreNamed) {
+  GraphBuilder b(library_.ops());
+  const Value x = b.input("x", kScalar), y = b.input("y", kScalar);
+  b.output("sum", b.op("Add", {x, y}));
+  auto session = make_session(library_, b, options());
+  const Tensor two = Tensor::scalar(2.0f), whole = Tensor::scalar<int64_t>(2);
+  const auto said = [&](std::vector<Session::Given> given, std::vector<size_t> wanted) {
+    return session->run_at(given, wanted).status().message();
+  };
+  EXPECT_EQ(said({{0, &two}, {2, &two}}, {0}), "there is no input 2; the graph has 2");
+  EXPECT_EQ(said({{0, &two}, {1, &two}}, {1}), "there is no output 1; the graph has 1");
+  EXPECT_EQ(said({{0, &two}, {0, &two}}, {0}), "input 'x' is given twice; leave one out");
+  EXPECT_EQ(said({{0, &two}}, {0}), "input 'y' (float[]) is missing");
+  EXPECT_EQ(said({{0, &two}, {1, &whole}}, {0}),
+            "input 'y' must be float[], but int64[] was given");
+  EXPECT_EQ(said({{0, &two}, {1, &two}}, {0}), "");
+}
+
 TEST_P(SessionWays, AnEndlessLoopIsCancelledByItsDeadline) {
   GraphBuilder b(library_.ops());
   const Value x = b.input("x", kScalar);

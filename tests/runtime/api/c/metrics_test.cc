@@ -1,6 +1,9 @@
 // Claim: a session counts its runs, the iterations of its loops and, where that is asked for, the
 // calls of each operator and their time, as structs and as Prometheus reads them.
+#include <algorithm>
 #include <cstddef>
+#include <thread>
+#include <vector>
 
 #include "tests/runtime/api/c/fixture.h"
 
@@ -53,6 +56,38 @@ TEST_F(CMetrics, MetricsCountTheRunsUnderWayAndThoseThatWait) {
   EXPECT_EQ(metrics().runs_waiting, 0u);
   EXPECT_THAT(metrics_text(session.get(), "a\"b"),
               HasSubstr("eddy_runs_total{session=\"a\\\"b\",end=\"cancelled\"} 3\n"));
+}
+
+// A run adds up its own successes, which the session keeps when the run goes.
+TEST_F(CMetrics, SuccessesCountWhileTheirRunsLiveAndAfterwards) {
+  Owned<eddy_session> session = session_of(doubling().get());
+  const auto succeeded = [&] {
+    eddy_metrics read = {};
+    read.struct_size = sizeof(read);
+    EXPECT_EQ(api().session_metrics(session.get(), &read, nullptr), EDDY_OK);
+    EXPECT_EQ(read.runs_failed + read.runs_cancelled + read.runs_late, 0u);
+    return read.runs_succeeded;
+  };
+  constexpr uint64_t kThreads = 4, kRuns = 200;
+  const float one = 1, limit = 4;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      Owned<eddy_run> run = run_of(session.get());
+      bind(run.get(), 0, &one);
+      bind(run.get(), 1, &limit);
+      for (uint64_t i = 0; i < kRuns; ++i) {
+        EXPECT_EQ(api().run_execute(run.get(), nullptr, nullptr), EDDY_OK);
+      }
+    });
+  }
+  for (uint64_t before = 0; before < kThreads * kRuns / 2;) {
+    const uint64_t now = succeeded();
+    EXPECT_GE(now, before);
+    before = std::max(before, now);
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(succeeded(), kThreads * kRuns);
 }
 
 TEST_F(CMetrics, MetricsHaveIterationsAndTheTimeOfEachOperator) {
