@@ -6,9 +6,8 @@
 namespace eddy {
 namespace {
 
-// An iteration stacks rows (p + q) elements, which stay until the loop's end; adding up would read
-// and write p q. Memory that grows with the trips must save several times as much traffic.
-bool is_worth_waiting(int64_t rows, int64_t p, int64_t q) { return 8 * rows * (p + q) <= p * q; }
+// An iteration stacks rows (p + q) elements; adding up would read and write p q.
+bool is_worth_waiting(int64_t rows, int64_t p, int64_t q) { return 2 * rows * (p + q) <= p * q; }
 
 // A push takes as long as to add up some thousand elements.
 bool is_worth_pushing(int64_t p, int64_t q) { return p * q >= 4096; }

@@ -16,7 +16,7 @@ namespace eddy::testing {
 namespace {
 
 struct Shape {
-  int64_t rows = 1, width = 32;
+  int64_t rows = 1, width = 8;
   bool is_gemm = false, turns_b = false, is_nested = false, has_branch = false;
   bool stacks = false;  // the loss is of all iterations' rows, whose number no type says
 };
@@ -192,7 +192,7 @@ TEST(WaitingTest, GradientsThatWaitedCanBeDifferentiatedAgain) {
 }
 
 TEST(WaitingTest, ManyRowsDoNotWait) {
-  const Shape shape{.rows = 3};  // 8 x 3 (32 + 32) elements an iteration are more than 32 x 32
+  const Shape shape{.rows = 3};  // 3 (8 + 8) elements an iteration, of a sum of 64
   const auto gradient = gradient_of(shape, "all", false);
   EXPECT_EQ(count_products_in_loops(gradient->graph), 1);
   EXPECT_EQ(print_text(gradient->graph), print_text(gradient_of(shape, "all", true)->graph));
