@@ -97,7 +97,8 @@ void set_quantized(Expansion& e, Value sums, std::span<const int64_t> x_axes,
 void expand_qlinear_matmul(Expansion& e) {
   static constexpr int64_t kLast[] = {-1};
   const Value sums = e.op("MatMulInteger", {e.input(0), e.input(3), e.input(2), e.input(5)});
-  set_quantized(e, sums, kLast, {});
+  const bool has_columns = e.rank_or_fail(e.input(3), "b") > 1;
+  set_quantized(e, sums, std::span(kLast, has_columns ? 1 : 0), {});
 }
 
 void expand_qlinear_conv(Expansion& e) {
