@@ -47,6 +47,9 @@ struct LoopLimit {
   LoopChoice::Way way;
   double most_kernels;  // a round
   double most_calls;    // of the driver, a round
+  // Streams of the host write each other words: 1 to 11 a round, by how far each is when the
+  // host looks, which is the threads' timing. They are not counted then.
+  bool has_words = false;
 };
 
 class LoopCounts : public ::testing::TestWithParam<LoopLimit> {};
@@ -88,7 +91,8 @@ TEST_P(LoopCounts, ARoundIsNoMoreThanStated) {
   const char* const ways[] = {"one kernel", "recording", "unrolled", "host"};
   print(limit.name, ways[static_cast<size_t>(limit.way)], num_rounds, round);
   EXPECT_LE(share(round.kernels, num_rounds), limit.most_kernels + 0.02);
-  EXPECT_LE(share(round.calls, num_rounds), limit.most_calls + 0.02);
+  const uint64_t calls = round.calls - (limit.has_words ? round.word_writes : 0);
+  EXPECT_LE(share(calls, num_rounds), limit.most_calls + 0.02);
   EXPECT_EQ(round.copies, 0u) << "no copy engine in a round";
 }
 
@@ -165,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
                       LoopLimit{"eight such", eight_matmuls, Way::kRecording, 10, 0},
                       LoopLimit{"nested, 4 inside", nested_while, Way::kRecording, 9, 0},
                       LoopLimit{"growing caches", growing_caches, Way::kRecording, 11, 0},
-                      LoopLimit{"growing caches", growing_caches, Way::kHost, 13, 14},
+                      LoopLimit{"growing caches", growing_caches, Way::kHost, 13, 10.5, true},
                       LoopLimit{"4-way case", four_way_case, Way::kRecording, 4, 0},
                       LoopLimit{"host predicate, 1 kernel", host_one, Way::kHost, 2, 1}));
 
