@@ -3,7 +3,9 @@
 // To take it is one locked operation where it is free, to leave it a store. A thread that finds it
 // taken spins for a few microseconds and then naps, again and again: a holder that takes longer
 // has lost its processor, and would not get it back from a thread of higher priority that spins.
-// No thread is woken, so that leaving costs nothing; a nap is short.
+// No thread is woken, so that leaving costs nothing; a nap is short. A section that now and then
+// takes microseconds (SessionRuns sends a worker in one) makes others nap, no more: 16 clients of
+// one session ran 1.1 to 1.2 times as many requests as with std::mutex.
 //
 // As std::lock_guard's mutexes. Threads: any; unfair. After fork() a child must leave it alone.
 #pragma once

@@ -54,7 +54,7 @@ void World::expect(int change) {
   if (change > 0) hurry();
 }
 
-// A scheduler that may be late no longer may, but where a thread watches.
+// Wakes the schedulers that slack() has let be late. A thread that watches polls in their place.
 void World::hurry() {
   if (num_soon_.load() == 0 || num_watches_.load() > 0) return;
   if (may_be_late_.load() && may_be_late_.exchange(false)) wake();

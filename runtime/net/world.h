@@ -205,7 +205,7 @@ class World::Turn {
   void close(uint32_t communicator);
   // The world is polled while there are more than none.
   void want(int change) { world_.want(change); }
-  // Of a run: another rank's word is awaited; or its strands are under way, and none is.
+  // How many runs await a message of another rank, and how many compute and await none: slack().
   void expect(int change) { world_.expect(change); }
   void compute(int change) { world_.num_computing_.fetch_add(change); }
   // While a run is under way, ranks that say nothing are asked where they are.

@@ -142,6 +142,15 @@ void add_products(std::vector<ConformanceCase>& cases) {
                      .inputs = {{{2, m, 67}}, {{67, 65}}, {{65}}, {{2, m, 65}}},
                      .slack = 32,
                      .domain = "eddy"});
+    // The same heads where one projection left queries, keys and values side by side; scaled.
+    cases.push_back(
+        {.op = "PermutedMatMul",
+         .inputs = {{{1, m, 3 * 5 * 16}}, {{1, 35, 3 * 5 * 16}}},
+         .attributes = attributes({{"place_a", ints({0, 1, m * 240, 5, 16, m, 240, 16, 1})},
+                                   {"place_b", ints({80, 1, 35 * 240, 5, 16, 16, 1, 35, 240})},
+                                   {"alpha", 0.25f}}),
+         .slack = 32,
+         .domain = "eddy"});
     // A batch of one, turned over: its rows are matrices of one row.
     cases.push_back({.op = "PermutedMatMul",
                      .inputs = {{{1, m, 67}}, {{67, 65}}},
