@@ -53,9 +53,16 @@ bool Lifetimes::overlap_across(const Lifetime& a, const Lifetime& b) const {
   const NodeId in_b = tree_.container(b.home, meeting);
   // Regions of one node exclude each other, or take turns.
   if (!in_a.is_none() && in_a == in_b) return false;
-  const Lifetime whole_a = in_a.is_none() ? a : of_node(meeting, in_a);
-  const Lifetime whole_b = in_b.is_none() ? b : of_node(meeting, in_b);
-  return !ends_before(whole_a, whole_b) && !ends_before(whole_b, whole_a);
+  // The whole of a loop or branch stands for what lives inside.
+  const auto nodes = [](const NodeId& container, const std::vector<NodeId>& own) {
+    return container.is_none() ? std::span(own) : std::span(&container, 1);
+  };
+  const auto ends_before = [&](const Lifetime& first, const NodeId& in_first,
+                               const Lifetime& second, const NodeId& in_second) {
+    return !(in_first.is_none() && first.lasts_to_end) &&
+           precede(nodes(in_first, first.touches), nodes(in_second, second.writes));
+  };
+  return !ends_before(a, in_a, b, in_b) && !ends_before(b, in_b, a, in_a);
 }
 
 }  // namespace eddy

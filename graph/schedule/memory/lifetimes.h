@@ -41,13 +41,7 @@ class Lifetimes {
   // Both have the same home.
   bool ends_before(const Lifetime& a, const Lifetime& b) const {
     EDDY_DCHECK(a.home == b.home) << "lifetimes of two regions";
-    if (a.lasts_to_end) return false;
-    for (const NodeId touch : a.touches) {
-      for (const NodeId write : b.writes) {
-        if (!order_.precedes(touch, write)) return false;
-      }
-    }
-    return true;
+    return !a.lasts_to_end && precede(a.touches, b.writes);
   }
   bool overlap(const Lifetime& a, const Lifetime& b) const {
     if (a.home != b.home) return overlap_across(a, b);
@@ -55,6 +49,15 @@ class Lifetimes {
   }
 
  private:
+  // Each of the first precedes each of the second.
+  bool precede(std::span<const NodeId> first, std::span<const NodeId> second) const {
+    for (const NodeId a : first) {
+      for (const NodeId b : second) {
+        if (!order_.precedes(a, b)) return false;
+      }
+    }
+    return true;
+  }
   bool overlap_across(const Lifetime& a, const Lifetime& b) const;
   void keep_one_a_stream(std::vector<NodeId>& nodes, bool keep_first) const;
 
