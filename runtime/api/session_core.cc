@@ -31,8 +31,11 @@ Result<size_t> SessionCore::find_input(std::string_view name) const {
 void SessionCore::poll_ranks() {
   World& world = ranks->world();
   Scheduler& scheduler = this->scheduler();
-  ranks_poller =
-      scheduler.add_poller([&world] { return world.poll(); }, [&world] { return world.slack(); });
+  const std::shared_ptr<const WorkerPool> workers =
+      host().needs_polling() ? nullptr : threads->workers();
+  ranks_poller = scheduler.add_poller(
+      [&world] { return world.poll(); },
+      [&world, workers] { return world.slack(workers != nullptr && workers->num_idle() <= 0); });
   world.add_waker(this, [&scheduler] { scheduler.poke(); });
   scheduler.poke();
 }

@@ -275,6 +275,11 @@ void Scheduler::idle() {
   EDDY_DCHECK(ready_.is_empty()) << "the thread rests while tasks are ready";
   const bool is_polling = !pollers_.is_empty();
   const Clock::time_point now = Clock::now();
+  if (is_polling && pace_.is_beginning()) {
+    // Where no poller is in a hurry, spinning takes somebody's processor for nothing.
+    const PollSet::Slack slack = pollers_.slack();
+    if (slack && *slack > PollSet::kNow) return sleep_until_woken(now + *slack);
+  }
   const IdlePace::Step step =
       pace_.next({now, is_polling, is_polling && has_tasks(), expected_end()});
   switch (step.kind) {

@@ -344,6 +344,8 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
     args.fail(std::move(status));
     return CallOutcome::kFailed;
   }
+  // From before it starts: else the schedulers would be woken to look for its end.
+  World::Watch watch(session_.world());
   {
     World::Turn turn(session_.world());
     Lane& lane = lanes_[operation.lane];
@@ -359,18 +361,17 @@ CallOutcome RankRun::start(const BoundCollective& bound, const KernelArgs& args,
     operations_.push_back(std::move(made));
     start_step(turn, operation);
   }
-  return await_or_leave(operation, args, call);
+  return await_or_leave(operation, args, call, watch);
 }
 
 // Most small operations are over in less than a thread takes to wake. What else there is to do goes
 // first: it is what an operation under way is to be hidden behind.
-CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args,
-                                    PendingCall& call) {
+CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args, PendingCall& call,
+                                    World::Watch& watch) {
   World& world = session_.world();
   const size_t bytes = args.outputs[0].size_bytes();
   const auto copying = std::chrono::nanoseconds(bytes / kCopiedBytesPerNs);
   const auto until = std::chrono::steady_clock::now() + world.spin() + copying;
-  World::Watch watch(world);
   while (!operation.is_over.load(std::memory_order_acquire)) {
     if (session_.has_other_work() || std::chrono::steady_clock::now() >= until) break;
     if (!watch.poll()) cpu_relax();

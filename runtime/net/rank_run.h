@@ -123,7 +123,8 @@ class RankRun final : public World::TransferOwner {
   void go_on(Operation& operation);
   void finish(World::Turn& turn, Operation& operation, Status status);
   void erase(Operation& operation);
-  CallOutcome await_or_leave(Operation& operation, const KernelArgs& args, PendingCall& call);
+  CallOutcome await_or_leave(Operation& operation, const KernelArgs& args, PendingCall& call,
+                             World::Watch& watch);
 
   RankSession& session_;
   const uint64_t number_;

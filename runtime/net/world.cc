@@ -60,12 +60,12 @@ void World::hurry() {
   if (may_be_late_.load() && may_be_late_.exchange(false)) wake();
 }
 
-std::optional<std::chrono::nanoseconds> World::slack() {
+std::optional<std::chrono::nanoseconds> World::slack(bool is_busy) {
   if (num_wants_.load() == 0) return std::nullopt;
   may_be_late_.store(true);
-  const bool is_awaited = num_soon_.load() > 0 && num_watches_.load() == 0;
-  const bool is_idle = num_computing_.load() == 0 && num_watches_.load() == 0;
-  return is_awaited || is_idle ? std::chrono::nanoseconds(0) : kLateWord;
+  if (num_watches_.load() > 0) return kLateWord;
+  if (num_soon_.load() > 0) return is_busy ? kBusySlack : std::chrono::nanoseconds(0);
+  return num_computing_.load() > 0 ? kLateWord : std::chrono::nanoseconds(0);
 }
 
 void World::wake() {

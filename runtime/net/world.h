@@ -75,9 +75,11 @@ class World {
   // at once: a scheduler that polled beside it would take its processor and its news.
   bool poll();
   // How late poll() may come (PollSet::Slack): 0 where a transfer or an agreement is under way and
-  // no thread watches; nothing where there is no session. Else what may come is that another rank
-  // begins a run, or stops this one. Wakers are called when that changes to less.
-  std::optional<std::chrono::nanoseconds> slack();
+  // no thread watches, but for kBusySlack where `is_busy`, because every worker computes: nothing
+  // that waits for it could go on. Nothing where there is no session. Else what may come is that
+  // another rank begins a run, or stops this one. Wakers are called when that changes to less.
+  static constexpr std::chrono::nanoseconds kBusySlack = std::chrono::microseconds(100);
+  std::optional<std::chrono::nanoseconds> slack(bool is_busy);
   void add_waker(const void* key, std::function<void()> waker);
   void remove_waker(const void* key);
 

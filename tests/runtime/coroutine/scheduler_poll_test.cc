@@ -135,6 +135,31 @@ TEST(SchedulerPoll, APollerThatMayBeLateIsCalledAsRarelyAndAtOnceAfterAPoke) {
   scheduler.remove_poller(id);
 }
 
+TEST(SchedulerPoll, ATaskThatWaitsForALatePollerKeepsNoProcessorBusy) {
+  // It would spin for an hour, or until the end that is expected.
+  Scheduler scheduler({.idle = {.poll_spin = 1h, .longest_nap = 100us}});
+  const SchedulerThread thread(scheduler);
+  std::atomic<int> polls{0};
+  const PollerId id =
+      scheduler.add_poller([&] { return ++polls, false; }, [] { return PollSet::Slack(1h); });
+  Completion end;
+  Completion ended;
+  ASSERT_TRUE(scheduler
+                  .spawn([&] {
+                    end.wait();
+                    ended.notify();
+                  })
+                  .is_ok());
+  scheduler.expect_end(std::chrono::steady_clock::now() + 1h);
+  thread.await_lasting_sleep();
+  const int before = polls;
+  std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(polls, before);
+  end.notify();
+  ended.wait();
+  scheduler.remove_poller(id);
+}
+
 TEST(SchedulerPoll, PollersHaveTheirTurnBetweenLongCallsOfReadyTasks) {
   constexpr int kTasks = 20;
   struct Call {
