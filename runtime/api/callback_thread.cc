@@ -1,47 +1,81 @@
 #include "runtime/api/callback_thread.h"
 
+#include <utility>
+
 #include "graph/base/check.h"
+#include "graph/base/processor.h"
 
 namespace eddy {
 
-void CallbackQueue::post(std::function<void()> callback, bool wakes) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(callback));
-  }
-  if (wakes) changed_.notify_one();
+void CallbackQueue::post(std::function<void()> callback, CallbackWake wake) {
+  std::unique_lock lock(lock_);
+  queue_.push_back({std::move(callback), wake});
+  if (wake == CallbackWake::kNo) return;
+  if (wake == CallbackWake::kUnlessNapping && rest_ == Rest::kNap) return;
+  call_thread(lock);
+}
+
+void CallbackQueue::call_thread(std::unique_lock<ShortLock>& lock) {
+  const bool rests = std::exchange(rest_, Rest::kNone) != Rest::kNone;
+  lock.unlock();
+  if (rests) called_.notify_one();
 }
 
 void CallbackQueue::help(const EndSignal& end) {
-  std::unique_lock lock(mutex_);
-  while (!end.is_set() && may_call()) call_first(lock);
-  const bool goes_on = may_call();
-  lock.unlock();
-  if (goes_on) changed_.notify_one();
+  std::unique_lock lock(lock_);
+  for (bool has_spun = false; !end.is_set();) {
+    if (may_call()) {
+      if (call_first(lock) == CallbackWake::kUnlessNapping) has_helpers_ = true;
+    } else if (!std::exchange(has_spun, true)) {
+      // Most callbacks are over before a thread that sleeps were woken.
+      lock.unlock();
+      for (int i = 0; i < kSpins && !end.is_set(); ++i) cpu_relax();
+      lock.lock();
+    } else {
+      is_relied_on_ = true;
+      break;
+    }
+  }
+  // Others may be about to help themselves: the thread of a nap comes soon.
+  const bool goes_on = may_call() && (rest_ == Rest::kSleep || is_relied_on_ ||
+                                      queue_.front().wake == CallbackWake::kYes);
+  if (goes_on) call_thread(lock);
 }
 
 void CallbackQueue::drain() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(lock_);
+  ++num_draining_;
   drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
+  --num_draining_;
 }
 
 void CallbackQueue::end() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(lock_);
   is_ending_ = true;
-  changed_.notify_one();
+  call_thread(lock);
 }
 
 void CallbackQueue::loop() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [this] { return may_call() || (is_ending_ && queue_.empty()); });
-    if (queue_.empty()) return;
-    call_first(lock);
-  }
+  std::unique_lock lock(lock_);
+  while (!is_ending_ || !queue_.empty()) may_call() ? void(call_first(lock)) : rest(lock);
 }
 
-void CallbackQueue::call_first(std::unique_lock<std::mutex>& lock) {
-  std::function<void()> callback = std::move(queue_.front());
+// Until it is called; after a nap there may be nothing to call.
+void CallbackQueue::rest(std::unique_lock<ShortLock>& lock) {
+  const auto is_called = [this] { return rest_ == Rest::kNone; };
+  is_relied_on_ = false;
+  if (std::exchange(has_helpers_, false)) {
+    rest_ = Rest::kNap;
+    called_.wait_for(lock, kNap, is_called);
+  } else {
+    rest_ = Rest::kSleep;
+    called_.wait(lock, is_called);
+  }
+  rest_ = Rest::kNone;
+}
+
+CallbackWake CallbackQueue::call_first(std::unique_lock<ShortLock>& lock) {
+  auto [callback, wake] = std::move(queue_.front());
   queue_.pop_front();
   is_busy_ = true;
   runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
@@ -51,7 +85,8 @@ void CallbackQueue::call_first(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   runner_.store(std::thread::id(), std::memory_order_relaxed);
   is_busy_ = false;
-  if (queue_.empty()) drained_.notify_all();
+  if (num_draining_ > 0 && queue_.empty()) drained_.notify_all();
+  return wake;
 }
 
 CallbackThread::~CallbackThread() {
@@ -78,37 +113,35 @@ void CallbackThreads::give_back(std::unique_ptr<CallbackThread> thread) {
 }
 
 SessionCallbacks::~SessionCallbacks() {
-  std::unique_ptr<CallbackThread> thread;
-  {
-    std::lock_guard lock(mutex_);  // the last post() may still hold it
-    thread = std::move(thread_or_null_);
-  }
+  std::unique_ptr<CallbackThread> thread(thread_or_null_.load(std::memory_order_acquire));
   if (thread == nullptr || thread->queue()->is_here()) return;
   thread->queue()->drain();
   threads_.give_back(std::move(thread));
 }
 
-bool SessionCallbacks::is_here() {
-  std::lock_guard lock(mutex_);
-  return thread_or_null_ != nullptr && thread_or_null_->queue()->is_here();
+bool SessionCallbacks::is_here() const {
+  const CallbackThread* const thread = thread_or_null_.load(std::memory_order_acquire);
+  return thread != nullptr && thread->queue()->is_here();
 }
 
 void SessionCallbacks::prepare() {
-  std::lock_guard lock(mutex_);
-  if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
+  if (thread_or_null_.load(std::memory_order_acquire) != nullptr) return;
+  const std::lock_guard lock(preparing_);
+  if (thread_or_null_.load(std::memory_order_relaxed) != nullptr) return;
+  thread_or_null_.store(threads_.take().release(), std::memory_order_release);
 }
 
-std::shared_ptr<CallbackQueue> SessionCallbacks::queue() {
-  std::lock_guard lock(mutex_);
-  EDDY_CHECK(thread_or_null_ != nullptr) << "a session without callbacks is helped with them";
-  return thread_or_null_->queue();
+const std::shared_ptr<CallbackQueue>& SessionCallbacks::queue() const {
+  const CallbackThread* const thread = thread_or_null_.load(std::memory_order_acquire);
+  EDDY_CHECK(thread != nullptr) << "a session without callbacks is helped with them";
+  return thread->queue();
 }
 
-void SessionCallbacks::post(std::function<void()> callback, bool wakes) {
-  // Posts under the lock: once the callback runs, this object may be destroyed.
-  std::lock_guard lock(mutex_);
-  if (thread_or_null_ == nullptr) thread_or_null_ = threads_.take();
-  thread_or_null_->queue()->post(std::move(callback), wakes);
+void SessionCallbacks::post(std::function<void()> callback, CallbackWake wake) {
+  prepare();
+  // Once the callback runs, this object may be destroyed.
+  const std::shared_ptr<CallbackQueue> queue = this->queue();
+  queue->post(std::move(callback), wake);
 }
 
 }  // namespace eddy

@@ -7,6 +7,10 @@
 // session's. When it goes, the next session takes the thread over: one of a short life pays for no
 // thread.
 //
+// A thread that waits for its own callback has mostly called it before the queue's thread, woken,
+// has come. Where waiters do that, the queue's thread naps instead of sleeping, so that callbacks
+// of which a waiter is likely wake nobody.
+//
 // Ownership: a CallbackThreads outlives all that is lent from it.
 // Errors: making a thread throws std::system_error where the system gives none.
 // Threads: post from any thread, callbacks included; a callback may let its session go elsewhere
@@ -14,6 +18,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -23,15 +28,22 @@
 #include <vector>
 
 #include "runtime/api/end_signal.h"
+#include "runtime/cpu/short_lock.h"
 
 namespace eddy {
+
+// The queue's thread, for a callback that is posted.
+enum class CallbackWake {
+  kNo,             // the caller helps afterwards
+  kUnlessNapping,  // the caller may help; the thread looks by itself within a nap
+  kYes,
+};
 
 // Callbacks in the order in which they come, called one after the other: by the queue's thread, or
 // by one that waits for one of them.
 class CallbackQueue {
  public:
-  // Not `wakes`: the caller helps afterwards.
-  void post(std::function<void()> callback, bool wakes);
+  void post(std::function<void()> callback, CallbackWake wake);
   // Calls what is queued on this thread, where no other thread does, until `end` is set.
   void help(const EndSignal& end);
   // Waits until nothing is queued or running.
@@ -45,15 +57,33 @@ class CallbackQueue {
   void loop();
 
  private:
-  bool may_call() const { return !is_busy_ && !queue_.empty(); }
-  void call_first(std::unique_lock<std::mutex>& lock);
+  static constexpr std::chrono::microseconds kNap{100};
+  static constexpr int kSpins = 100;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable drained_;
-  std::deque<std::function<void()>> queue_;  // under the mutex
-  bool is_busy_ = false;                     // under the mutex
-  bool is_ending_ = false;                   // under the mutex
+  struct Posted {
+    std::function<void()> callback;
+    CallbackWake wake;
+  };
+
+  bool may_call() const { return !is_busy_ && !queue_.empty(); }
+  // Unlocks.
+  void call_thread(std::unique_lock<ShortLock>& lock);
+  // Returns that one's wake.
+  CallbackWake call_first(std::unique_lock<ShortLock>& lock);
+  void rest(std::unique_lock<ShortLock>& lock);
+
+  ShortLock lock_;
+  std::condition_variable_any called_;  // the thread, which rests
+  std::condition_variable_any drained_;
+  // Under the lock.
+  std::deque<Posted> queue_;
+  bool is_busy_ = false;
+  bool is_ending_ = false;
+  enum class Rest { kNone, kNap, kSleep };
+  Rest rest_ = Rest::kNone;    // of the thread; whoever calls it makes that none
+  bool has_helpers_ = false;   // one called what might have woken the thread, since that rested
+  bool is_relied_on_ = false;  // one has left its callback to others, since the thread rested
+  size_t num_draining_ = 0;
   // The thread that is inside a callback. A thread finds itself there only if it is (relaxed).
   std::atomic<std::thread::id> runner_{};
 };
@@ -95,16 +125,17 @@ class SessionCallbacks {
   ~SessionCallbacks();
   // That post() will find a thread. Throws std::system_error where the system has none.
   void prepare();
-  void post(std::function<void()> callback, bool wakes = true);
+  void post(std::function<void()> callback, CallbackWake wake = CallbackWake::kYes);
   // Whether the caller is inside one of them.
-  bool is_here();
+  bool is_here() const;
   // What a thread helps with that waits for a callback; the session may go meanwhile. Prepared.
-  std::shared_ptr<CallbackQueue> queue();
+  const std::shared_ptr<CallbackQueue>& queue() const;
 
  private:
   CallbackThreads& threads_;
-  std::mutex mutex_;
-  std::unique_ptr<CallbackThread> thread_or_null_;  // under the mutex
+  std::mutex preparing_;
+  // Released once it is there, and stays.
+  std::atomic<CallbackThread*> thread_or_null_{nullptr};
 };
 
 }  // namespace eddy

@@ -111,6 +111,7 @@ Status Run::run(const RunOptions& options, Status ready) {
 Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending) {
   signal_.clear();
   is_waited_for = false;
+  is_submitters_ = false;
   if (ready.is_ok() && runs_->is_in_child()) ready = ForkGuard::error();
   if (ready.is_ok()) ready = begin(options, ending.on_end != nullptr);
   if (!ready.is_ok()) return refuse(options, std::move(ready));
@@ -197,6 +198,7 @@ void Run::start_strands(bool is_submitting) noexcept {
     // Runs that wait for a turn do not hold up the thread that passes it on, however many there
     // are.
     if (!is_submitting || !core_.executable->is_brief()) return send_worker();
+    is_submitters_ = true;
     return state.runner().run_here(state.control);
   }
   state.runner().start(state.control);
@@ -268,15 +270,10 @@ void Run::help() {
   state.runner().run_here(state.control);
 }
 
-void Run::help(const EndSignal& end) {
-  if (!runs_->claim(*this)) return;
-  // Afterwards the session may be gone.
-  const std::shared_ptr<CallbackQueue> callbacks = core_.callbacks.queue();
+void Run::help_before_callbacks() {
   const Run* const outer = std::exchange(helped_here, this);
-  BoundRun& state = values_.state();
-  state.runner().run_here(state.control);
+  help();
   helped_here = outer;
-  callbacks->help(end);
 }
 
 void Run::on_complete(void* run) {
@@ -349,7 +346,7 @@ void Run::finish() {
 }
 
 // Afterwards the session may be gone.
-void Run::call_back(SessionCore& core, Ending ending, Status status, bool wakes) {
+void Run::call_back(SessionCore& core, Ending ending, Status status, CallbackWake wake) {
   bool is_done = false;
   if (ending.at_once) core.call_user([&] { is_done = ending.at_once(status); });
   if (is_done) {
@@ -358,7 +355,7 @@ void Run::call_back(SessionCore& core, Ending ending, Status status, bool wakes)
   }
   core.callbacks.post([on_end = std::move(ending.on_end),
                        status = std::move(status)]() mutable { on_end(std::move(status)); },
-                      wakes);
+                      wake);
 }
 
 void Run::leave(Followers* followers_or_null) {
@@ -371,7 +368,9 @@ void Run::leave(Followers* followers_or_null) {
     gate = std::move(followers_or_null->gate);
     if (ending.on_end) status = status_;
   }
-  const bool is_helped = helped_here == this;
+  const CallbackWake wake = helped_here == this ? CallbackWake::kNo
+                            : is_submitters_    ? CallbackWake::kUnlessNapping
+                                                : CallbackWake::kYes;
   std::shared_ptr<void> keeper;
   const size_t num_holds = (ending.on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
   RunEntry* const next = runs_->leave(*this, num_holds, keeper);
@@ -381,7 +380,7 @@ void Run::leave(Followers* followers_or_null) {
   gate = nullptr;  // before the end is seen: nothing of a run that has ended is left
   if (!signal_.is_set()) signal_.set();
   // And this run, too.
-  if (ending.on_end) call_back(core, std::move(ending), std::move(status), !is_helped);
+  if (ending.on_end) call_back(core, std::move(ending), std::move(status), wake);
   if (next != nullptr) static_cast<Run*>(next)->start();
   if (keeper != nullptr) {
     keeper = nullptr;

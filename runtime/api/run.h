@@ -29,6 +29,7 @@
 
 namespace eddy {
 
+enum class CallbackWake;
 class RankRun;
 
 class Run : private RunEntry {
@@ -72,8 +73,8 @@ class Run : private RunEntry {
   bool wait(const Deadline& deadline = {}) { return runs_->wait(signal_, false, deadline); }
   // By a thread that waits for a submitted run: runs it here where no worker has begun it yet.
   void help();
-  // The same, and then calls what its session calls back, until `end` is set.
-  void help(const EndSignal& end);
+  // The same; the thread then helps with what its session calls back (CallbackQueue::help()).
+  void help_before_callbacks();
   // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
   // Stops the session's runs in flight, and ends those that wait for their turn or stream; closing:
@@ -124,14 +125,15 @@ class Run : private RunEntry {
   void finish();
   Status collect();
   void leave(Followers* followers_or_null);
-  static void call_back(SessionCore& core, Ending ending, Status status, bool wakes);
+  static void call_back(SessionCore& core, Ending ending, Status status, CallbackWake wake);
 
   SessionCore& core_;
   const std::shared_ptr<SessionRuns> runs_;
   const Kind kind_;
   RunValues values_;
   DeadlineTimer timer_;
-  bool is_collected_;  // take_outputs() is wanted, or collect_to()
+  bool is_submitters_ = false;  // run by the thread that submits it
+  bool is_collected_;           // take_outputs() is wanted, or collect_to()
   std::span<const size_t> wanted_;
   std::vector<Tensor>* into_or_null_ = nullptr;
   std::unique_ptr<Followers> followers_;

@@ -16,7 +16,8 @@ struct RunHandle::State {
   void end(SessionCore& core, Status how);
 
   const std::shared_ptr<SessionRuns> runs;
-  std::optional<Run> run;  // none: refused at once
+  std::shared_ptr<CallbackQueue> callbacks;  // null where `run` is none
+  std::optional<Run> run;                    // none: refused at once
   NamedTensors inputs;
   RunCallback callback;
   Status status;  // once it is done
@@ -59,6 +60,7 @@ RunHandle RunHandle::submit(SessionCore& core, Stream* stream_or_null, NamedTens
     return RunHandle(state);
   }
   state->done.clear();
+  state->callbacks = core.callbacks.queue();
   state->inputs = std::move(inputs);
   state->callback = std::move(callback);
   Run& run = state->run.emplace(core, Run::Kind::kOnce, options.trace_or_null);
@@ -79,7 +81,11 @@ bool RunHandle::wait_for(std::chrono::nanoseconds timeout) {
 
 Status RunHandle::wait() {
   EDDY_RETURN_IF_ERROR(state_->runs->check_wait(state_->done));
-  if (state_->run) state_->run->help(state_->done);
+  if (state_->run) {
+    state_->run->help_before_callbacks();
+    // The session may be gone, but not before the callback has returned.
+    if (!state_->run->is_under_way()) state_->callbacks->help(state_->done);
+  }
   state_->runs->wait(state_->done, false);
   return state_->status;
 }
