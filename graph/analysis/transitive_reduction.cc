@@ -217,6 +217,29 @@ Dag transitive_reduction(const Dag& dag) {
   return Dag::from_acyclic_edges(dag.num_nodes(), essential_edges(dag, {}));
 }
 
+// The lowest node that is behind none of those taken has nothing in between.
+Dag transitive_reduction(const BitMatrix& later) {
+  EDDY_CHECK(later.rows() == later.columns()) << "an order of two sets";
+  std::vector<Edge> edges;
+  std::vector<uint64_t> left;
+  for (uint32_t a = 0; a < later.rows(); ++a) {
+    const std::span<const uint64_t> row = later.row(a);
+    left.assign(row.begin(), row.end());
+    for (size_t word = a / 64; word < left.size(); ++word) {
+      while (left[word] != 0) {
+        const auto b =
+            static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(std::countr_zero(left[word]));
+        EDDY_DCHECK(b > a) << b << " is behind " << a;
+        edges.push_back({a, b});
+        left[word] &= left[word] - 1;
+        const std::span<const uint64_t> behind = later.row(b);
+        for (size_t w = word; w < left.size(); ++w) left[w] &= ~behind[w];
+      }
+    }
+  }
+  return Dag::from_acyclic_edges(later.rows(), edges);
+}
+
 std::vector<Edge> edges_beyond(const Dag& dag, std::span<const Edge> given) {
   std::vector<Edge> all = dag.edges();
   all.insert(all.end(), given.begin(), given.end());

@@ -16,10 +16,15 @@
 #include <vector>
 
 #include "graph/analysis/dag.h"
+#include "graph/base/bit_matrix.h"
 
 namespace eddy {
 
 Dag transitive_reduction(const Dag& dag);
+
+// The same of a whole order, transitive as it is: row a of `later` has all nodes behind a, each of
+// a higher number. Cost: O(nodes * (nodes + edges that stay) / 64).
+Dag transitive_reduction(const BitMatrix& later);
 
 // The edges of `dag` that are neither in `given` nor implied by a path over given edges and other
 // edges of `dag`: the one smallest set that restores dag's order where `given` is granted.

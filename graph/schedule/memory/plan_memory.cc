@@ -331,14 +331,19 @@ class MemoryPlanner {
   uint64_t heaviest_set(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
     const auto count = static_cast<uint32_t>(lives.size());
     if (count <= kFewNodes) return heaviest_of_few(lives, weights);
-    std::vector<Edge> edges;
+    // One that ends before another begins before it, too.
+    std::vector<uint32_t> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](uint32_t i) { return rough_span(lives[i]).first; });
+    BitMatrix later(count, count);
+    std::vector<uint64_t> ordered;
     for (uint32_t a = 0; a < count; ++a) {
-      for (uint32_t b = 0; b < count; ++b) {
-        if (a != b && lifetimes_.ends_before(lives[a], lives[b])) edges.push_back({a, b});
+      ordered.push_back(weights[order[a]]);
+      for (uint32_t b = a + 1; b < count; ++b) {
+        if (lifetimes_.ends_before(lives[order[a]], lives[order[b]])) later.set(a, b);
       }
     }
-    const Dag dag = Dag::from_acyclic_edges(count, edges);
-    return heaviest_antichain(transitive_reduction(dag), weights).weight;
+    return heaviest_antichain(transitive_reduction(later), ordered).weight;
   }
 
   uint64_t heaviest_of_few(const std::vector<Lifetime>& lives,
