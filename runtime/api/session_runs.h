@@ -37,11 +37,11 @@
 #include <span>
 #include <string>
 
+#include "graph/base/short_lock.h"
 #include "runtime/api/end_signal.h"
 #include "runtime/api/fork_guard.h"
 #include "runtime/api/run_options.h"
 #include "runtime/api/session_report.h"
-#include "runtime/cpu/short_lock.h"
 #include "runtime/execute/run_pool.h"
 
 namespace eddy {
@@ -125,6 +125,7 @@ class RunQueue {
 class Turns {
  public:
   explicit Turns(uint32_t max) : max_(max) {}
+  bool has_limit() const { return max_ != 0; }
   bool try_take(RunEntry& run);
   void enqueue(RunEntry& run);
   // The turn of a run that has ended goes to the first of the queue, which is returned.
@@ -154,6 +155,8 @@ class SessionRuns {
       : max_waiting_(max_waiting), waits_(std::move(waits)), turns_(max_in_flight) {}
   // Before the first run.
   void set_polled(std::shared_ptr<Device> device) { waits_.polled_or_null = std::move(device); }
+  // Else each run has its turn as it enters.
+  bool has_limit() const { return turns_.has_limit(); }
   bool do_waiters_poll() const { return waits_.polled_or_null != nullptr; }
 
   bool is_in_child() const { return waits_.fork_guard->is_in_child(); }

@@ -17,7 +17,7 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/cpu/short_lock.h"
+#include "graph/base/short_lock.h"
 #include "runtime/device/device.h"
 #include "runtime/device/size_class.h"
 

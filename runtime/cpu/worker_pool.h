@@ -27,7 +27,7 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/cpu/short_lock.h"
+#include "graph/base/short_lock.h"
 #include "runtime/device/device.h"
 
 namespace eddy {

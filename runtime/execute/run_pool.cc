@@ -30,7 +30,7 @@ RunPool::RunPool(const Executable& executable)
 
 std::unique_ptr<BoundRun> RunPool::acquire() {
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     if (!free_.empty()) {
       auto state = std::move(free_.back());
       free_.pop_back();
@@ -43,7 +43,7 @@ std::unique_ptr<BoundRun> RunPool::acquire() {
 std::unique_ptr<BoundRun> RunPool::acquire_streaming() {
   std::shared_ptr<const ResolvedProgram> code;
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(lock_);
     if (streaming_code_ == nullptr) streaming_code_ = resolve(Extra::kRows);
     if (!free_streaming_.empty()) {
       auto state = std::move(free_streaming_.back());
@@ -56,7 +56,7 @@ std::unique_ptr<BoundRun> RunPool::acquire_streaming() {
 }
 
 bool RunPool::has_free_state() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   return !free_.empty();
 }
 
@@ -90,7 +90,7 @@ std::shared_ptr<const ResolvedProgram> RunPool::resolve(Extra extra) const {
 }
 
 void RunPool::release(std::unique_ptr<BoundRun> state) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   auto& free = state->code() == streaming_code_.get() ? free_streaming_ : free_;
   const size_t most = executable_.options().max_free_states;
   if (most != 0 && free.size() >= most) return;
@@ -99,7 +99,7 @@ void RunPool::release(std::unique_ptr<BoundRun> state) {
 
 void RunPool::trim() {
   std::vector<std::unique_ptr<BoundRun>> idle, idle_streaming;  // go after the lock
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(lock_);
   idle.swap(free_);
   idle_streaming.swap(free_streaming_);
 }

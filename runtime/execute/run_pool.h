@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/short_lock.h"
 #include "runtime/execute/bind_strands.h"
 #include "runtime/execute/device_control.h"
 #include "runtime/execute/executable.h"
@@ -64,8 +65,8 @@ class RunPool {
 
   const Executable& executable_;
   const std::shared_ptr<const ResolvedProgram> code_;  // of all runs but traced ones
-  std::mutex mutex_;
-  // Under the mutex.
+  ShortLock lock_;
+  // Under the lock.
   std::vector<std::unique_ptr<BoundRun>> free_;
   std::shared_ptr<const ResolvedProgram> streaming_code_;  // made when first needed
   std::vector<std::unique_ptr<BoundRun>> free_streaming_;

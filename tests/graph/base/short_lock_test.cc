@@ -1,6 +1,6 @@
 // Claim: one thread at a time has the lock, and one that waits for long leaves its processor to
 // others.
-#include "runtime/cpu/short_lock.h"
+#include "graph/base/short_lock.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
