@@ -12,6 +12,9 @@
 namespace eddy {
 namespace {
 
+// What follows graphs by recursion has room for; below kMaxBlockDepth of programs.
+constexpr size_t kMaxOpenRegions = 900;
+
 constexpr size_t kConstantAlignment = 64;
 
 class HeapBlob : public Blob {
@@ -180,6 +183,10 @@ RegionId GraphBuilder::open_region(NodeId owner, std::string name) {
   EDDY_CHECK(owner.is_none() == open_.empty()) << "a region belongs to a node, but for the root";
   EDDY_CHECK(owner.is_none() || graph_.node(owner).region == open_.back())
       << "the region of a node that stands elsewhere";
+  if (open_.size() > kMaxOpenRegions) {
+    fail(unsupported("loops and branches are nested more than " + std::to_string(kMaxOpenRegions) +
+                     " deep; make one loop of several"));
+  }
   const RegionId id(static_cast<uint32_t>(graph_.regions_.size()));
   Region region;
   region.owner = owner;

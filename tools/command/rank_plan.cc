@@ -29,9 +29,10 @@ struct RankPlan {
   RankSkeleton skeleton;
 };
 
-PlanOptions planning_of(const SessionOptions& options) {
+// As a session of the graph would.
+PlanOptions planning_of(const SessionOptions& options, const Graph& graph) {
   PlanOptions planning;
-  planning.is_auto = options.assignment == Assignment::kAuto;
+  planning.is_auto = options.assignment == Assignment::kAuto && !has_communication(graph);
   planning.max_streams = options.max_streams;
   planning.costs_or_null = options.costs.get();
   planning.rank_by_costs = options.rank_by_costs;
@@ -46,7 +47,7 @@ Result<PlannedRank> plan_imported(const Library& library, Graph graph,
   EDDY_ASSIGN_OR_RETURN(graph, Session::graph_to_run(library, std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(RankWorld world, rank_world_of(options.ranks, graph, rank, num_ranks));
   EDDY_ASSIGN_OR_RETURN(graph, prepare_for_ranks(std::move(graph), library.ops(), world));
-  Plan plan = plan_graph(graph, planning_of(options));
+  Plan plan = plan_graph(graph, planning_of(options, graph));
   EDDY_RETURN_IF_ERROR(prove_plan(graph, plan));
   EDDY_ASSIGN_OR_RETURN(RankSkeleton skeleton, skeleton_of(graph, plan.program, world));
   return PlannedRank{std::move(graph), std::move(plan), std::move(world), std::move(skeleton)};

@@ -336,6 +336,16 @@ std::string why_no_rank_options(const RunArguments& arguments) {
     if (is_given && !has_ranks)
       return fmt::format("{} is for several ranks; give --ranks N", option);
   }
+  if (!arguments.split.empty() && !arguments.has_inputs_on_root) {
+    // Each rank takes its part of what all have.
+    for (const std::string& item : arguments.inputs.files) {
+      if (!names_rank(item)) continue;
+      return fmt::format(
+          "--split shares out inputs that every rank has whole, but --input {} names another file "
+          "for each; give one file with all samples",
+          item);
+    }
+  }
   if (arguments.has_local_outputs && !arguments.output_dir.empty() &&
       !names_rank(arguments.output_dir)) {
     return "--local-outputs: ranks would write to one folder; give --output-dir a name with {rank}";

@@ -39,12 +39,14 @@ constexpr uint32_t all_axes(int rank) { return (1u << rank) - 1; }
 Status infer_by_attribute(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* input, tensor_input(context, 0));
   TensorType type(input->element);
+  const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
   if (input->is_ranked) {
-    const bool keeps = context.attributes().get_int("keepdims", 1) != 0;
     const int rank = input->dims.rank();
     EDDY_ASSIGN_OR_RETURN(uint32_t mask, axes_mask(context.attributes().get_ints("axes"), rank));
     if (mask == 0) mask = all_axes(rank);
     type = TensorType(input->element, reduced_dims(input->dims, mask, keeps));
+  } else if (!keeps && context.attributes().get_ints("axes").empty()) {
+    type = TensorType(input->element, Dims());
   }
   context.set_output(0, type);
   return Status::ok();
@@ -68,6 +70,8 @@ Status infer_by_input(InferContext& context) {
     } else if (keeps) {
       type = TensorType(input->element, unknown_dims(rank));
     }
+  } else if (!keeps && !no_op && (axes ? axes->size() == 0 : !context.has_input(1))) {
+    type = TensorType(input->element, Dims());
   }
   context.set_output(0, type);
   return Status::ok();

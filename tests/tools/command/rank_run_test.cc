@@ -135,6 +135,14 @@ TEST_F(RankRun, ABatchThatCantBeSplitIsRefusedWithTheNode) {
   EXPECT_THAT(alone.err, HasSubstr("give --ranks N"));
 }
 
+TEST_F(RankRun, ASplitBatchIsOneFile) {
+  const std::string path = write_test_file("samples.onnx", sample_model(false));
+  const Finished refused =
+      run_eddy({"run", path, "--ranks", "2", "--split", "batch", "--input", "x=part{rank}.npy"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("x=part{rank}.npy names another file for each"));
+}
+
 // The same for a batch whose size the model fixes, which one that takes no other size refuses.
 TEST_F(RankRun, ABatchOfFixedSizeIsSplitToo) {
   const auto model_of = [](std::string_view op, const Names& inputs, const Messages& initializers) {

@@ -43,9 +43,10 @@ TEST(RankSimulate, SaysWhenEachRankEndsAndWhatItHangsOn) {
       "links.json", R"({"operations": {"AllReduce": [[4, 1e6], [8, 3e6], [16, 2e6]]}})");
   const json document = simulated({path, "--ranks", "3", "--links", links});
   ASSERT_EQ(document["ranks"].size(), 3u);
-  // The sum of two floats takes 3 ms, that of an int64 as much, and both stand on one stream.
-  EXPECT_GE(document["makespan_ns"], 6e6);
-  EXPECT_LT(document["makespan_ns"], 6.5e6);
+  // The sum of two floats takes 3 ms, that of an int64 as much, beside it: each has a stream of its
+  // own, as in a session.
+  EXPECT_GE(document["makespan_ns"], 3e6);
+  EXPECT_LT(document["makespan_ns"], 3.5e6);
   for (const json& rank : document["ranks"]) EXPECT_GE(rank["operations_ns"], 6e6) << rank;
   ASSERT_EQ(document["operations"].size(), 2u);
   EXPECT_EQ(document["operations"][0]["name"], "numbers");
