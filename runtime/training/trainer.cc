@@ -380,6 +380,16 @@ std::vector<std::string> Trainer::parameter_names() const {
   return names;
 }
 
+Status Trainer::check_parameters() const {
+  for (const auto& [name, view] : state_->parameters()) {
+    if (is_finite(view)) continue;
+    return run_failed("parameter '" + name + "' is not finite after step " +
+                      std::to_string(num_steps()) +
+                      "; a smaller rate or clipped gradients may help");
+  }
+  return Status::ok();
+}
+
 TensorView Trainer::output(const std::string& name) const {
   return state_->call->output(index_of(state_->session->outputs(), name));
 }

@@ -62,6 +62,8 @@ class Trainer {
   // The parameter as it is now; valid until the next step begins. Without data: no such parameter.
   TensorView parameter(const std::string& name) const;
   std::vector<std::string> parameter_names() const;
+  // kRunFailed with the first parameter that is not finite: a loss may be, whose gradient is not.
+  Status check_parameters() const;
   // Another output of the model in the last step, made with the parameters before its update; valid
   // until the next step begins. Without data: no such tensor, no step yet, or the last one failed.
   TensorView output(const std::string& name) const;

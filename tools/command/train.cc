@@ -155,15 +155,14 @@ struct Trained {
   bool is_interrupted = false;
 };
 
-// Steps until all are done, Ctrl-C, or a failure.
-Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Column>& columns,
-                           Trainer& trainer, std::ofstream& log, Console& console,
-                           Interrupts& interrupts) {
+// Steps until all are done, Ctrl-C, or a failure, which leaves what was trained before.
+Status take_steps(const TrainArguments& arguments, const std::vector<Column>& columns,
+                  Trainer& trainer, std::ofstream& log, Console& console, Interrupts& interrupts,
+                  Trained& trained) {
   const Interrupts::Patience patience(interrupts);
   Batches batches(static_cast<size_t>(columns[0].rows.dims[0]),
                   static_cast<size_t>(arguments.batch), arguments.seed);
   batches.skip(trainer.num_steps(), interrupts);
-  Trained trained;
   while (trained.steps < arguments.steps) {
     trained.is_interrupted = interrupts.is_interrupted();
     if (trained.is_interrupted) break;
@@ -178,7 +177,7 @@ Result<Trained> take_steps(const TrainArguments& arguments, const std::vector<Co
         fmt::format("step {} of {}: loss {:.6g}", trained.steps, arguments.steps, loss));
   }
   if (log.is_open() && !log.flush()) return invalid_argument(arguments.log + ": can't be written");
-  return trained;
+  return Status::ok();
 }
 
 Status open_log(const std::string& path, std::ofstream& log) {
@@ -242,14 +241,24 @@ Outcome run_training(const TrainArguments& arguments, Graph graph, std::optional
   }
   std::ofstream log;
   if (Status status = open_log(arguments.log, log); !status.is_ok()) return status;
-  auto trained = take_steps(arguments, *columns, **trainer, log, console, interrupts);
-  if (!trained.is_ok()) return Outcome::of_run(trained.take_status());
-  if (Status status = (*trainer)->save(arguments.output); !status.is_ok()) return status;
-  if (!arguments.state.empty()) {
+  Trained trained;
+  Status ended = take_steps(arguments, *columns, **trainer, log, console, interrupts, trained);
+  const Status finite = (*trainer)->check_parameters();
+  if (ended.is_ok()) ended = finite;
+  // A training that has failed may go on where it was; it has no result.
+  if (ended.is_ok()) {
+    if (Status status = (*trainer)->save(arguments.output); !status.is_ok()) return status;
+  }
+  if (!arguments.state.empty() && finite.is_ok() && (ended.is_ok() || trained.steps > 0)) {
     Status status = (*trainer)->save_state(arguments.state, conditions);
     if (!status.is_ok()) return status;
+    if (!ended.is_ok()) {
+      ended.append_message(fmt::format("{} has what {} trained before that, for --resume",
+                                       arguments.state,
+                                       counted(static_cast<size_t>(trained.steps), "step")));
+    }
   }
-  return report(arguments, *trained, console);
+  return ended.is_ok() ? report(arguments, trained, console) : Outcome::of_run(ended);
 }
 
 Outcome train(const TrainArguments& given, Console& console, Interrupts& interrupts) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "graph/io/tensor_file.h"
@@ -245,6 +246,35 @@ TEST(Train, AModelsOwnTrainingIsFollowed) {
   expect_refused(files, clipped, 2, "--clip and --save are for trainings with --rate");
   without[1] = files.model;
   expect_refused(files, without, 2, "the model has no training_info; name a loss");
+}
+
+TEST(Train, WhatIsNotFiniteIsNotWritten) {
+  const Files files;
+  const Finished far = run_eddy(files.arguments("sgd", "1e30", "1"));
+  EXPECT_EQ(far.exit_code, 0) << far.err;
+  std::filesystem::remove(files.made);
+  const Finished endless = run_eddy(files.arguments("sgd", "1e30", "2"));
+  EXPECT_EQ(endless.exit_code, 4);
+  EXPECT_NE(endless.err.find("the loss is inf in step 2"), std::string::npos) << endless.err;
+  EXPECT_FALSE(std::filesystem::exists(files.made));
+}
+
+TEST(Train, AFailureSavesTheStateOfWhatWasTrainedBefore) {
+  const Files files;
+  std::vector<float> xs(64, 0.5f);
+  xs[40] = std::numeric_limits<float>::quiet_NaN();
+  data_file("x.npy", ElementType::kFloat, xs);
+  auto arguments = files.arguments("sgd", "0.01", "64");
+  const std::string state = files.made + ".state";
+  arguments.insert(arguments.end(), {"--state", state, "--seed", "3"});
+  const Finished failed = run_eddy(arguments);
+  EXPECT_EQ(failed.exit_code, 4);
+  EXPECT_NE(failed.err.find("not finite"), std::string::npos) << failed.err;
+  const bool is_first = failed.err.find("in step 1") != std::string::npos;
+  EXPECT_FALSE(std::filesystem::exists(files.made)) << "a training that has failed has no result";
+  EXPECT_EQ(std::filesystem::exists(state), !is_first);
+  EXPECT_EQ(failed.err.find("trained before that") != std::string::npos, !is_first) << failed.err;
+  EXPECT_FALSE(is_first) << "another seed tests more";
 }
 
 }  // namespace
