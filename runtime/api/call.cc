@@ -104,16 +104,18 @@ Status Call::run(const RunOptions& options) {
   return state_->run.run(options, state_->check_bindings());
 }
 
-Status Call::submit(const RunOptions& options, Callback callback, AtOnce at_once) {
-  return submit_to(nullptr, options, std::move(callback), std::move(at_once));
+Status Call::submit(const RunOptions& options, Callback callback, AtOnce at_once,
+                    const std::function<void()>& begun) {
+  return submit_to(nullptr, options, std::move(callback), std::move(at_once), begun);
 }
 
-Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callback) {
-  return submit_to(&stream, options, std::move(callback), {});
+Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callback,
+                       const std::function<void()>& begun) {
+  return submit_to(&stream, options, std::move(callback), {}, begun);
 }
 
 Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
-                       AtOnce at_once) {
+                       AtOnce at_once, const std::function<void()>& begun) {
   EDDY_RETURN_IF_ERROR(state_->check_at_rest());
   state_->has_run = true;
   Run::Ending ending;
@@ -129,7 +131,8 @@ Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callba
     };
     ending.at_once = std::move(at_once);
   }
-  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(ending));
+  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(ending),
+                            begun);
 }
 
 Status Call::wait() {
@@ -144,6 +147,8 @@ bool Call::wait_for(std::chrono::nanoseconds timeout) {
   if (!state_->run.check_wait().is_ok()) return is_done();
   return state_->run.wait(deadline_in(timeout));
 }
+
+Status Call::check_wait() const { return state_->run.check_wait(); }
 
 bool Call::is_done() const { return state_->core().is_in_child() || !state_->run.is_under_way(); }
 

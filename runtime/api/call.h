@@ -74,10 +74,13 @@ class Call {
   // fixed shapes, is run before that. A failure: there is none, and the callback is not called.
   // Else it is called once, last, on the session's callback thread, when this Call may be used
   // again, by it too.
-  Status submit(const RunOptions& options = {}, Callback callback = {}, AtOnce at_once = {});
+  // `begun` is called before that, once this Call may not be used but by those that wait for it.
+  Status submit(const RunOptions& options = {}, Callback callback = {}, AtOnce at_once = {},
+                const std::function<void()>& begun = {});
   // In the order of a stream of the session's (Session::create_stream(), adopt_stream()): what is
   // in front may write the inputs, what is behind read the outputs.
-  Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {});
+  Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {},
+                   const std::function<void()>& begun = {});
 
   // Blocks until no run is under way; the last one's result. A run that no worker has begun yet may
   // run here.
@@ -85,6 +88,8 @@ class Call {
   // Blocks for so long at most. True: no run is under way. Where wait() would be refused, it
   // returns at once.
   bool wait_for(std::chrono::nanoseconds timeout);
+  // Whether wait() would be refused, and why.
+  Status check_wait() const;
   bool is_done() const;
   void cancel();  // the run under way; one that waits ends at once
 
@@ -104,7 +109,7 @@ class Call {
   explicit Call(std::unique_ptr<State> state);
   static Result<std::unique_ptr<Call>> prepare(SessionCore& core, TraceRecorder* trace_or_null);
   Status submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
-                   AtOnce at_once);
+                   AtOnce at_once, const std::function<void()>& begun);
 
   std::unique_ptr<State> state_;
 };

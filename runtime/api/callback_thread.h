@@ -27,8 +27,8 @@
 #include <thread>
 #include <vector>
 
+#include "graph/base/short_lock.h"
 #include "runtime/api/end_signal.h"
-#include "runtime/cpu/short_lock.h"
 
 namespace eddy {
 

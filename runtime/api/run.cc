@@ -26,7 +26,7 @@ Run::Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null)
       runs_(core.runs),
       kind_(kind),
       values_(core, trace_or_null),
-      is_collected_(kind == Kind::kOnce) {
+      collected_(kind == Kind::kOnce ? Collected::kAll : Collected::kNone) {
   if (kind != Kind::kKept) return;
   const Status status = values_.take_state();
   EDDY_CHECK(status.is_ok()) << "a run that was given nothing binds it: " << status.message();
@@ -39,9 +39,9 @@ bool Run::is_launched_here() const {
 bool Run::needs_workers() const { return !is_launched_here() || !core_.has_one_strand; }
 
 Status Run::begin(const RunOptions& options, bool calls_back) {
-  const bool is_plain = !needs_workers() && kind_ == Kind::kKept && options.streams.empty() &&
-                        !values_.is_streaming() && !options.timeout &&
-                        options.trace_or_null == nullptr;
+  const bool traces = kind_ == Kind::kKept && options.trace_or_null != nullptr;
+  const bool is_plain = !needs_workers() && options.streams.empty() && !values_.is_streaming() &&
+                        !options.timeout && !traces;
   if (is_plain) {
     deadline.reset();
   } else {
@@ -74,7 +74,35 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   return no_memory();
 }
 
+Status Run::status() const {
+  if (!has_failed_.load(std::memory_order_acquire)) return Status::ok();
+  const std::lock_guard lock(status_lock_);
+  return status_;
+}
+
+void Run::set_status(Status status) {
+  const bool has_failed = !status.is_ok();
+  if (has_failed || has_failed_.load(std::memory_order_relaxed)) {
+    const std::lock_guard lock(status_lock_);
+    status_ = std::move(status);
+  }
+  has_failed_.store(has_failed, std::memory_order_release);
+}
+
+Status Run::take_state() try { return values_.take_state(); } catch (const std::bad_alloc&) {
+  return no_memory();
+}
+
+// Where each run has its turn at once: stops find the state from then on.
+Status Run::take_state_before_turn() {
+  if (kind_ != Kind::kOnce || runs_->has_limit()) return Status::ok();
+  EDDY_RETURN_IF_ERROR(take_state());
+  state_or_null = &values_.state();
+  return Status::ok();
+}
+
 Status Run::refuse(const RunOptions& options, Status why) {
+  if (kind_ == Kind::kOnce && values_.has_state()) values_.drop_state();
   if (core_.ranks != nullptr && !runs_->is_in_child()) abandon(why);
   timer_.disarm();
   values_.end_streams(why);
@@ -82,7 +110,7 @@ Status Run::refuse(const RunOptions& options, Status why) {
     if (each.stream != nullptr) each.stream->refuse(why);
   }
   followers_ = nullptr;
-  status_ = why;
+  set_status(why);
   signal_.set();
   return why;
 }
@@ -92,6 +120,7 @@ Status Run::run(const RunOptions& options, Status ready) {
   is_waited_for = true;
   if (ready.is_ok()) ready = runs_->check_wait(signal_);
   if (ready.is_ok()) ready = begin(options, false);
+  if (ready.is_ok()) ready = take_state_before_turn();
   if (!ready.is_ok()) return refuse(options, std::move(ready));
   const SessionRuns::Admission admission = runs_->enter(*this, ready);
   if (admission == SessionRuns::Admission::kRefused) return refuse(options, std::move(ready));
@@ -108,7 +137,8 @@ Status Run::run(const RunOptions& options, Status ready) {
   return status_;
 }
 
-Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending) {
+Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending,
+                   const std::function<void()>& begun) {
   signal_.clear();
   is_waited_for = false;
   is_submitters_ = false;
@@ -116,10 +146,13 @@ Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_nu
   if (ready.is_ok()) ready = begin(options, ending.on_end != nullptr);
   if (!ready.is_ok()) return refuse(options, std::move(ready));
   followers_->ending = std::move(ending);
+  if (begun) begun();
   if (stream_or_null != nullptr) {
     ready = enter(*stream_or_null);
     return ready.is_ok() ? ready : refuse(options, std::move(ready));
   }
+  ready = take_state_before_turn();
+  if (!ready.is_ok()) return refuse(options, std::move(ready));
   const SessionRuns::Admission admission = runs_->enter(*this, ready);
   if (admission == SessionRuns::Admission::kRefused) return refuse(options, std::move(ready));
   if (admission == SessionRuns::Admission::kTurn) launch(/*is_submitting=*/true);
@@ -165,13 +198,8 @@ void Run::launch_in_a_row() {
 }
 
 bool Run::launch(bool is_submitting) noexcept {
-  if (kind_ == Kind::kOnce) {
-    Status status;
-    try {
-      status = values_.take_state();
-    } catch (const std::bad_alloc&) {
-      status = no_memory();
-    }
+  if (!values_.has_state()) {
+    Status status = take_state();
     if (!status.is_ok()) {
       end(std::move(status));
       return false;
@@ -286,9 +314,9 @@ void Run::on_complete(void* run) {
   self.outcome_ = state.control.stop.load(std::memory_order_acquire);
   if (self.is_waited_for) return self.signal_.set();
   // The scheduler's thread copies nothing: it is all host-driven loops'.
-  const bool copies =
-      self.outcome_ == StopReason::kRunning && self.core_.is_host_driven() &&
-      (self.values_.copies_bound() || (self.is_collected_ && self.values_.copies_collected()));
+  const bool copies = self.outcome_ == StopReason::kRunning && self.core_.is_host_driven() &&
+                      (self.values_.copies_bound() ||
+                       (self.collected_ != Collected::kNone && self.values_.copies_collected()));
   if (!copies) return self.end();
   self.core_.call_on_worker([&self] { self.end(); });
 }
@@ -301,8 +329,8 @@ Status Run::collect() {
   if (!status.is_ok()) return status;
   core_.loop_reports.update(values_.state(), *core_.executable);
   core_.tell_notices();
-  if (!is_collected_) return status;
-  if (into_or_null_ != nullptr) return values_.collect_outputs(wanted_, *into_or_null_);
+  if (collected_ == Collected::kNone) return status;
+  if (collected_ == Collected::kWanted) return values_.collect_outputs(wanted_, into_);
   outputs_ = values_.collect_outputs();
   return outputs_.status();
 }
@@ -310,8 +338,9 @@ Status Run::collect() {
 void Run::end(Status why) {
   if (rank_run_or_null_ != nullptr) return end_on_ranks();
   if (ticket_) abandon(why);
-  status_ = why.is_ok() ? collect() : std::move(why);
-  if (!refused_.is_ok()) status_ = std::exchange(refused_, Status());
+  Status status = why.is_ok() ? collect() : std::move(why);
+  if (!refused_.is_ok()) status = std::exchange(refused_, Status());
+  set_status(std::move(status));
   finish();
 }
 
@@ -319,12 +348,12 @@ void Run::end(Status why) {
 void Run::end_on_ranks() {
   const bool waits = is_waited_for;
   if (waits) signal_.clear();
-  status_ = collect();
-  core_.ranks->end(*rank_run_or_null_, status_, [this](Status agreed) {
+  Status own = collect();
+  core_.ranks->end(*rank_run_or_null_, std::move(own), [this](Status agreed) {
     rank_run_or_null_ = nullptr;
     values_.state().answering_stream_or_null = nullptr;
     if (!agreed.is_ok()) outputs_ = agreed;
-    status_ = std::move(agreed);
+    set_status(std::move(agreed));
     if (is_waited_for) return signal_.set();
     finish();
   });

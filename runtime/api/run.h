@@ -23,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/base/short_lock.h"
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_runs.h"
@@ -35,7 +36,7 @@ class RankRun;
 class Run : private RunEntry {
  public:
   enum class Kind {
-    kOnce,  // takes a state when it has its turn, and collects its outputs
+    kOnce,  // takes a state when it is sure of its turn, and collects its outputs
     kKept,  // has a state from the beginning, where its values are bound
   };
   // Called as callbacks are, once the run has ended; lets go of the session
@@ -53,18 +54,21 @@ class Run : private RunEntry {
 
   RunValues& values() { return values_; }
   // Whether take_outputs() is wanted; else a run of kind kOnce makes them for its streams only.
-  void collect_if(bool is_wanted) { is_collected_ = is_wanted; }
+  void collect_if(bool is_wanted) { collected_ = is_wanted ? Collected::kAll : Collected::kNone; }
   // These outputs go there instead; both stay until the run has ended.
-  void collect_to(std::span<const size_t> outputs, std::vector<Tensor>& into) {
+  void collect_to(std::span<const size_t> outputs, std::span<Tensor> into) {
     wanted_ = outputs;
-    into_or_null_ = &into;
+    into_ = into;
+    collected_ = Collected::kWanted;
   }
   SessionCore& core() const { return core_; }
 
   // Both need a run that has ended. A failure of `ready`, or of what the run needs, refuses it: it
   // has ended with that status, which is returned, and OnEnd is not called.
   Status run(const RunOptions& options, Status ready);
-  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending);
+  // `begun`, where there is one, is called once it is under way, before it can end.
+  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending,
+                const std::function<void()>& begun = {});
 
   bool is_under_way() const { return !signal_.is_set(); }
   // Whether this thread may wait for it.
@@ -83,8 +87,8 @@ class Run : private RunEntry {
   // True: the run is under way, and takes its owner, which goes as soon as it has ended.
   bool leave_to(std::shared_ptr<void>& owner) { return runs_->keep(*this, owner); }
 
-  // Of the last run, once it has ended.
-  const Status& status() const { return status_; }
+  // Of the last run, once it has ended; by any thread, also where the next one has begun.
+  Status status() const;
   Result<NamedTensors> take_outputs() { return std::move(outputs_); }
 
  private:
@@ -94,8 +98,12 @@ class Run : private RunEntry {
     std::shared_ptr<Gate> gate;  // behind which its caller's stream waits
   };
 
+  enum class Collected { kNone, kAll, kWanted };
+
   Status begin(const RunOptions& options, bool calls_back);
   Status begin_with_threads(const RunOptions& options, bool calls_back);
+  Status take_state();
+  Status take_state_before_turn();
   Status refuse(const RunOptions& options, Status why);
   Status enter(Stream& stream);
   // Its stream has come to it.
@@ -133,12 +141,16 @@ class Run : private RunEntry {
   RunValues values_;
   DeadlineTimer timer_;
   bool is_submitters_ = false;  // run by the thread that submits it
-  bool is_collected_;           // take_outputs() is wanted, or collect_to()
+  Collected collected_;
   std::span<const size_t> wanted_;
-  std::vector<Tensor>* into_or_null_ = nullptr;
+  std::span<Tensor> into_;
   std::unique_ptr<Followers> followers_;
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
-  Status status_;
+  void set_status(Status status);
+
+  mutable ShortLock status_lock_;
+  std::atomic<bool> has_failed_{false};  // else the status is not looked at; released with it
+  Status status_;                        // under the lock
   Result<NamedTensors> outputs_ = NamedTensors();
   // With ranks.
   std::optional<uint64_t> ticket_;  // that is neither begun nor abandoned

@@ -140,9 +140,15 @@ Status RunValues::check_device_input(size_t index) const {
                           " reads it on the host; hand it over in the host's memory");
 }
 
+void RunValues::make_room_to_give() {
+  const size_t count = core_.inputs.size();
+  if (count > few_given_.size()) many_given_.resize(count);
+  given_ = count > few_given_.size() ? std::span(many_given_) : std::span(few_given_).first(count);
+}
+
 Status RunValues::give_input(size_t index, const Tensor& value) {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
-  if (given_.empty()) given_ = std::vector<const Tensor*>(core_.inputs.size());
+  if (given_.empty()) make_room_to_give();
   if (given_[index] != nullptr) {
     return invalid_argument("input '" + core_.inputs[index].name +
                             "' is given twice; leave one out");

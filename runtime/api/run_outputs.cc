@@ -229,11 +229,11 @@ namespace {
 // Borrowed memory (the caller's input, a constant) may go before a tensor of it does.
 bool is_own(const BufferRef& buffer) { return buffer && !is_callers_memory(buffer); }
 
-Tensor to_tensor(const TensorView& view, const BufferRef& buffer,
-                 const std::shared_ptr<const void>& device) {
+Tensor to_tensor(const TensorView& view, const BufferRef& buffer, const SessionCore& core) {
   // What no step has made is nothing, and no reason to read through a null pointer.
   if (view.data == nullptr && view.size_bytes() > 0) return Tensor();
-  return is_own(buffer) ? Tensor::in_buffer(view, buffer, device) : Tensor::copy_of(view);
+  return is_own(buffer) ? Tensor::in_buffer(view, buffer, core.keep_alive())
+                        : Tensor::copy_of(view);
 }
 
 }  // namespace
@@ -251,18 +251,17 @@ bool RunValues::copies_collected() const {
 Tensor RunValues::collect_output(size_t index) {
   if (is_any_bound_ && is_on_device_[index]) return Tensor();
   const Slot& slot = state_->slot(core_.graph().outputs()[index]);
-  const std::shared_ptr<const void> device = core_.keep_alive();
-  if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, device);
+  if (slot.kind == ValueKind::kTensor) return to_tensor(slot.view, slot.buffer, core_);
   if (slot.kind != ValueKind::kSequence) return Tensor();
   std::vector<Tensor> elements;
   for (const SequenceElement* element : slot.elements.in_order()) {
-    elements.push_back(to_tensor(element->view(), element->buffer, device));
+    elements.push_back(to_tensor(element->view(), element->buffer, core_));
   }
   return Tensor::sequence(slot.sequence_element, std::move(elements));
 }
 
-Status RunValues::collect_outputs(std::span<const size_t> which, std::vector<Tensor>& into) try {
-  for (const size_t index : which) into.push_back(collect_output(index));
+Status RunValues::collect_outputs(std::span<const size_t> which, std::span<Tensor> into) try {
+  for (size_t i = 0; i < which.size(); ++i) into[i] = collect_output(which[i]);
   return Status::ok();
 } catch (const std::bad_alloc&) {
   return no_memory();

@@ -8,6 +8,7 @@
 // Internal to runtime/api. Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -68,7 +69,7 @@ class RunValues {
   // How the run has ended; outputs that could not be written in place are copied.
   Status finish(StopReason outcome);
   Result<NamedTensors> collect_outputs();
-  Status collect_outputs(std::span<const size_t> which, std::vector<Tensor>& into);
+  Status collect_outputs(std::span<const size_t> which, std::span<Tensor> into);
   // One of them, of any kind; shares memory of the session, copies the caller's.
   Tensor collect_output(size_t index);
   // Where it is; of a bound output: where the caller has it.
@@ -114,6 +115,7 @@ class RunValues {
   void borrow(size_t index, const TensorView& view);
   Status align_inputs();
   std::optional<std::span<const int64_t>> bound_shape(size_t index) const;
+  void make_room_to_give();
   void make_room_to_bind();
   void place_outputs();
   void find_places();
@@ -131,8 +133,10 @@ class RunValues {
   SessionCore& core_;
   TraceRecorder* const trace_or_null_;
   std::unique_ptr<BoundRun> state_;
-  bool is_streaming_ = false;         // the state is one that streams rows
-  std::vector<const Tensor*> given_;  // by input; empty: none was; null: not this one
+  bool is_streaming_ = false;       // the state is one that streams rows
+  std::span<const Tensor*> given_;  // by input; empty: none was; null: not this one
+  std::array<const Tensor*, 4> few_given_ = {};
+  std::vector<const Tensor*> many_given_;  // of a graph of more inputs
   std::vector<Streamed> streams_;
   std::vector<bool> is_bound_;  // by input; empty: none ever was, one by one
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.

@@ -1,6 +1,9 @@
 #include "runtime/api/saved_plan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -176,7 +179,10 @@ PackingStore store_of(std::shared_ptr<const FileBytes> file, const OpenPlanFile&
 
 // Those that have mapped an older file of that name keep it.
 Status replace_file(const std::string& path, const std::string& content) {
-  const std::string part = path + ".part";
+  // Others may save a plan there at once.
+  static std::atomic<uint64_t> number{0};
+  const std::string part =
+      path + ".part" + std::to_string(getpid()) + "-" + std::to_string(++number);
   EDDY_RETURN_IF_ERROR(write_file(part, content));
   if (std::rename(part.c_str(), path.c_str()) == 0) return Status::ok();
   const int error = errno;

@@ -231,23 +231,21 @@ Result<NamedTensors> Session::run(const NamedTensors& inputs, const RunOptions& 
   return run.take_outputs();
 }
 
-Result<std::vector<Tensor>> Session::run_at(std::span<const Given> inputs,
-                                            std::span<const size_t> wanted,
-                                            const RunOptions& options) {
+Status Session::run_at(std::span<const Given> inputs, std::span<const size_t> wanted,
+                       std::span<Tensor> into, const RunOptions& options) {
+  EDDY_CHECK(wanted.size() == into.size())
+      << wanted.size() << " outputs have " << into.size() << " places";
   if (core_->is_in_child()) return ForkGuard::error();
   EDDY_RETURN_IF_ERROR(check_places(wanted, core_->outputs.size(), "output"));
   Run run(*core_, Run::Kind::kOnce, options.trace_or_null);
-  std::vector<Tensor> made;
-  made.reserve(wanted.size());
-  run.collect_to(wanted, made);
+  run.collect_to(wanted, into);
   Status given;
   for (size_t i = 0; i < inputs.size() && given.is_ok(); ++i) {
     given = check_places({&inputs[i].input, 1}, core_->inputs.size(), "input");
     if (given.is_ok()) given = run.values().give_input(inputs[i].input, *inputs[i].value);
   }
   if (given.is_ok()) given = run.values().check_symbols();
-  EDDY_RETURN_IF_ERROR(run_here(run, options, std::move(given)));
-  return made;
+  return run_here(run, options, std::move(given));
 }
 
 Result<size_t> Session::find_input(std::string_view name) const { return core_->find_input(name); }

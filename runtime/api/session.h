@@ -83,8 +83,9 @@ class Session {
     size_t input = 0;
     const Tensor* value = nullptr;
   };
-  Result<std::vector<Tensor>> run_at(std::span<const Given> inputs, std::span<const size_t> wanted,
-                                     const RunOptions& options = {});
+  // `into` has a place for each, left as it is where the run fails.
+  Status run_at(std::span<const Given> inputs, std::span<const size_t> wanted,
+                std::span<Tensor> into, const RunOptions& options = {});
   // The place of that name, or the error of run() for none.
   Result<size_t> find_input(std::string_view name) const;
   RunHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});

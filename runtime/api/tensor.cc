@@ -11,9 +11,10 @@ constexpr size_t kAlignment = 64;
 // One allocation, the count of references included.
 std::shared_ptr<void> make_bytes(size_t size_bytes) {
   size_t space = size_bytes + kAlignment - 1;
-  const auto block = std::make_shared_for_overwrite<std::byte[]>(space);
+  auto block = std::make_shared_for_overwrite<std::byte[]>(space);
   void* data = block.get();
-  return {block, std::align(kAlignment, size_bytes, data, space)};
+  data = std::align(kAlignment, size_bytes, data, space);
+  return {std::move(block), data};
 }
 
 std::shared_ptr<void> copy_bytes(const TensorView& view) {
@@ -26,7 +27,8 @@ std::shared_ptr<void> copy_bytes(const TensorView& view) {
 std::shared_ptr<void> copy_strings(const TensorView& view) {
   const auto* strings = view.as<std::string>();
   auto copy = std::make_shared<std::vector<std::string>>(strings, strings + view.count());
-  return {copy, copy->data()};
+  std::string* const data = copy->data();
+  return {std::move(copy), data};
 }
 
 }  // namespace
@@ -49,9 +51,9 @@ Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner, 
 
 Tensor Tensor::copy_of(const TensorView& view) {
   Tensor tensor = borrow(view);
-  const auto copy = view.element == ElementType::kString ? copy_strings(view) : copy_bytes(view);
+  auto copy = view.element == ElementType::kString ? copy_strings(view) : copy_bytes(view);
   tensor.data_ = copy.get();
-  tensor.owner_ = copy;
+  tensor.owner_ = std::move(copy);
   return tensor;
 }
 

@@ -17,6 +17,7 @@ Refusal GraphObject::finish() {
   if (finished) return {};
   EDDY_C_ASSIGN(Graph graph, builder->finish());
   finished = std::move(graph);
+  is_finished.store(true, std::memory_order_release);
   builder.reset();
   return {};
 }
@@ -345,13 +346,9 @@ eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, edd
 
 namespace {
 
-// A call that reads a finished graph.
 template <typename Body>
 eddy_code read_graph(eddy_graph graph, eddy_error* error, Body body) {
-  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
-    EDDY_C_TRY(g->finish());
-    return body(*g->finished);
-  });
+  return with_finished(graph, error, [&](const auto& g) -> Refusal { return body(*g->finished); });
 }
 
 ImportOptions import_options(const ContextObject& context) {

@@ -1,10 +1,13 @@
 // GraphObject: a graph that a caller builds piece by piece, or imports; then what sessions copy.
 //
-// Internal to runtime/api/c. Threads: one at a time (Use::kAlone).
-// Errors: the builder's first one sticks; that of the call that made it carries its location.
+// Internal to runtime/api/c. Threads: one at a time (Use::kAlone) until it is finished; then any,
+// by with_finished(). Errors: the builder's first one sticks; that of the call that made it carries
+// its location.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -25,7 +28,7 @@ struct GraphObject : Object {
       : library(std::move(l)), builder(std::in_place, library->use().ops(), std::move(name)) {}
   // Imported.
   GraphObject(std::shared_ptr<LibraryObject> l, Graph g)
-      : library(std::move(l)), finished(std::move(g)) {}
+      : library(std::move(l)), finished(std::move(g)), is_finished(true) {}
 
   const Locations* locations_or_null() const { return locations.get(); }
   // Builds what was added; ok also when it is finished already.
@@ -38,7 +41,25 @@ struct GraphObject : Object {
   std::optional<Location> refused_at;   // where the builder's error was made
   std::optional<GraphBuilder> builder;  // until it is finished
   std::optional<Graph> finished;
-  std::optional<Fingerprint> fingerprint;  // of `finished`, since its first session
+  std::atomic<bool> is_finished{false};  // released with it
+  std::mutex fingerprint_mutex;
+  std::optional<Fingerprint>
+      fingerprint;  // of `finished`, since its first session; under the mutex
 };
+
+// A call that reads a finished graph, beside others; finishes it first where it is not.
+template <typename Body>
+eddy_code with_finished(eddy_graph graph, eddy_error* error, Body body) {
+  bool is_finished = false;
+  eddy_code code = enter_with<GraphObject>(graph, error, [&](const auto& g) -> Refusal {
+    is_finished = g->is_finished.load(std::memory_order_acquire);
+    return {};
+  });
+  if (code == EDDY_OK && !is_finished) {
+    code = enter_with<GraphObject, Use::kAlone>(graph, error,
+                                                [](const auto& g) { return g->finish(); });
+  }
+  return code == EDDY_OK ? enter_with<GraphObject>(graph, error, body) : code;
+}
 
 }  // namespace eddy::c

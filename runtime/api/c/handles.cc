@@ -159,6 +159,11 @@ void HandleTable::unpin(Cell& cell, Use use) {
   if (references(state) == 0 && pins(state) == 0) end(cell, generation(state));
 }
 
+void HandleTable::end_alone(Cell& cell) {
+  const uint64_t before = cell.state.fetch_sub(kAlone, std::memory_order_release);
+  EDDY_CHECK((before & kAlone) != 0) << "a call that is not alone shares its object";
+}
+
 Refusal HandleTable::retain(void* handle) {
   Cell* const cell = cell_or_null(handle);
   uint64_t state = cell == nullptr ? 0 : cell->state.load(std::memory_order_relaxed);
@@ -193,7 +198,8 @@ void HandleTable::end(Cell& cell, uint64_t age) {
   cell.object.reset();
   const uint64_t next = (age + 1) & kGenerationMask;
   cell.state.store(next << kGenerationShift, std::memory_order_release);
-  {
+  // A cell that has been used so often is used no more, as its first handles would be good again.
+  if (next != 0) {
     const std::lock_guard lock(lock_);
     free_.push_back(cell.number);
   }

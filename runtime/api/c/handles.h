@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/short_lock.h"
 #include "runtime/api/c/refusal.h"
-#include "runtime/cpu/short_lock.h"
 
 namespace eddy::c {
 
@@ -69,6 +69,7 @@ class HandleTable {
   // The handle's cell, pinned; null where it is refused, with the reason.
   Cell* pin(void* handle, Kind kind, Use use, Refusal& why);
   void unpin(Cell& cell, Use use);
+  void end_alone(Cell& cell);  // pinned alone, and shared from then on
 
  private:
   static constexpr uint32_t kChunk = 1024;
@@ -95,19 +96,25 @@ class Pin {
  public:
   Pin(void* handle, Refusal& why) : cell_(HandleTable::get().pin(handle, T::kKind, use, why)) {}
   ~Pin() {
-    if (cell_ != nullptr) HandleTable::get().unpin(*cell_, use);
+    if (cell_ != nullptr) HandleTable::get().unpin(*cell_, is_alone_ ? Use::kAlone : Use::kShared);
   }
-  Pin(Pin&& other) noexcept : cell_(std::exchange(other.cell_, nullptr)) {}
+  Pin(Pin&& other) noexcept
+      : cell_(std::exchange(other.cell_, nullptr)), is_alone_(other.is_alone_) {}
   Pin& operator=(Pin&&) = delete;
 
   explicit operator bool() const { return cell_ != nullptr; }
   T& operator*() const { return static_cast<T&>(*cell_->object); }
   T* operator->() const { return &**this; }
+  // Other calls may have the object alone from now on, before this one has returned.
+  void share_with_others() const {
+    if (std::exchange(is_alone_, false)) HandleTable::get().end_alone(*cell_);
+  }
   // For what keeps the object alive beyond the call.
   std::shared_ptr<T> share() const { return std::static_pointer_cast<T>(cell_->object); }
 
  private:
   HandleTable::Cell* cell_;
+  mutable bool is_alone_ = use == Use::kAlone;
 };
 
 template <typename Handle, typename T>

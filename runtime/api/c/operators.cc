@@ -131,7 +131,7 @@ CallOutcome settle(Calling& calling, eddy_code code, const Status& status, int64
   if (code == EDDY_LATER) return CallOutcome::kLater;
   Refusal why;
   if (const Pin<PendingObject> owed(calling.pending, why); owed) {
-    if (!owed->is_answered.exchange(true)) owed->complete(status, decision);
+    [[maybe_unused]] const bool is_first = owed->complete(status, decision);
     [[maybe_unused]] const Refusal gone = HandleTable::get().release(calling.pending);
   }
   return CallOutcome::kLater;
@@ -231,7 +231,7 @@ Status infer(const UserOperator& op, InferContext& context) {
 Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
                                 const KernelInit& init) {
   BoundKernel bound;
-  auto state = std::make_unique<UserState>(op);
+  void* made = nullptr;
   if (op->table.bind != nullptr) {
     Asking asking{init.attributes, {}, {}};
     std::vector<eddy_type> inputs;
@@ -239,9 +239,11 @@ Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
     for (const ValueType& each : init.inputs) inputs.push_back(as_c(each, true));
     for (const ValueType& each : init.outputs) outputs.push_back(as_c(each, true));
     const eddy_shapes node = make_shapes(asking, inputs, outputs);
-    const eddy_code code = op->table.bind(op->table.user, &node, &state->state);
+    const eddy_code code = op->table.bind(op->table.user, &node, &made);
     if (code != EDDY_OK) return as_status(code, asking.said);
   }
+  auto state = std::make_unique<UserState>(op);  // unbinds what was bound
+  state->state = made;
   bound.state = std::move(state);
   if ((op->table.flags & EDDY_ANSWERS_LATER) != 0) {
     bound.start = start;

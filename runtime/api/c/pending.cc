@@ -1,5 +1,7 @@
 #include "runtime/api/c/pending.h"
 
+#include <utility>
+
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
@@ -14,15 +16,29 @@ Status as_status(eddy_code code, const std::string& said) {
   return {is_status ? static_cast<StatusCode>(code) : StatusCode::kRunFailed, std::move(message)};
 }
 
-void PendingObject::complete(Status status, int64_t decision) {
-  if (auto* call = std::get_if<PendingCall>(&owed)) return call->complete(std::move(status));
-  auto& decides = std::get<PendingDecision>(owed);
-  if (status.is_ok()) return decides.complete(decision);
-  decides.complete(std::move(status));
+bool PendingObject::complete(Status status, int64_t decision) {
+  std::variant<PendingCall, PendingDecision> owed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(is_answered_, true)) return false;
+    owed = std::move(owed_);
+  }
+  if (auto* call = std::get_if<PendingCall>(&owed)) {
+    call->complete(std::move(status));
+  } else if (auto& decides = std::get<PendingDecision>(owed); status.is_ok()) {
+    decides.complete(decision);
+  } else {
+    decides.complete(std::move(status));
+  }
+  return true;
 }
 
-void PendingObject::on_stop(std::function<void()> function) {
-  std::visit([&](auto& each) { each.on_stop(std::move(function)); }, owed);
+// The function may answer at once, on this thread.
+bool PendingObject::on_stop(std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  if (is_answered_) return false;
+  std::visit([&](auto& each) { each.on_stop(std::move(function)); }, owed_);
+  return true;
 }
 
 eddy_code pending_complete(eddy_pending pending, eddy_code code, int64_t decision,
@@ -31,8 +47,9 @@ eddy_code pending_complete(eddy_pending pending, eddy_code code, int64_t decisio
     if (code == EDDY_LATER) {
       return {EDDY_INVALID_ARGUMENT, "an owed answer cannot be EDDY_LATER"};
     }
-    if (p->is_answered.exchange(true)) return {EDDY_INVALID_STATE, "it was answered already"};
-    p->complete(as_status(code, message == nullptr ? "" : message), decision);
+    if (!p->complete(as_status(code, message == nullptr ? "" : message), decision)) {
+      return {EDDY_INVALID_STATE, "it was answered already"};
+    }
     return HandleTable::get().release(pending);
   });
 }
@@ -41,8 +58,8 @@ eddy_code pending_on_stop(eddy_pending pending, eddy_function function, void* us
                           eddy_error* error) {
   return enter_with<PendingObject>(pending, error, [&](const auto& p) -> Refusal {
     EDDY_C_TRY(need(reinterpret_cast<const void*>(function), "function"));
-    if (p->is_answered.load()) return {EDDY_INVALID_STATE, "it was answered already"};
-    p->on_stop([function, user] { function(user); });
+    const bool is_owed = p->on_stop([function, user] { function(user); });
+    if (!is_owed) return {EDDY_INVALID_STATE, "it was answered already"};
     return {};
   });
 }

@@ -4,9 +4,9 @@
 // that goes without an answer fails its run, by what PendingCall does. Threads: any.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 
@@ -19,15 +19,18 @@ namespace eddy::c {
 struct PendingObject : Object {
   static constexpr Kind kKind = Kind::kPending;
 
-  explicit PendingObject(PendingCall call) : owed(std::move(call)) {}
-  explicit PendingObject(PendingDecision decision) : owed(std::move(decision)) {}
+  explicit PendingObject(PendingCall call) : owed_(std::move(call)) {}
+  explicit PendingObject(PendingDecision decision) : owed_(std::move(decision)) {}
 
-  // Once.
-  void complete(Status status, int64_t decision);
-  void on_stop(std::function<void()> function);
+  // False: it was answered already.
+  bool complete(Status status, int64_t decision);
+  bool on_stop(std::function<void()> function);
 
-  std::variant<PendingCall, PendingDecision> owed;
-  std::atomic<bool> is_answered{false};
+ private:
+  std::recursive_mutex mutex_;
+  // Under the mutex.
+  std::variant<PendingCall, PendingDecision> owed_;
+  bool is_answered_ = false;
 };
 
 // What a user's function has returned, and said by fail().

@@ -75,9 +75,8 @@ eddy_code session_load_bytes(eddy_library library, const void* bytes, size_t num
 
 eddy_code graph_save_plan(eddy_graph graph, const eddy_option* options, size_t num_options,
                           const char* path, eddy_error* error) {
-  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
+  return with_finished(graph, error, [&](const auto& g) -> Refusal {
     EDDY_C_TRY(need(path, "path of the plan"));
-    EDDY_C_TRY(g->finish());
     SessionOptions read;
     bool checks_memory = false;
     EDDY_C_TRY(read_options(*g->library, options, num_options, read, checks_memory));

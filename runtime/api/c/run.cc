@@ -72,7 +72,7 @@ Refusal RunObject::stop_trace(std::string& json) {
 }
 
 Refusal RunObject::begin_run() {
-  if (!is_watched() || !call().is_done()) return {};
+  if (!call().is_done()) return {};
   std::vector<MemoryCheck> checks;
   for (size_t i = 0; session_->checks_memory && i < inputs_.size(); ++i) {
     if (!inputs_[i] || inputs_[i]->kind() != ValueKind::kTensor) continue;
@@ -80,16 +80,23 @@ Refusal RunObject::begin_run() {
     EDDY_C_TRY(MemoryCheck::begin(name, inputs_[i]->view(), checks.emplace_back()));
   }
   const std::lock_guard lock(mutex_);
+  ++submission_;
   checks_ = std::move(checks);
   is_placed_ = false;
   found_ = {};
   return {};
 }
 
-Refusal RunObject::end_run(const Status& status) {
+Refusal RunObject::end_run(const Status& status, uint64_t submission) {
   if (!is_watched()) return {};
   const std::lock_guard lock(mutex_);
+  if (submission != submission_) return {};  // the next one has begun
   return finish(status);
+}
+
+uint64_t RunObject::submission() {
+  const std::lock_guard lock(mutex_);
+  return submission_;
 }
 
 Refusal RunObject::finish(const Status& status) {
@@ -192,7 +199,7 @@ Refusal RunObject::execute_with(const RunOptions& options) {
   if (is_watched) EDDY_C_TRY(begin_run());
   const Status status = call().run(options);
   Refusal found;
-  if (is_watched) found = end_run(status);
+  if (is_watched) found = end_run(status, submission());
   if (found.is_ok() && status.is_ok()) [[likely]] {
     tally_->store(tally_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return {};
@@ -203,9 +210,10 @@ Refusal RunObject::execute_with(const RunOptions& options) {
 }
 
 Refusal RunObject::result() {
+  const uint64_t submission = this->submission();
   const Status status = call().wait();
   if (!call().is_done()) return status;
-  Refusal found = end_run(status);
+  Refusal found = end_run(status, submission);
   count(found.is_ok() ? static_cast<eddy_code>(status.code()) : found.code());
   if (!found.is_ok()) return found;
   return status;
@@ -314,7 +322,8 @@ eddy_code run_submit(eddy_run run, const eddy_run_options* options, eddy_executo
   return with_run(run, error, [&](const auto& r) -> Refusal {
     RunObject::Ending ending{nullptr, callback, user, nullptr};
     EDDY_C_TRY(read_executor(executor, ending));
-    return RunObject::submit(r.share(), run, options, std::move(ending));
+    return RunObject::submit(r.share(), run, options, std::move(ending),
+                             [&r] { r.share_with_others(); });
   });
 }
 
@@ -330,7 +339,8 @@ eddy_code run_submit_on(eddy_run run, eddy_stream stream, const eddy_run_options
     }
     RunObject::Ending ending{nullptr, callback, user, given.share()};
     EDDY_C_TRY(read_executor(executor, ending));
-    return RunObject::submit(r.share(), run, options, std::move(ending));
+    return RunObject::submit(r.share(), run, options, std::move(ending),
+                             [&r] { r.share_with_others(); });
   });
 }
 
@@ -354,6 +364,7 @@ eddy_code run_stop_trace(eddy_run run, eddy_value* json, eddy_error* error) {
 eddy_code run_wait(eddy_run run, int64_t timeout_ns, eddy_error* error) {
   return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
     const bool has_limit = timeout_ns >= 0;
+    if (has_limit) EDDY_C_TRY(r->call().check_wait());
     if (has_limit && !r->call().wait_for(std::chrono::nanoseconds(timeout_ns))) {
       return {EDDY_NOT_DONE, ""};
     }

@@ -64,8 +64,11 @@ class RunObject : public Object {
     void* user = nullptr;
     std::shared_ptr<StreamObject> stream_or_null;
   };
+  // `begun` is called once the run may not be used by others until it has ended: from then on, as
+  // it may be called back before this returns, it is its callback's.
   static Refusal submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
-                        const eddy_run_options* options, Ending ending);
+                        const eddy_run_options* options, Ending ending,
+                        const std::function<void()>& begun);
   // The result of the run that has ended.
   Refusal result();
   Refusal fd(int* fd);
@@ -106,7 +109,7 @@ class RunObject : public Object {
     Dims dims;
   };
   Status submit_to(StreamObject* stream_or_null, const RunOptions& options, Call::Callback callback,
-                   Call::AtOnce at_once);
+                   Call::AtOnce at_once, const std::function<void()>& begun);
   Refusal bind_to(Call& call);
   Refusal execute_as(const eddy_run_options* given);
   Refusal execute_with(const RunOptions& options);
@@ -116,7 +119,9 @@ class RunObject : public Object {
     return session_->checks_memory || has_placings_.load(std::memory_order_relaxed);
   }
   Refusal begin_run();
-  Refusal end_run(const Status& status);
+  // Of that submission; nothing where the next one has begun.
+  Refusal end_run(const Status& status, uint64_t submission);
+  uint64_t submission();
   Refusal finish(const Status& status);  // under the mutex
   Refusal copy_outputs();                // likewise
 

@@ -1,6 +1,8 @@
 #include "runtime/api/c/session.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory_resource>
 
 #include "graph/compile/plan_drawing.h"
 #include "graph/compile/plan_svg.h"
@@ -109,11 +111,16 @@ Refusal make_session(GraphObject& source, const eddy_option* given, size_t count
   made->library = library;
   made->locations = source.locations;
   made->checks_memory = checks_memory;
-  if (!source.fingerprint) {
-    source.fingerprint = graph_fingerprint(graph, [&graph] { graph.release_constants({}); });
+  Fingerprint fingerprint;
+  {
+    const std::lock_guard lock(source.fingerprint_mutex);
+    if (!source.fingerprint) {
+      source.fingerprint = graph_fingerprint(graph, [&graph] { graph.release_constants({}); });
+    }
+    fingerprint = *source.fingerprint;
   }
   EDDY_C_ASSIGN(made->session,
-                Session::create(library->use(), std::move(graph), *source.fingerprint, options));
+                Session::create(library->use(), std::move(graph), fingerprint, options));
   *session = make_handle<eddy_session>(std::move(made));
   return {};
 }
@@ -158,8 +165,7 @@ Refusal count_of(const std::vector<ValueDescription>& all, size_t* count) {
 
 eddy_code session_create(eddy_graph graph, const eddy_option* options, size_t num_options,
                          eddy_session* session, eddy_error* error) {
-  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
-    EDDY_C_TRY(g->finish());
+  return with_finished(graph, error, [&](const auto& g) -> Refusal {
     return make_session(*g, options, num_options, session);
   });
 }
@@ -199,15 +205,28 @@ eddy_code session_find_output(eddy_session session, const char* name, size_t* in
 
 namespace {
 
+// What a run by names needs beside the run: on the stack, but for graphs of many inputs or outputs.
+class Scratch {
+ public:
+  Scratch() : resource_(room_, sizeof(room_)) {}
+  std::pmr::memory_resource* memory() { return &resource_; }
+
+ private:
+  alignas(std::max_align_t) std::byte room_[1024];
+  std::pmr::monotonic_buffer_resource resource_;
+};
+
 // The inputs of a run by names, pinned until it has ended.
 struct GivenInputs {
-  std::vector<Pin<ValueObject>> pins;
-  std::vector<Session::Given> places;
+  explicit GivenInputs(std::pmr::memory_resource* memory) : pins(memory), places(memory) {}
+  std::pmr::vector<Pin<ValueObject>> pins;
+  std::pmr::vector<Session::Given> places;
 };
 
 Refusal read_inputs(const Session& session, const char* const* names, const eddy_value* values,
                     size_t count, GivenInputs& inputs) {
   inputs.pins.reserve(std::min(count, session.inputs().size()));
+  inputs.places.reserve(inputs.pins.capacity());
   if (count > 0) {
     EDDY_C_TRY(need(names, "list of input names"));
     EDDY_C_TRY(need(values, "list of inputs"));
@@ -225,8 +244,8 @@ Refusal read_inputs(const Session& session, const char* const* names, const eddy
 }
 
 // Handles of the outputs that are asked for, all or none.
-Refusal give_outputs(std::vector<Tensor> made, eddy_value* outputs) {
-  std::vector<eddy_value> handles;
+Refusal give_outputs(std::span<Tensor> made, Scratch& scratch, eddy_value* outputs) {
+  std::pmr::vector<eddy_value> handles(scratch.memory());
   try {
     handles.reserve(made.size());
     for (Tensor& each : made) {
@@ -247,22 +266,24 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
                       eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
                       eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    GivenInputs given;
+    Scratch scratch;
+    GivenInputs given(scratch.memory());
     EDDY_C_TRY(read_inputs(*s->session, input_names, inputs, num_inputs, given));
     if (num_outputs > 0) {
       EDDY_C_TRY(need(output_names, "list of output names"));
       EDDY_C_TRY(need(outputs, "place for the outputs"));
     }
-    std::vector<size_t> places(num_outputs);
+    std::pmr::vector<size_t> places(num_outputs, scratch.memory());
     for (size_t i = 0; i < num_outputs; ++i) {
       EDDY_C_TRY(find_name(s->session->outputs(), "output", output_names[i], &places[i]));
     }
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
-    Result<std::vector<Tensor>> made = s->session->run_at(given.places, places, run_options);
-    s->count(static_cast<eddy_code>(made.status().code()));
-    EDDY_C_TRY(made.status());
-    return give_outputs(std::move(*made), outputs);
+    std::pmr::vector<Tensor> made(num_outputs, scratch.memory());
+    const Status status = s->session->run_at(given.places, places, made, run_options);
+    s->count(static_cast<eddy_code>(status.code()));
+    EDDY_C_TRY(status);
+    return give_outputs(made, scratch, outputs);
   });
 }
 

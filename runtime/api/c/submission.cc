@@ -6,11 +6,12 @@
 namespace eddy::c {
 
 Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& options,
-                            Call::Callback callback, Call::AtOnce at_once) {
+                            Call::Callback callback, Call::AtOnce at_once,
+                            const std::function<void()>& begun_now) {
   const Status begun =
       stream_or_null == nullptr
-          ? call().submit(options, std::move(callback), std::move(at_once))
-          : call().submit_on(*stream_or_null->stream, options, std::move(callback));
+          ? call().submit(options, std::move(callback), std::move(at_once), begun_now)
+          : call().submit_on(*stream_or_null->stream, options, std::move(callback), begun_now);
   if (begun.is_ok()) return begun;
   const std::lock_guard lock(mutex_);  // there is no run to be checked
   checks_.clear();
@@ -19,36 +20,33 @@ Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& opti
 }
 
 Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
-                          const eddy_run_options* given, Ending ending) {
+                          const eddy_run_options* given, Ending ending,
+                          const std::function<void()>& begun) {
   RunOptions options;
   EDDY_C_TRY(run->read_options(given, options));
   run->settle();
   bool calls_back = ending.callback_or_null != nullptr;
   uint64_t submission = 0;
+  StreamObject* const stream = ending.stream_or_null.get();
+  if (!run->call().is_done()) return run->call().submit(options);  // which refuses it
+  // A callback of the run before, which comes late, then counts and tells nothing of this one.
+  EDDY_C_TRY(run->begin_run());
   {
     const std::lock_guard lock(run->mutex_);
     calls_back |= run->file_.is_open();
-    submission = run->submission_ + 1;
+    submission = run->submission_;
   }
-  StreamObject* const stream = ending.stream_or_null.get();
-  if (!run->call().is_done()) return run->call().submit(options);  // which refuses it
-  EDDY_C_TRY(run->begin_run());
   run->stream_or_null_ = ending.stream_or_null;
   if (!calls_back) {
-    // A callback of the run before, which comes late, then counts and tells nothing of this one.
-    {
-      const std::lock_guard lock(run->mutex_);
-      run->submission_ = submission;
-    }
-    EDDY_C_TRY(run->submit_to(stream, options, {}, {}));
     run->is_counted_.store(false, std::memory_order_relaxed);
-    return {};
+    const Status status = run->submit_to(stream, options, {}, {}, begun);
+    if (!status.is_ok()) run->is_counted_.store(true, std::memory_order_relaxed);
+    return status;
   }
   EDDY_C_TRY(HandleTable::get().retain(handle));
   bool may_end_at_once = false;
   {
     const std::lock_guard lock(run->mutex_);
-    run->submission_ = submission;
     run->is_counted_.store(false, std::memory_order_relaxed);
     if (run->file_.is_open()) run->file_.clear();
     may_end_at_once = run->may_end_at_once(ending);
@@ -61,7 +59,7 @@ Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle
   made->ending = std::move(ending);
   if (may_end_at_once) at_once = [made](const Status& how) { return made->end_at_once(how); };
   const Status status = run->submit_to(
-      stream, options, [made](const Status& how) { made->end(how); }, std::move(at_once));
+      stream, options, [made](const Status& how) { made->end(how); }, std::move(at_once), begun);
   if (status.is_ok()) return {};
   run->is_counted_.store(true, std::memory_order_relaxed);
   [[maybe_unused]] const Refusal given_back = HandleTable::get().release(handle);

@@ -136,5 +136,32 @@ TEST(CallbackThreadTest, ItsEndDoesNotLoseWhatIsQueuedInANap) {
   }
 }
 
+TEST_F(CallbackQueueTest, WhatAHelperLeavesIsTheThreads) {
+  for (int round = 0; round < 200; ++round) {
+    EndSignal first, second;
+    first.clear();
+    second.clear();
+    std::promise<void> is_inside, go_on;
+    std::thread helper([&] {
+      queue().post(
+          [&] {
+            is_inside.set_value();
+            go_on.get_future().wait();
+            first.set();
+          },
+          CallbackWake::kNo);
+      queue().help(first);
+    });
+    is_inside.get_future().wait();
+    queue().post([&] { second.set(); }, CallbackWake::kNo);
+    queue().help(second);  // another thread is inside a callback
+    EXPECT_FALSE(second.is_set());
+    go_on.set_value();
+    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    ASSERT_TRUE(second.wait({.deadline_or_null = &late})) << "round " << round;
+    helper.join();
+  }
+}
+
 }  // namespace
 }  // namespace eddy

@@ -209,10 +209,11 @@ TEST_P(SessionWays, ARunByPlacesGivesTheOutputsThatAreWanted) {
   EXPECT_EQ(*session->find_input("y"), 1u);
   const Session::Given given[] = {{1, &two}, {0, &seven}};
   const size_t wanted[] = {1, 0, 1};
-  const auto made = session->run_at(given, wanted);
-  ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+  Tensor made[3];
+  const Status status = session->run_at(given, wanted, made);
+  ASSERT_TRUE(status.is_ok()) << status.to_string();
   std::vector<float> numbers;
-  for (const Tensor& each : *made) numbers.push_back(each.values<float>()[0]);
+  for (const Tensor& each : made) numbers.push_back(each.values<float>()[0]);
   EXPECT_EQ(numbers, (std::vector<float>{9, 5, 9}));
 }
 
@@ -223,7 +224,8 @@ TEST_P(SessionWays, PlacesThatAreWrongAreNamed) {
   auto session = make_session(library_, b, options());
   const Tensor two = Tensor::scalar(2.0f), whole = Tensor::scalar<int64_t>(2);
   const auto said = [&](std::vector<Session::Given> given, std::vector<size_t> wanted) {
-    return session->run_at(given, wanted).status().message();
+    std::vector<Tensor> made(wanted.size());
+    return session->run_at(given, wanted, made).message();
   };
   EXPECT_EQ(said({{0, &two}, {2, &two}}, {0}), "there is no input 2; the graph has 2");
   EXPECT_EQ(said({{0, &two}, {1, &two}}, {1}), "there is no output 1; the graph has 1");

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "graph/base/sanitizers.h"
 #include "tests/runtime/api/c/fixture.h"
 
 namespace eddy::c {
@@ -396,6 +397,23 @@ TEST_F(BadUse, ASessionMayBeReleasedInsideItsOwnKernel) {
   EXPECT_THAT(floats(made), testing::ElementsAre(7));
   EXPECT_EQ(api().release(made), EDDY_OK);
   EXPECT_EQ(session, nullptr);
+}
+
+// A cell has 2^24 handles; then it is used no more.
+TEST_F(BadUse, AHandleThatWasReleasedStaysOneHoweverManyAreMade) {
+  if (EDDY_HAS_ASAN || EDDY_HAS_TSAN) GTEST_SKIP() << "16 million handles take minutes there";
+  const float number = 1;
+  const eddy_tensor of = tensor(&number, {});
+  eddy_value old = nullptr;
+  ASSERT_EQ(api().value_copy(&of, &old, nullptr), EDDY_OK);
+  ASSERT_EQ(api().release(old), EDDY_OK);
+  for (int i = 0; i < (1 << 24) + 16; ++i) {
+    eddy_value value = nullptr;
+    ASSERT_EQ(api().value_copy(&of, &value, nullptr), EDDY_OK);
+    ASSERT_NE(value, old) << i;
+    ASSERT_EQ(api().release(value), EDDY_OK);
+  }
+  EXPECT_EQ(api().release(old), EDDY_INVALID_HANDLE);
 }
 
 }  // namespace

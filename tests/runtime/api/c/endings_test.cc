@@ -146,5 +146,117 @@ TEST_F(CEndings, ARunThatOutlivesItsCallersLoopCallsWhereWaitingIsRefused) {
   EXPECT_EQ(api().run_wait(waiting.other.get(), -1, nullptr), EDDY_CANCELLED);
 }
 
+// A run that is submitted again and again by its own callback.
+struct Chain {
+  float x = 1;
+  eddy_executor executor = nullptr;
+  int num_left = 0;
+  std::string wrong;
+  std::atomic<bool> is_done{false};
+
+  void note(const std::string& what, const std::string& answer) {
+    if (answer != "ok" && wrong.empty()) wrong = what + ": " + answer;
+  }
+  static void go_on(void* user, eddy_run run, eddy_code code) {
+    auto& self = *static_cast<Chain*>(user);
+    if (code != EDDY_OK) self.note("the run", api().code_name(code));
+    Owned<eddy_value> value;
+    self.note("run_output", said([&](auto e) { return api().run_output(run, 0, value.out(), e); }));
+    eddy_tensor view = {};
+    self.note("value_tensor",
+              said([&](auto e) { return api().value_tensor(value.get(), &view, e); }));
+    if (*static_cast<const float*>(view.data) != -self.x) self.note("the output", "another");
+    self.x += 1;
+    const bool goes_on = self.num_left-- > 0 && self.wrong.empty();
+    if (goes_on) {
+      self.note("run_submit", said([&](auto e) {
+                  return api().run_submit(run, nullptr, self.executor, go_on, user, e);
+                }));
+    }
+    if (!goes_on || !self.wrong.empty()) self.is_done = true;
+  }
+};
+
+// Each run is run by the thread that submits it, before that call has returned.
+TEST_F(CEndings, ACallbackUsesAndSubmitsItsOwnRun) {
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", op(graph.get(), "Neg", {input(graph.get(), "x", {})}));
+  const Owned<eddy_session> session = session_of(graph.get());
+  for (const int kind :
+       {-1, int{EDDY_EXECUTOR_INLINE}, int{EDDY_EXECUTOR_THREAD}, int{EDDY_EXECUTOR_CALLER}}) {
+    SCOPED_TRACE("executor " + std::to_string(kind));
+    Owned<eddy_executor> executor;
+    if (kind >= 0) {
+      ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
+    }
+    for (int round = 0; round < 20; ++round) {
+      const Owned<eddy_run> run = run_of(session.get());
+      Chain chain;
+      chain.executor = executor.get();
+      chain.num_left = 100;
+      bind(run.get(), 0, &chain.x);
+      ASSERT_EQ(said([&](auto e) {
+                  return api().run_submit(run.get(), nullptr, executor.get(), Chain::go_on, &chain,
+                                          e);
+                }),
+                "ok");
+      while (!chain.is_done) {
+        if (kind == EDDY_EXECUTOR_CALLER) {
+          ASSERT_EQ(api().executor_run(executor.get(), 1, nullptr, nullptr), EDDY_OK);
+        }
+      }
+      EXPECT_EQ(chain.wrong, "");
+      EXPECT_EQ(chain.num_left, -1);
+    }
+  }
+}
+
+TEST_F(CEndings, OneThreadWaitsForTheRunsThatAnotherSubmits) {
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {3});
+  const eddy_value_id at = input(graph.get(), "at", {}, EDDY_INT64);
+  output(graph.get(), "y", op(graph.get(), "Gather", {x, at}));
+  const Owned<eddy_session> session = session_of(graph.get());
+  const Owned<eddy_run> run = run_of(session.get());
+  const float numbers[] = {1, 2, 3};
+  const std::vector<int64_t> dims = {3};
+  const eddy_tensor of_x = tensor(numbers, dims);
+  ASSERT_EQ(api().run_bind_input_memory(run.get(), 0, &of_x, nullptr), EDDY_OK);
+  int64_t place = 0;
+  const eddy_tensor of_at = {&place, nullptr, 0, EDDY_INT64, {}};
+  ASSERT_EQ(api().run_bind_input_memory(run.get(), 1, &of_at, nullptr), EDDY_OK);
+  std::atomic<bool> is_over{false};
+  std::atomic<int> num_refused{0};
+  std::string wrong;
+  std::thread waiting([&] {
+    for (int i = 0; !is_over; ++i) {
+      const std::string answer = said([&](auto e) {
+        return i % 2 == 0 ? api().run_poll(run.get(), e) : api().run_wait(run.get(), 1000, e);
+      });
+      if (answer == "ok" || answer == "not done") continue;
+      ++num_refused;
+      const bool is_it = answer.find("index 7 is out of range") != std::string::npos ||
+                         answer.find("no run") != std::string::npos;
+      if (!is_it && wrong.empty()) wrong = answer;
+    }
+  });
+  for (int i = 0; i < 4000; ++i) {
+    place = i % 2 == 0 ? 7 : 1;
+    ASSERT_EQ(said([&](auto e) {
+                return api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, e);
+              }),
+              "ok");
+    const std::string answer = said([&](auto e) { return api().run_wait(run.get(), -1, e); });
+    if (i % 2 == 0) {
+      EXPECT_THAT(answer, testing::HasSubstr("index 7 is out of range"));
+    } else {
+      EXPECT_EQ(answer, "ok");
+    }
+  }
+  is_over = true;
+  waiting.join();
+  EXPECT_EQ(wrong, "");
+}
+
 }  // namespace
 }  // namespace eddy::c

@@ -30,9 +30,9 @@ TEST_F(CGraphs, AnErrorOfBuildingStandsWhereTheCallerSays) {
   node.num_inputs = 2;
   node.location = &here;
   eddy_value_id y = 0;
-  EXPECT_THAT(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }),
-              AllOf(HasSubstr("invalid argument: prog.edy:7: "), HasSubstr("Add"),
-                    HasSubstr("broadcast")));
+  EXPECT_THAT(
+      said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }),
+      AllOf(HasSubstr("invalid argument: prog.edy:7: "), HasSubstr("Add"), HasSubstr("broadcast")));
   EXPECT_THAT(said([&](auto e) { return api().graph_finish(graph.get(), e); }),
               HasSubstr("broadcast"))
       << "what the graph refuses sticks";
@@ -263,6 +263,25 @@ TEST_F(CGraphs, BorrowedConstantsAreReleasedOnceAlsoWhenRefused) {
     EXPECT_EQ(released, 1);
   }
   EXPECT_EQ(released, 2);
+}
+
+TEST_F(CGraphs, WhatIsNestedTooDeeplyIsRefusedWhereItIsBuilt) {
+  Owned<eddy_graph> graph = new_graph();
+  eddy_case choice = {};
+  choice.struct_size = sizeof(choice);
+  choice.name = "deeper";
+  choice.selector = input(graph.get(), "which", {}, EDDY_BOOL);
+  choice.num_branches = 2;
+  choice.default_branch = -1;
+  std::string answer = "ok";
+  int depth = 0;
+  for (; depth < 5000 && answer == "ok"; ++depth) {
+    answer = said([&](auto e) { return api().graph_begin_case(graph.get(), &choice, e); });
+    if (answer != "ok") break;
+    answer = said([&](auto e) { return api().graph_begin_branch(graph.get(), e); });
+  }
+  EXPECT_THAT(answer, HasSubstr("nested more than 900 deep"));
+  EXPECT_LT(depth, 1000);
 }
 
 }  // namespace

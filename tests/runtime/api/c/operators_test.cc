@@ -372,5 +372,21 @@ TEST_P(CHostFunctions, DecideALoop) {
 INSTANTIATE_TEST_SUITE_P(Flags, CHostFunctions,
                          testing::Values(0u, EDDY_ANSWERS_LATER, EDDY_NON_BLOCKING));
 
+TEST_F(COperators, WhatWasNotBoundIsNotUnbound) {
+  Counts counts;
+  eddy_operator op = scaling(&counts);
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  op.bind = [](void*, const eddy_shapes*, void**) -> eddy_code { return EDDY_UNSUPPORTED; };
+  op.unbind = [](void* user, void*) { ++static_cast<Counts*>(user)->unbound; };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", add(graph.get(), input(graph.get(), "x", {2})));
+  Owned<eddy_session> session;
+  EXPECT_NE(
+      said([&](auto e) { return api().session_create(graph.get(), nullptr, 0, session.out(), e); }),
+      "ok");
+  EXPECT_EQ(counts.unbound, 0);
+}
+
 }  // namespace
 }  // namespace eddy::c

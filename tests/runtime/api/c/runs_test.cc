@@ -379,5 +379,24 @@ TEST_F(CRuns, RowsThatAreClosedLetTheLoopGoOn) {
   EXPECT_EQ(api().rows_next(rows.get(), -1, &none, nullptr), EDDY_END);
 }
 
+TEST_F(CRuns, SessionsOfOneFinishedGraphAreMadeByManyThreads) {
+  const Owned<eddy_graph> graph = doubling();
+  ASSERT_EQ(api().graph_finish(graph.get(), nullptr), EDDY_OK);
+  std::atomic<int> num_made{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        Owned<eddy_session> session;
+        Owned<eddy_value> text;
+        num_made += api().session_create(graph.get(), nullptr, 0, session.out(), nullptr) == 0;
+        num_made += api().graph_print(graph.get(), text.out(), nullptr) == 0;
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(num_made, 80);
+}
+
 }  // namespace
 }  // namespace eddy::c
