@@ -112,6 +112,12 @@ void RankRun::enter(World::Turn& turn, bool is_slot_free) {
   if (is_slot_free) begin(turn);
 }
 
+void RankRun::enter_refused(World::Turn& turn, const Status& why) {
+  listener_->know();
+  begin(turn);
+  on_begun(turn, why);
+}
+
 void RankRun::pace(World::Turn& turn) {
   const bool is_over = phase_ == Phase::kWaiting || phase_ == Phase::kDone;
   const Pace now = is_over ? Pace::kNothing : may_post() ? Pace::kComputing : Pace::kAgreeing;

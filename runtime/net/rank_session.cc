@@ -125,12 +125,17 @@ std::optional<uint32_t> RankSession::own_channel(uint32_t global) const {
 
 uint64_t RankSession::take_ticket() {
   World::Turn turn(*world_);
+  tickets_.insert(next_ticket_);
   return next_ticket_++;
 }
 
 void RankSession::abandon(uint64_t ticket, const Status& why) {
   World::Turn turn(*world_);
-  turn.send(0, {.kind = Kind::kBegin, .session = number_, .run = ticket, .status = why});
+  tickets_.erase(ticket);
+  refused_.erase(ticket);
+  RankMessage message{.kind = Kind::kBegin, .session = number_, .run = ticket, .status = why};
+  if (world_->rank() != 0) return turn.send(0, message);
+  account(turn, 0, std::move(message));  // now: the session may go before it is polled again
 }
 
 bool RankSession::is_slot_free(uint64_t run) const {
@@ -147,7 +152,10 @@ void RankSession::begin(uint64_t ticket, RunControl& control, std::string inputs
   World::Turn turn(*world_);
   run = made.get();
   runs_[ticket] = std::move(made);
+  tickets_.erase(ticket);
   turn.begin_run();
+  const auto refusal = refused_.extract(ticket);
+  if (!refusal.empty()) return run->enter_refused(turn, refusal.mapped());
   run->enter(turn, is_slot_free(ticket));
 }
 
@@ -177,7 +185,9 @@ void RankSession::on_message(World::Turn& turn, uint32_t from, RankMessage messa
     case Kind::kCut:
     case Kind::kDone: {
       const auto found = runs_.find(message.run);
-      if (found != runs_.end()) found->second->accept(turn, message);
+      if (found != runs_.end()) return found->second->accept(turn, message);
+      const bool is_to_come = message.run >= next_ticket_ || tickets_.contains(message.run);
+      if (is_to_come && message.kind == Kind::kBegun) refused_[message.run] = message.status;
       return;
     }
     case Kind::kGone:

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,8 @@ class RankSession final : public World::SessionEnd {
   std::vector<std::optional<RankMessage>> hellos_;  // by rank
   uint64_t next_ticket_ = 0;
   std::map<uint64_t, std::unique_ptr<RankRun>> runs_;  // by number
+  std::set<uint64_t> tickets_;                         // taken, and neither begun nor abandoned
+  std::map<uint64_t, Status> refused_;                 // runs that have yet to begin here
   RunLedger ledger_;                                   // rank 0's
 };
 

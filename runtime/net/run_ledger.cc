@@ -103,12 +103,12 @@ void RunLedger::tell_all(Kind kind, const RankMessage& about, std::vector<Out>& 
   for (uint32_t r = 0; r < num_ranks_; ++r) out.push_back({r, message});
 }
 
-// Those that have begun are told at once, others as soon as they come.
+// All are told at once, those that have yet to begin, too: rank 0 may leave before they do.
 void RunLedger::refuse(OpenRun& run, const RankMessage& about, Status why, std::vector<Out>& out) {
   run.phase = Phase::kRefused;
   run.why = std::move(why);
   for (uint32_t r = 0; r < num_ranks_; ++r) {
-    if (!run.has_begun[r]) continue;
+    if (gone_[r]) continue;
     out.push_back(
         {r, {.kind = Kind::kBegun, .session = about.session, .run = about.run, .status = run.why}});
   }
@@ -118,12 +118,7 @@ void RunLedger::begin(uint32_t from, OpenRun& run, RankMessage message, std::vec
   if (run.has_begun[from]) return;
   run.has_begun[from] = true;
   const RankMessage about{.session = message.session, .run = message.run};
-  if (run.phase == Phase::kRefused) {
-    out.push_back(
-        {from,
-         {.kind = Kind::kBegun, .session = about.session, .run = about.run, .status = run.why}});
-    return;
-  }
+  if (run.phase == Phase::kRefused) return;  // it was told
   if (!message.status.is_ok()) return refuse(run, about, of_rank(from, message.status), out);
   if (const auto left = std::ranges::find(gone_, true); left != gone_.end()) {
     const auto rank = static_cast<uint32_t>(left - gone_.begin());

@@ -22,8 +22,9 @@ struct Rank {
   Status own;
   Status told;
   bool is_refusing = false;
-  uint64_t count = 0;   // of lane 0
-  uint64_t target = 0;  // where it goes by itself
+  bool is_refused = false;  // before it has begun
+  uint64_t count = 0;       // of lane 0
+  uint64_t target = 0;      // where it goes by itself
   bool has_ended = false;
 };
 
@@ -85,7 +86,8 @@ class Protocol {
     Rank& rank = ranks_[r];
     if (rank.at == Rank::At::kOut) {
       say(r, Kind::kBegin, rank.is_refusing ? invalid_argument("no input") : Status());
-      rank.at = rank.is_refusing ? Rank::At::kDone : Rank::At::kBeginning;
+      const bool is_over = rank.is_refusing || rank.is_refused;
+      rank.at = is_over ? Rank::At::kDone : Rank::At::kBeginning;
       return;
     }
     for (const auto& [who, when] : failures) {
@@ -106,6 +108,10 @@ class Protocol {
     if (message.kind == Kind::kBegun && rank.at == Rank::At::kBeginning) {
       rank.told = message.status;
       rank.at = message.status.is_ok() ? Rank::At::kRunning : Rank::At::kDone;
+    } else if (message.kind == Kind::kBegun && rank.at == Rank::At::kOut) {
+      ASSERT_FALSE(message.status.is_ok()) << "a run begins without rank " << r;
+      rank.told = message.status;
+      rank.is_refused = true;
     } else if (message.kind == Kind::kStopped) {
       rank.at = Rank::At::kCounted;
       say(r, Kind::kCount);

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/io/tensor_file.h"
 #include "tests/runtime/mpi/job.h"
 #include "tests/tools/command/command_runner.h"
 #include "tests/tools/command/rank_models.h"
@@ -133,6 +134,25 @@ TEST_F(RankRun, ABatchThatCantBeSplitIsRefusedWithTheNode) {
   const Finished alone = run_eddy({"run", path, "--set", "x=1", "--split", "batch"});
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_THAT(alone.err, HasSubstr("give --ranks N"));
+}
+
+// Whichever rank it is, and however much later the others come to the run.
+TEST_F(RankRun, ARankThatRefusesItsInputsEndsTheRunOfAllWithThat) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  for (const uint32_t wrong : {0u, 2u}) {
+    std::string base;
+    for (uint32_t r = 0; r < 3; ++r) {
+      const HostValue x =
+          HostValue::tensor(r == wrong ? ElementType::kDouble : ElementType::kFloat, {2});
+      const std::string name = "x" + std::to_string(wrong) + "_" + std::to_string(r) + ".npy";
+      base = write_test_file(name, *format_npy(x));
+      base.resize(base.size() - 5);
+    }
+    for (int round = 0; round < 4; ++round) {
+      const Job job = run({path, "--ranks", "3", "--input", "x=" + base + "{rank}.npy"});
+      expect_one_line(job, 3, {"input 'x' must be float[2], but double[2] was given"});
+    }
+  }
 }
 
 TEST_F(RankRun, ASplitBatchIsOneFile) {
