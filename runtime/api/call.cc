@@ -1,5 +1,6 @@
 #include "runtime/api/call.h"
 
+#include <atomic>
 #include <new>
 
 #include "runtime/api/run.h"
@@ -44,7 +45,7 @@ struct Call::State {
 
   Run run;
   bool is_checked = false;
-  bool has_run = false;
+  std::atomic<bool> has_run{false};  // a thread that waits may ask beside; orders nothing
 };
 
 Call::Call(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -100,7 +101,7 @@ Status Call::bind_output(size_t index, const TensorView& view, const TensorView&
 
 Status Call::run(const RunOptions& options) {
   EDDY_RETURN_IF_ERROR(state_->check_at_rest());
-  state_->has_run = true;
+  state_->has_run.store(true, std::memory_order_relaxed);
   return state_->run.run(options, state_->check_bindings());
 }
 
@@ -117,7 +118,7 @@ Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callb
 Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
                        AtOnce at_once, const std::function<void()>& begun) {
   EDDY_RETURN_IF_ERROR(state_->check_at_rest());
-  state_->has_run = true;
+  state_->has_run.store(true, std::memory_order_relaxed);
   Run::Ending ending;
   if (callback) {
     ending.on_end = [&core = state_->core(),

@@ -1,7 +1,8 @@
 // eddy train: a model's initializers, trained on rows of .npy files.
 //
 // Each step takes the next rows of a shuffle that --seed decides; a new one begins where fewer than
-// a batch are left. Ctrl-C ends the training after the step under way, and saves.
+// a batch are left. Ctrl-C ends the training after the step under way, and saves; a
+// failure saves --state alone.
 #include <cstring>
 #include <fstream>
 #include <memory>
