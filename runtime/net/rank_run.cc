@@ -114,7 +114,6 @@ void RankRun::enter(World::Turn& turn, bool is_slot_free) {
 
 void RankRun::enter_refused(World::Turn& turn, const Status& why) {
   listener_->know();
-  begin(turn);
   on_begun(turn, why);
 }
 
@@ -188,6 +187,8 @@ void RankRun::accept(World::Turn& turn, const RankMessage& message) {
 }
 
 void RankRun::on_begun(World::Turn& turn, const Status& status) {
+  // Refused before it has a slot: rank 0 is told all the same, and keeps the run until then.
+  if (phase_ == Phase::kWaiting && !status.is_ok()) begin(turn);
   if (phase_ != Phase::kBeginning) return;
   if (!status.is_ok()) return leave(turn, status);
   enter_phase(turn, Phase::kRunning);

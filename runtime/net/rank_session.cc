@@ -187,7 +187,8 @@ void RankSession::on_message(World::Turn& turn, uint32_t from, RankMessage messa
       const auto found = runs_.find(message.run);
       if (found != runs_.end()) return found->second->accept(turn, message);
       const bool is_to_come = message.run >= next_ticket_ || tickets_.contains(message.run);
-      if (is_to_come && message.kind == Kind::kBegun) refused_[message.run] = message.status;
+      const bool is_refusal = message.kind == Kind::kBegun && !message.status.is_ok();
+      if (is_to_come && is_refusal) refused_[message.run] = message.status;
       return;
     }
     case Kind::kGone:

@@ -246,6 +246,42 @@ TEST_F(StopsTest, ARunThatOneRankRefusesIsOneOfNone) {
   expect_right(ranks, 3);
 }
 
+// Whether the others' run has begun, waits for a slot, or is yet to come, when they are told.
+TEST_F(StopsTest, ARefusedRunEndsWhereverTheOthersAre) {
+  RankRunner ranks({.num_ranks = 2, .seed = 4});
+  ASSERT_NO_FATAL_FAILURE(make(ranks));
+  for (const bool has_slot : {true, false}) {
+    for (const bool comes_last : {true, false}) {  // the one that is refused
+      std::vector<std::vector<Result<NamedTensors>>> busy(2);
+      std::vector<RunHandle> endless;
+      for (size_t i = 0; !has_slot && i < 2; ++i) {
+        const auto own =
+            ranks.submit([](uint32_t r) { return inputs(r, int64_t{1} << 40); }, busy[i]);
+        endless.insert(endless.end(), own.begin(), own.end());
+      }
+      Result<NamedTensors> refused = internal_error("no callback"), told = refused.status();
+      const auto run = [&](uint32_t rank, Result<NamedTensors>& result) {
+        NamedTensors given = inputs(rank, 3);
+        if (rank == 0) given.pop_back();
+        return ranks.session(rank).run_async(
+            given, [&result](Result<NamedTensors> made) { result = std::move(made); });
+      };
+      std::vector<RunHandle> handles = {comes_last ? run(1, told) : run(0, refused)};
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      handles.push_back(comes_last ? run(0, refused) : run(1, told));
+      for (RunHandle& handle : handles) {
+        EXPECT_TRUE(handle.wait_for(std::chrono::seconds(10))) << has_slot << comes_last;
+      }
+      for (RunHandle& handle : endless) handle.cancel();
+      for (RunHandle& handle : endless) (void)handle.wait();
+      for (RunHandle& handle : handles) (void)handle.wait();
+      EXPECT_THAT(refused.status().to_string(), HasSubstr("'trips'"));
+      EXPECT_THAT(told.status().to_string(), HasSubstr("rank 0: input 'trips'"));
+    }
+  }
+  expect_right(ranks, 3);
+}
+
 TEST_F(StopsTest, RunsInFlightKeepTheirTransfersApart) {
   RankRunner ranks({.num_ranks = 3, .seed = 8});
   ASSERT_NO_FATAL_FAILURE(make(ranks));
