@@ -332,7 +332,7 @@ eddy_code graph_end_case(eddy_graph graph, eddy_value_id* outputs, size_t num_ou
 }
 
 eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, eddy_error* error) {
-  return enter_with<GraphObject, Use::kAlone>(graph, error, [&](const auto& g) -> Refusal {
+  const auto read = [&](const auto& g) -> Refusal {
     const bool is_known =
         g->finished ? value <= g->finished->num_values() : g->builder->has_value(value - 1);
     if (value == 0 || !is_known) {
@@ -341,7 +341,12 @@ eddy_code graph_type(eddy_graph graph, eddy_value_id value, eddy_type* type, edd
     const ValueId id(value - 1);
     const ValueType& known = g->finished ? g->finished->value(id).type : g->builder->type({id});
     return write_struct(as_c(known, true), "the type", type);
-  });
+  };
+  bool is_finished = false;
+  const eddy_code code = look_if_finished(graph, error, is_finished);
+  if (code != EDDY_OK) return code;
+  return is_finished ? enter_with<GraphObject>(graph, error, read)
+                     : enter_with<GraphObject, Use::kAlone>(graph, error, read);
 }
 
 namespace {

@@ -47,14 +47,18 @@ struct GraphObject : Object {
       fingerprint;  // of `finished`, since its first session; under the mutex
 };
 
+inline eddy_code look_if_finished(eddy_graph graph, eddy_error* error, bool& is) {
+  return enter_with<GraphObject>(graph, error, [&](const auto& g) -> Refusal {
+    is = g->is_finished.load(std::memory_order_acquire);
+    return {};
+  });
+}
+
 // A call that reads a finished graph, beside others; finishes it first where it is not.
 template <typename Body>
 eddy_code with_finished(eddy_graph graph, eddy_error* error, Body body) {
   bool is_finished = false;
-  eddy_code code = enter_with<GraphObject>(graph, error, [&](const auto& g) -> Refusal {
-    is_finished = g->is_finished.load(std::memory_order_acquire);
-    return {};
-  });
+  eddy_code code = look_if_finished(graph, error, is_finished);
   if (code == EDDY_OK && !is_finished) {
     code = enter_with<GraphObject, Use::kAlone>(graph, error,
                                                 [](const auto& g) { return g->finish(); });

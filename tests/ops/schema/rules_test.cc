@@ -128,6 +128,19 @@ TEST(ReductionSchemaTest, AxesThatAreNotKnownLeaveTheRankWhereDimensionsAreKept)
             to_string(floats({kUnknown, kUnknown})));
   EXPECT_EQ(infer("ReduceSum", 13, {floats({2, 3}), axes}, {{"keepdims", int64_t{0}}}),
             to_string(ValueType(TensorType(ElementType::kFloat))));
+  // All axes of a tensor of any rank, unless that means none of them.
+  const ValueType unranked = TensorType(ElementType::kFloat);
+  const Attributes drops = {{"keepdims", int64_t{0}}};
+  const Attributes drops_or_not = {{"keepdims", int64_t{0}}, {"noop_with_empty_axes", int64_t{1}}};
+  EXPECT_EQ(infer("ReduceSum", 13, {unranked}, drops), "float[]");
+  EXPECT_EQ(infer("ReduceSum", 11, {unranked}, drops), "float[]");
+  EXPECT_EQ(infer("ReduceMean", 13, {unranked}, drops), "float[]");
+  EXPECT_EQ(infer("ReduceSum", 13, {unranked}, drops_or_not), "float[...]");
+  EXPECT_EQ(infer("ReduceSum", 13, {unranked, axes}, drops), "float[...]");
+  EXPECT_EQ(infer("ReduceSum", 13, {unranked}), "float[...]");
+  EXPECT_EQ(infer("ReduceSum", 11, {unranked},
+                  {{"keepdims", int64_t{0}}, {"axes", std::vector<int64_t>{0}}}),
+            "float[...]");
   EXPECT_EQ(infer("ReduceSum", 11, {floats({kBatch, 3})}, {{"axes", std::vector<int64_t>{-1}}}),
             to_string(floats({kBatch, 1})));
   EXPECT_EQ(

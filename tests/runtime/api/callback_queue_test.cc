@@ -48,6 +48,10 @@ TEST_F(CallbackQueueTest, AWaiterCallsItsOwnUnderItsOwnThread) {
   EndSignal end;
   end.clear();
   std::thread::id caller;
+  const auto note_caller = [&] {
+    caller = std::this_thread::get_id();
+    end.set();
+  };
   queue().post(
       [&] {
         is_here.set_value();
@@ -55,12 +59,7 @@ TEST_F(CallbackQueueTest, AWaiterCallsItsOwnUnderItsOwnThread) {
       },
       CallbackWake::kYes);
   is_here.get_future().wait();
-  queue().post(
-      [&] {
-        caller = std::this_thread::get_id();
-        end.set();
-      },
-      CallbackWake::kNo);
+  queue().post(note_caller, CallbackWake::kNo);
   queue().help(end);
   EXPECT_FALSE(end.is_set()) << "two callbacks ran at once";
   go_on.set_value();
@@ -69,12 +68,7 @@ TEST_F(CallbackQueueTest, AWaiterCallsItsOwnUnderItsOwnThread) {
   // With the thread asleep it is the waiter's: nothing wakes that one.
   queue().drain();
   end.clear();
-  queue().post(
-      [&] {
-        caller = std::this_thread::get_id();
-        end.set();
-      },
-      CallbackWake::kNo);
+  queue().post(note_caller, CallbackWake::kNo);
   queue().help(end);
   EXPECT_TRUE(end.is_set());
   EXPECT_EQ(caller, std::this_thread::get_id());

@@ -117,5 +117,27 @@ TEST(RankPlan, WrongOptionsAreNamed) {
   expect_refused({part, "--ranks", "2"}, {"part.onnx", "far", "7"});
 }
 
+// As a session plans them: each has a stream, so that neither waits for the other.
+TEST(RankPlan, ASendBesideARecvIsSafe) {
+  WireWriter type;
+  type.bytes(1, "type");
+  type.message(14, type_proto(floats({2}), [](int64_t) { return std::string(); }));
+  type.integer(20, 13);
+  std::string path;
+  for (const int64_t rank : {0, 1}) {
+    const WireWriter send =
+        talk("Send", {"x"}, {"s"}, "send", {attribute("root", int64_t{1 - rank})});
+    const WireWriter receive =
+        talk("Recv", {}, {"r"}, "receive", {attribute("root", int64_t{1 - rank}), type});
+    path = write_test_file("pair" + std::to_string(rank) + ".onnx",
+                           model(graph({.nodes = {send, receive},
+                                        .inputs = {info("x", floats({2}))},
+                                        .outputs = {info("r", floats({2}))}})));
+  }
+  const Finished shown = plan({path.substr(0, path.size() - 6) + "{rank}.onnx", "--ranks", "2"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("joint proof: safe"));
+}
+
 }  // namespace
 }  // namespace eddy::test

@@ -259,6 +259,21 @@ TEST(Train, WhatIsNotFiniteIsNotWritten) {
   EXPECT_FALSE(std::filesystem::exists(files.made));
 }
 
+// The loss of the last step is finite, its gradient is not.
+TEST(Train, ParametersThatAreNotFiniteAreNoResult) {
+  const Files files;
+  data_file("x.npy", ElementType::kFloat, std::vector<float>(64, 1e10f));
+  auto arguments = files.arguments("sgd", "1e30", "1");
+  const std::string state = files.made + ".state";
+  arguments.insert(arguments.end(), {"--state", state});
+  const Finished finished = run_eddy(arguments);
+  EXPECT_EQ(finished.exit_code, 4) << finished.err;
+  EXPECT_NE(finished.err.find("parameter 'w' is not finite after step 1"), std::string::npos)
+      << finished.err;
+  EXPECT_FALSE(std::filesystem::exists(files.made));
+  EXPECT_FALSE(std::filesystem::exists(state));
+}
+
 TEST(Train, AFailureSavesTheStateOfWhatWasTrainedBefore) {
   const Files files;
   std::vector<float> xs(64, 0.5f);

@@ -125,7 +125,7 @@ TEST_F(CEndings, ARunThatOutlivesItsCallersLoopCallsWhereWaitingIsRefused) {
   ASSERT_EQ(api().executor_create(EDDY_EXECUTOR_CALLER, executor.out(), nullptr), EDDY_OK);
   struct Waiting {
     Owned<eddy_run> other;
-    std::atomic<eddy_code> code{-1};
+    std::atomic<eddy_code> code{-1}, with_limit{-1};
   } waiting;
   waiting.other = run_of(session.get());
   bind(waiting.other.get(), 0, &x);
@@ -134,6 +134,7 @@ TEST_F(CEndings, ARunThatOutlivesItsCallersLoopCallsWhereWaitingIsRefused) {
             EDDY_OK);
   const auto wait_for_other = [](void* user, eddy_run, eddy_code) {
     auto& of = *static_cast<Waiting*>(user);
+    of.with_limit = api().run_wait(of.other.get(), 1'000'000, nullptr);
     of.code = api().run_wait(of.other.get(), -1, nullptr);
   };
   ASSERT_EQ(api().run_submit(run.get(), nullptr, executor.get(), wait_for_other, &waiting, nullptr),
@@ -142,6 +143,7 @@ TEST_F(CEndings, ARunThatOutlivesItsCallersLoopCallsWhereWaitingIsRefused) {
   ASSERT_EQ(api().run_cancel(run.get(), nullptr), EDDY_OK);
   while (waiting.code == -1) std::this_thread::yield();
   EXPECT_EQ(waiting.code, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(waiting.with_limit, EDDY_WOULD_DEADLOCK) << "a loop until it is done would never end";
   ASSERT_EQ(api().run_cancel(waiting.other.get(), nullptr), EDDY_OK);
   EXPECT_EQ(api().run_wait(waiting.other.get(), -1, nullptr), EDDY_CANCELLED);
 }

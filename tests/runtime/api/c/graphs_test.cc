@@ -284,5 +284,39 @@ TEST_F(CGraphs, WhatIsNestedTooDeeplyIsRefusedWhereItIsBuilt) {
   EXPECT_LT(depth, 1000);
 }
 
+TEST_F(CGraphs, WhatIsNestedAsDeeplyAsItMayBeRuns) {
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  eddy_case choice = {};
+  choice.struct_size = sizeof(choice);
+  choice.name = "deeper";
+  choice.selector = input(g, "which", {}, EDDY_BOOL);
+  choice.num_branches = 2;
+  choice.default_branch = -1;
+  constexpr int kDepth = 900;
+  for (int i = 0; i < kDepth; ++i) {
+    ASSERT_EQ(said([&](auto e) { return api().graph_begin_case(g, &choice, e); }), "ok");
+    ASSERT_EQ(said([&](auto e) { return api().graph_begin_branch(g, e); }), "ok");
+  }
+  eddy_value_id result = op(g, "Neg", {x});
+  for (int i = 0; i < kDepth; ++i) {
+    ASSERT_EQ(said([&](auto e) { return api().graph_end_branch(g, &result, 1, e); }), "ok");
+    ASSERT_EQ(said([&](auto e) { return api().graph_begin_branch(g, e); }), "ok");
+    ASSERT_EQ(said([&](auto e) { return api().graph_end_branch(g, &x, 1, e); }), "ok");
+    ASSERT_EQ(said([&](auto e) { return api().graph_end_case(g, &result, 1, e); }), "ok");
+  }
+  output(g, "y", result);
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  const float number = 3;
+  bind(run.get(), 0, &number);
+  const bool is_first = false;
+  const eddy_tensor which = {const_cast<bool*>(&is_first), nullptr, 0, EDDY_BOOL, {}};
+  ASSERT_EQ(api().run_bind_input_memory(run.get(), 1, &which, nullptr), EDDY_OK);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  EXPECT_THAT(output_of(run.get(), 0), testing::ElementsAre(-3));
+}
+
 }  // namespace
 }  // namespace eddy::c

@@ -243,6 +243,33 @@ TEST_F(COperators, AnAnswerMayComeLaterFromAnotherThreadAndOnlyOnce) {
   EXPECT_EQ(later.second, EDDY_INVALID_HANDLE);
 }
 
+TEST_F(COperators, AnAnswerMayComeWhileItsKernelAsksForStops) {
+  std::thread answering;
+  eddy_operator op = scaling(&answering);
+  op.flags = EDDY_ANSWERS_LATER;
+  op.run = [](void* user, const eddy_call* call) -> eddy_code {
+    auto& thread = *static_cast<std::thread*>(user);
+    const eddy_pending pending = call->defer(call->impl);
+    if (thread.joinable()) thread.join();
+    auto* y = static_cast<float*>(call->outputs[0].data);
+    thread = std::thread([pending, y] {
+      *y = 1;
+      EXPECT_EQ(api().pending_complete(pending, EDDY_OK, 0, nullptr, nullptr), EDDY_OK);
+    });
+    const eddy_code asked = api().pending_on_stop(
+        pending, [](void*) {}, nullptr, nullptr);
+    EXPECT_THAT(asked, testing::AnyOf(EDDY_OK, EDDY_INVALID_STATE, EDDY_INVALID_HANDLE));
+    return EDDY_LATER;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  const float x = 4;
+  const Owned<eddy_run> run = run_one({}, &x);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  }
+  answering.join();
+}
+
 TEST_F(COperators, AnAnswerThatIsOwedMayFailTheRunAndAReleasedOneDoes) {
   static std::atomic<bool> releases;
   eddy_operator op = scaling(nullptr);

@@ -3,8 +3,10 @@
 // of; what is refused is refused with a code and the reason, and no handle comes of it.
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "runtime/api/c/eddy.hpp"
 #include "tests/runtime/api/c/fixture.h"
@@ -178,6 +180,27 @@ TEST_F(PlansTest, TheHeaderForCppSaysTheSame) {
     EXPECT_THAT(error.what(), HasSubstr("save a plan with it"));
   }
   EXPECT_THROW(graph.save_plan(path_, {{"dim.m", "3"}}), eddy::Error);
+}
+
+TEST_F(PlansTest, SeveralMaySaveOnePlanWhileOthersLoadIt) {
+  const Owned<eddy_graph> graph = doubling();
+  ASSERT_EQ(api().graph_finish(graph.get(), nullptr), EDDY_OK);
+  ASSERT_EQ(save(graph.get()), "ok");
+  std::atomic<bool> is_over{false};
+  std::atomic<int> num_failed{0};
+  std::vector<std::thread> saving;
+  for (int t = 0; t < 2; ++t) {
+    saving.emplace_back([&] {
+      while (!is_over) num_failed += save(graph.get()) != "ok";
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    Owned<eddy_session> session;
+    EXPECT_EQ(load(session), "ok");
+  }
+  is_over = true;
+  for (std::thread& each : saving) each.join();
+  EXPECT_EQ(num_failed, 0);
 }
 
 }  // namespace

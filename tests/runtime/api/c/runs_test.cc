@@ -391,11 +391,14 @@ TEST_F(CRuns, SessionsOfOneFinishedGraphAreMadeByManyThreads) {
         Owned<eddy_value> text;
         num_made += api().session_create(graph.get(), nullptr, 0, session.out(), nullptr) == 0;
         num_made += api().graph_print(graph.get(), text.out(), nullptr) == 0;
+        eddy_type of = {};
+        of.struct_size = sizeof(of);
+        num_made += api().graph_type(graph.get(), 1, &of, nullptr) == 0;
       }
     });
   }
   for (std::thread& each : threads) each.join();
-  EXPECT_EQ(num_made, 80);
+  EXPECT_EQ(num_made, 120);
 }
 
 }  // namespace
