@@ -14,6 +14,7 @@
 #include "runtime/api/graph_to_run.h"
 #include "runtime/api/host_predicate.h"
 #include "runtime/api/place_nodes.h"
+#include "runtime/api/plan_options.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/session_ranks.h"
 #include "runtime/api/step_log.h"
@@ -77,17 +78,11 @@ std::vector<bool> shared_nodes(const SessionCore& core) {
 }
 
 PlanOptions plan_options(const SessionCore& core) {
-  const SessionOptions& options = core.options;
-  PlanOptions plan;
-  plan.is_auto = options.assignment == Assignment::kAuto && !waits_for_ranks(core);
-  plan.max_streams = plan.is_auto ? most_streams(core) : options.max_streams;
-  plan.costs_or_null = options.costs.get();
-  plan.rank_by_costs = options.rank_by_costs;
-  if (plan.is_auto) plan.splits = shared_nodes(core);
-  if (options.assignment == Assignment::kMatching) plan.policy = AssignPolicy::kMatching;
-  const bool is_serial =
-      options.assignment == Assignment::kSerial || (plan.is_auto && core.host().num_workers() == 1);
-  if (is_serial) plan.policy = AssignPolicy::kSerial;
+  PlanOptions plan = plan_options(core.options, waits_for_ranks(core));
+  if (!plan.is_auto) return plan;
+  plan.max_streams = most_streams(core);
+  plan.splits = shared_nodes(core);
+  if (core.host().num_workers() == 1) plan.policy = AssignPolicy::kSerial;
   return plan;
 }
 

@@ -14,6 +14,7 @@
 #include "graph/proof/rank_proof.h"
 #include "graph/proof/rank_text.h"
 #include "graph/schedule/plan_graph.h"
+#include "runtime/api/plan_options.h"
 #include "runtime/api/session.h"
 #include "runtime/net/rank_graph.h"
 #include "tools/command/counted.h"
@@ -29,25 +30,13 @@ struct RankPlan {
   RankSkeleton skeleton;
 };
 
-// As a session of the graph would.
-PlanOptions planning_of(const SessionOptions& options, const Graph& graph) {
-  PlanOptions planning;
-  planning.is_auto = options.assignment == Assignment::kAuto && !has_communication(graph);
-  planning.max_streams = options.max_streams;
-  planning.costs_or_null = options.costs.get();
-  planning.rank_by_costs = options.rank_by_costs;
-  if (options.assignment == Assignment::kMatching) planning.policy = AssignPolicy::kMatching;
-  if (options.assignment == Assignment::kSerial) planning.policy = AssignPolicy::kSerial;
-  return planning;
-}
-
 Result<PlannedRank> plan_imported(const Library& library, Graph graph,
                                   const SessionOptions& options, uint32_t rank,
                                   uint32_t num_ranks) {
   EDDY_ASSIGN_OR_RETURN(graph, Session::graph_to_run(library, std::move(graph), options));
   EDDY_ASSIGN_OR_RETURN(RankWorld world, rank_world_of(options.ranks, graph, rank, num_ranks));
   EDDY_ASSIGN_OR_RETURN(graph, prepare_for_ranks(std::move(graph), library.ops(), world));
-  Plan plan = plan_graph(graph, planning_of(options, graph));
+  Plan plan = plan_graph(graph, plan_options(options, has_communication(graph)));
   EDDY_RETURN_IF_ERROR(prove_plan(graph, plan));
   EDDY_ASSIGN_OR_RETURN(RankSkeleton skeleton, skeleton_of(graph, plan.program, world));
   return PlannedRank{std::move(graph), std::move(plan), std::move(world), std::move(skeleton)};

@@ -206,10 +206,10 @@ eddy_code session_find_output(eddy_session session, const char* name, size_t* in
 namespace {
 
 // What a run by names needs beside the run: on the stack, but for graphs of many inputs or outputs.
-class Scratch {
+class StackMemory {
  public:
-  Scratch() : resource_(room_, sizeof(room_)) {}
-  std::pmr::memory_resource* memory() { return &resource_; }
+  StackMemory() : resource_(room_, sizeof(room_)) {}
+  std::pmr::memory_resource* resource() { return &resource_; }
 
  private:
   alignas(std::max_align_t) std::byte room_[1024];
@@ -244,8 +244,8 @@ Refusal read_inputs(const Session& session, const char* const* names, const eddy
 }
 
 // Handles of the outputs that are asked for, all or none.
-Refusal give_outputs(std::span<Tensor> made, Scratch& scratch, eddy_value* outputs) {
-  std::pmr::vector<eddy_value> handles(scratch.memory());
+Refusal give_outputs(std::span<Tensor> made, StackMemory& memory, eddy_value* outputs) {
+  std::pmr::vector<eddy_value> handles(memory.resource());
   try {
     handles.reserve(made.size());
     for (Tensor& each : made) {
@@ -266,24 +266,24 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
                       eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
                       eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    Scratch scratch;
-    GivenInputs given(scratch.memory());
+    StackMemory memory;
+    GivenInputs given(memory.resource());
     EDDY_C_TRY(read_inputs(*s->session, input_names, inputs, num_inputs, given));
     if (num_outputs > 0) {
       EDDY_C_TRY(need(output_names, "list of output names"));
       EDDY_C_TRY(need(outputs, "place for the outputs"));
     }
-    std::pmr::vector<size_t> places(num_outputs, scratch.memory());
+    std::pmr::vector<size_t> places(num_outputs, memory.resource());
     for (size_t i = 0; i < num_outputs; ++i) {
       EDDY_C_TRY(find_name(s->session->outputs(), "output", output_names[i], &places[i]));
     }
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
-    std::pmr::vector<Tensor> made(num_outputs, scratch.memory());
+    std::pmr::vector<Tensor> made(num_outputs, memory.resource());
     const Status status = s->session->run_at(given.places, places, made, run_options);
     s->count(static_cast<eddy_code>(status.code()));
     EDDY_C_TRY(status);
-    return give_outputs(made, scratch, outputs);
+    return give_outputs(made, memory, outputs);
   });
 }
 
