@@ -235,7 +235,15 @@ void Run::start_strands(bool is_submitting) noexcept {
 void Run::begin_on_ranks() noexcept {
   const uint64_t ticket = *std::exchange(ticket_, std::nullopt);
   has_begun_.store(false);
-  core_.ranks->begin(ticket, values_.state().control, values_.digests(), rank_run_or_null_,
+  BoundRun& state = values_.state();
+  const auto where = [&state] {
+    std::string paths;
+    for (const NodeId node : state.owing_nodes()) {
+      paths += (paths.empty() ? "" : ", ") + state.iteration_path(node);
+    }
+    return paths;
+  };
+  core_.ranks->begin(ticket, {state.control, values_.shared_facts(), where}, rank_run_or_null_,
                      [this](const Status& status) { on_begun(status); });
 }
 

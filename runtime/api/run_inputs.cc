@@ -204,7 +204,7 @@ Status RunValues::check_symbols() const {
   return Status::ok();
 }
 
-std::string RunValues::digests() const {
+std::string RunValues::shared_facts() const {
   std::string text;
   if (core_.ranks == nullptr) return text;
   for (const std::string& name : core_.ranks->options().replicated) {
@@ -213,7 +213,17 @@ std::string RunValues::digests() const {
     Fingerprint digest;
     for (const int64_t dim : view.shape()) digest.add(static_cast<uint64_t>(dim));
     digest.add_bytes(view.data, view.size_bytes());
-    text += name + "=" + digest.text() + "\n";
+    text += "input " + name + "=" + digest.text() + "\n";
+  }
+  for (const SessionCore::SharedShape& shape : core_.shared_shapes) {
+    text += "shape " + shape.node + "=[";
+    for (const SessionCore::SharedShape::Dim& dim : shape.dims) {
+      const bool is_known = dim.size >= 0;
+      const int64_t size =
+          is_known ? dim.size : (*bound_shape(dim.input))[static_cast<size_t>(dim.axis)];
+      text += (&dim == shape.dims.data() ? "" : ",") + std::to_string(size);
+    }
+    text += "]\n";
   }
   return text;
 }

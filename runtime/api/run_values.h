@@ -61,8 +61,9 @@ class RunValues {
 
   // Inputs stand where kernels can read them, outputs where they are to be made.
   void begin();
-  // Of the inputs that are to be equal on all ranks: lines "name=digest".
-  std::string digests() const;
+  // What is to be equal on all ranks, as RunLedger reads it: lines "input NAME=DIGEST" and
+  // "shape NODE=SHAPE".
+  std::string shared_facts() const;
   // Once the run has ended: whether finish() and collect_outputs() would copy any.
   bool copies_bound() const { return is_any_bound_; }
   bool copies_collected() const;

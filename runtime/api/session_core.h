@@ -74,6 +74,18 @@ struct SessionCore {
   // With those of the other ranks; null: the options have no world. The scheduler polls it.
   std::shared_ptr<RankSession> ranks;
   void poll_ranks();
+  // What a node communicates, whose shape the graph's inputs decide, and which is to be equal on
+  // all ranks.
+  struct SharedShape {
+    struct Dim {
+      int64_t size = 0;  // or, where below 0, that of an input's axis
+      size_t input = 0;
+      int axis = 0;
+    };
+    std::string node;
+    std::vector<Dim> dims;
+  };
+  std::vector<SharedShape> shared_shapes;
   std::unique_ptr<OperatorTimes> operator_times_or_null;  // of the program's graph
   std::unique_ptr<Executable> executable;
   std::unique_ptr<RunPool> run_pool;

@@ -1,9 +1,14 @@
 #include "runtime/api/session_ranks.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/version.h"
 #include "runtime/cpu/worker_pool.h"
+#include "runtime/net/net_kernel.h"
 #include "runtime/net/rank_facts.h"
 #include "runtime/net/rank_graph.h"
 #include "runtime/net/rank_session.h"
@@ -24,6 +29,50 @@ Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one
                        "tensors of numbers can, in sessions of the CPU alone");
   }
   return Status::ok();
+}
+
+bool needs_equal_shapes(const OpDef& op) {
+  constexpr std::array<std::string_view, 4> kNames = {"AllReduce", "AllGather", "ReduceScatter",
+                                                      "AllToAll"};
+  return is_collective(op) && std::ranges::find(kNames, op.name) != kNames.end();
+}
+
+using SharedShape = SessionCore::SharedShape;
+
+// None: no input's shape decides it.
+std::optional<SharedShape::Dim> find_dim(const SessionCore& core, int64_t dim) {
+  if (dim >= 0) return SharedShape::Dim{.size = dim};
+  for (size_t i = 0; i < core.inputs.size() && dim != kUnknownDim; ++i) {
+    const ValueType& type = core.inputs[i].type;
+    if (!type.is_tensor() || !type.tensor.is_ranked) continue;
+    for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+      if (type.tensor.dims[axis] == dim) return SharedShape::Dim{dim, i, axis};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<SharedShape> find_shared_shape(const SessionCore& core, NodeId id) {
+  const Graph& graph = core.graph();
+  const ValueType& type = graph.value(graph.node(id).inputs[0]).type;
+  if (!type.is_tensor() || !type.tensor.is_ranked || type.is_static_tensor()) return std::nullopt;
+  SharedShape shape{graph.path(id), {}};
+  for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
+    const std::optional<SharedShape::Dim> dim = find_dim(core, type.tensor.dims[axis]);
+    if (!dim) return std::nullopt;
+    shape.dims.push_back(*dim);
+  }
+  return shape;
+}
+
+// Of one graph for all ranks.
+void find_shared_shapes(SessionCore& core) {
+  for (uint32_t n = 0; n < core.graph().num_nodes(); ++n) {
+    const Node& node = core.graph().node(NodeId(n));
+    if (node.kind != NodeKind::kExec || !needs_equal_shapes(*node.op)) continue;
+    auto shape = find_shared_shape(core, NodeId(n));
+    if (shape) core.shared_shapes.push_back(std::move(*shape));
+  }
 }
 
 }  // namespace
@@ -55,6 +104,7 @@ Status agree_with_ranks(SessionCore& core, const ForRanks& ranks) {
   facts.processor = describe_cpu_kernels();
   if (options.is_one_graph) {
     facts.graph = ranks.graph.text();
+    find_shared_shapes(core);
   } else {
     facts.options += ", graphs that may differ";
   }

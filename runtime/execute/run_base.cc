@@ -108,6 +108,17 @@ std::string_view state_text(StrandState state) {
 
 }  // namespace
 
+// Calls that fall apart into tiles wait for an answer, too, and owe none.
+std::vector<NodeId> RunBase::owing_nodes(const StrandRunner& runner) const {
+  std::vector<NodeId> nodes;
+  for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {
+    const uint32_t node = current_nodes_[strand].load(std::memory_order_relaxed);
+    if (node == UINT32_MAX || !graph().node(NodeId(node)).op->may_wait) continue;
+    if (runner.strand_state(strand) == StrandState::kWaitingForAnswer) nodes.emplace_back(node);
+  }
+  return nodes;
+}
+
 std::string RunBase::describe_strands(const StrandRunner& runner) const {
   std::string text;
   for (uint32_t strand = 0; strand < current_nodes_.size(); ++strand) {

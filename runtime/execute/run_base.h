@@ -47,6 +47,8 @@ class RunBase {
   // The same, of a kernel that was issued and perhaps has ended: `after` may have been counted
   // since, unless a device counts.
   std::string ended_path(NodeId node) const;
+  // Nodes whose kernel or host function owes an answer that a strand waits for.
+  std::vector<NodeId> owing_nodes(const StrandRunner& runner) const;
   // Where each strand is now and what it waits for, one line each.
   std::string describe_strands(const StrandRunner& runner) const;
 

@@ -30,6 +30,7 @@ class BoundRun final : public RunState {
 
   const ResolvedProgram* code() const { return code_.get(); }
   StrandRunner& runner() { return *runner_; }
+  std::vector<NodeId> owing_nodes() const { return RunBase::owing_nodes(*runner_); }
   // Where each strand is now and what it waits for, one line each; from any thread.
   std::string describe() const { return describe_strands(*runner_); }
 

@@ -89,12 +89,12 @@ class RankRun::Listener final : public StopListener {
   bool is_known_ = false;
 };
 
-RankRun::RankRun(RankSession& session, uint64_t number, RunControl& control, std::string inputs,
-                 Then begun)
+RankRun::RankRun(RankSession& session, uint64_t number, Own own, Then begun)
     : session_(session),
       number_(number),
-      control_(control),
-      inputs_(std::move(inputs)),
+      control_(own.control),
+      facts_(std::move(own.facts)),
+      where_(std::move(own.where)),
       begun_(std::move(begun)),
       listener_(std::make_shared<Listener>(session.world(), *this)) {}
 
@@ -139,7 +139,7 @@ void RankRun::begin(World::Turn& turn) {
 void RankRun::say(World::Turn& turn, Kind kind, Status status) {
   RankMessage message{
       .kind = kind, .session = session_.number(), .run = number_, .status = std::move(status)};
-  if (kind == Kind::kBegin) message.text = inputs_;
+  if (kind == Kind::kBegin) message.text = facts_;
   if (kind == Kind::kSettled) message.is_own = !own_.is_ok() && !is_stopped_elsewhere_;
   for (auto& [name, lane] : lanes_) {
     if (kind == Kind::kCount) message.lanes.push_back({name, lane.count, lane.last});
@@ -411,7 +411,8 @@ void RankRun::start_step(World::Turn& turn, Operation& operation) {
 
 void RankRun::step_done(World::Turn& turn, Operation& operation, const Status& status) {
   if (!status.is_ok()) {
-    waited_in_ += (waited_in_.empty() ? "" : ", ") + operation.bound.name;
+    if (waited_in_.empty()) waited_in_ = where_();
+    if (waited_in_.empty()) waited_in_ = operation.bound.name;
     return finish(turn, operation, status);
   }
   if (tells_of_all(operation.steps.transfer().kind)) lanes_[operation.lane].last.clear();

@@ -57,8 +57,13 @@ class RankRun final : public World::TransferOwner {
  public:
   using Then = std::function<void(Status)>;
 
-  RankRun(RankSession& session, uint64_t number, RunControl& control, std::string inputs,
-          Then begun);
+  // The run as this rank has it.
+  struct Own {
+    RunControl& control;
+    std::string facts;                   // what is to be equal on all ranks: RunLedger's lines
+    std::function<std::string()> where;  // the nodes whose operations it waits for, right now
+  };
+  RankRun(RankSession& session, uint64_t number, Own own, Then begun);
   ~RankRun();
 
   uint64_t number() const { return number_; }
@@ -131,9 +136,10 @@ class RankRun final : public World::TransferOwner {
   RankSession& session_;
   const uint64_t number_;
   RunControl& control_;
-  const std::string inputs_;  // what is to be equal on all ranks
-  Then begun_;                // empty once called
-  Then ended_;                // set once its strands have ended
+  const std::string facts_;
+  const std::function<std::string()> where_;
+  Then begun_;  // empty once called
+  Then ended_;  // set once its strands have ended
   Phase phase_ = Phase::kWaiting;
   Pace pace_ = Pace::kNothing;
   bool has_ended_ = false;

@@ -144,10 +144,8 @@ bool RankSession::is_slot_free(uint64_t run) const {
   });
 }
 
-void RankSession::begin(uint64_t ticket, RunControl& control, std::string inputs, RankRun*& run,
-                        RankRun::Then begun) {
-  auto made =
-      std::make_unique<RankRun>(*this, ticket, control, std::move(inputs), std::move(begun));
+void RankSession::begin(uint64_t ticket, RankRun::Own own, RankRun*& run, RankRun::Then begun) {
+  auto made = std::make_unique<RankRun>(*this, ticket, std::move(own), std::move(begun));
   made->listen();
   World::Turn turn(*world_);
   run = made.get();

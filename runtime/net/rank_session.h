@@ -63,11 +63,10 @@ class RankSession final : public World::SessionEnd {
 
   uint64_t take_ticket();
   void abandon(uint64_t ticket, const Status& why);
-  // `inputs`: lines "name=digest" of what is to be equal on all ranks. `begun` is called once all
-  // ranks have begun the run, or with why they will not: then it is gone. `run` is set before, and
-  // valid until `begun` with a failure, or until end() has called back. `control` stays as long.
-  void begin(uint64_t ticket, RunControl& control, std::string inputs, RankRun*& run,
-             RankRun::Then begun);
+  // `begun` is called once all ranks have begun the run, or with why they will not: then it is
+  // gone. `run` is set before, and valid until `begun` with a failure, or until end() has called
+  // back. What `own` refers to stays as long.
+  void begin(uint64_t ticket, RankRun::Own own, RankRun*& run, RankRun::Then begun);
   // Its strands have ended. `ended` gets the status of all ranks.
   void end(RankRun& run, Status own, RankRun::Then ended);
 

@@ -11,18 +11,32 @@ namespace {
 
 using Kind = RankMessage::Kind;
 
-// Lines "name=digest" of what is to be equal; ok, or which is not.
-Status compare_inputs(const std::vector<std::optional<RankMessage>>& begins) {
+// Of one line, "input NAME=DIGEST" or "shape NODE=SHAPE", that is another one on a rank.
+Status unlike_facts(std::string_view on_first, std::string_view on_rank, uint32_t rank) {
+  const auto value = [](std::string_view line) {
+    return std::string(line.substr(line.rfind('=') + 1));
+  };
+  const std::string_view kind = on_first.substr(0, on_first.find(' '));
+  std::string name(on_first.substr(0, on_first.rfind('=')));
+  name.erase(0, kind.size() + 1);
+  const std::string which = "rank " + std::to_string(rank);
+  if (kind == "shape") {
+    return invalid_argument(
+        "node '" + name + "' communicates what has one shape on all ranks, but " + which +
+        " was given inputs that make it " + value(on_rank) + ", and rank 0 " + value(on_first));
+  }
+  return invalid_argument("input '" + name + "' is declared equal on all ranks, but " + which +
+                          " was given other values than rank 0");
+}
+
+// Lines of what is to be equal; ok, or which is not.
+Status compare_facts(const std::vector<std::optional<RankMessage>>& begins) {
   const std::string& first = begins[0]->text;
   for (uint32_t r = 1; r < begins.size(); ++r) {
     std::string_view a = first, b = begins[r]->text;
     while (!a.empty() || !b.empty()) {
       const std::string_view x = a.substr(0, a.find('\n')), y = b.substr(0, b.find('\n'));
-      if (x != y) {
-        return invalid_argument("input '" + std::string(x.substr(0, x.rfind('='))) +
-                                "' is declared equal on all ranks, but rank " + std::to_string(r) +
-                                " was given other values than rank 0");
-      }
+      if (x != y) return unlike_facts(x, y, r);
       a.remove_prefix(std::min(a.size(), x.size() + 1));
       b.remove_prefix(std::min(b.size(), y.size() + 1));
     }
@@ -125,7 +139,7 @@ void RunLedger::begin(uint32_t from, OpenRun& run, RankMessage message, std::vec
     return refuse(run, about, of_rank(rank, cancelled("its session has ended")), out);
   }
   if (!note(from, run, std::move(message))) return;
-  if (Status status = compare_inputs(run.said); !status.is_ok()) {
+  if (Status status = compare_facts(run.said); !status.is_ok()) {
     return refuse(run, about, std::move(status), out);
   }
   enter(run, Phase::kRunning);

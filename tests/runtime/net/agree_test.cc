@@ -136,5 +136,38 @@ TEST_F(AgreeTest, SessionsThatWereRefusedLeaveTheWorldAsItWas) {
   }
 }
 
+// What data make unequal is found in the node (stops_test); what inputs make so, before any run.
+TEST_F(AgreeTest, ShapesThatInputsMakeUnequalAreNamedAndNothingIsSent) {
+  ASSERT_EQ(ranks_.make([](const Library& library, uint32_t) {
+    GraphBuilder b(library.ops());
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n"), 2}));
+    const Value own =
+        b.op("Identity", {b.input("own", tensor_type(ElementType::kFloat, {b.symbol("m")}))});
+    const Value all = talk(b, "AllReduce", b.op("Neg", {x}), "sum", 0);
+    b.output("y", all);
+    b.output("mine", own);
+    return b.finish();
+  }),
+            "");
+  const auto given = [](int64_t n, int64_t m) {
+    return NamedTensors{{"x", Tensor::zeros(ElementType::kFloat, Dims({n, 2}))},
+                        {"own", Tensor::zeros(ElementType::kFloat, Dims({m}))}};
+  };
+  // Shapes that no node communicates may differ.
+  for (const auto& result : ranks_.run([&](uint32_t r) { return given(3, r); })) {
+    EXPECT_TRUE(result.is_ok()) << result.status().to_string();
+  }
+  const uint64_t sent = ranks_.net().num_transfers();
+  for (const auto& result : ranks_.run([&](uint32_t r) { return given(r == 2 ? 4 : 3, 1); })) {
+    EXPECT_EQ(result.status().to_string(),
+              "invalid argument: node 'sum' communicates what has one shape on all ranks, but "
+              "rank 2 was given inputs that make it [4,2], and rank 0 [3,2]");
+  }
+  EXPECT_EQ(ranks_.net().num_transfers(), sent);
+  for (const auto& result : ranks_.run([&](uint32_t) { return given(5, 1); })) {
+    EXPECT_TRUE(result.is_ok()) << result.status().to_string();
+  }
+}
+
 }  // namespace
 }  // namespace eddy

@@ -337,13 +337,17 @@ TEST_F(CollectivesTest, UnlikeShapesAreAnErrorOnAllRanksAndMoveNothing) {
   RankRunner ranks({.num_ranks = 3, .seed = 11});
   const auto build = [](const Library& library, uint32_t) {
     GraphBuilder b(library.ops());
+    // As many elements as data say, which no rank knows before.
     const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
-    b.output("y", b.op("AllReduce", {x}, {}, {.name = "sum", .domain = "eddy"}));
+    const Value some =
+        b.op("Compress", {x, b.op("Cast", {x}, {{"to", static_cast<int64_t>(ElementType::kBool)}})},
+             {{"axis", int64_t{0}}});
+    b.output("y", b.op("AllReduce", {some}, {}, {.name = "sum", .domain = "eddy"}));
     return b.finish();
   };
   ASSERT_EQ(ranks.make(build), "");
   auto results = ranks.run([](uint32_t r) {
-    return NamedTensors{{"x", Tensor::zeros(ElementType::kFloat, {r == 1 ? 3 : 4})}};
+    return NamedTensors{{"x", Tensor::of<float>({4}, {1, 1, 1, r == 1 ? 0.0f : 1.0f})}};
   });
   for (auto& result : results) {
     ASSERT_FALSE(result.is_ok());

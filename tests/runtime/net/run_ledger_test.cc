@@ -207,13 +207,24 @@ TEST(RunLedger, ARankThatHasLeftEndsWhatItHasNotBegun) {
 TEST(RunLedger, InputsThatShouldBeEqualAreNamed) {
   RunLedger ledger(3);
   std::vector<RunLedger::Out> out;
-  ledger.accept(2, {.kind = Kind::kBegin, .text = "a=1\nb=2\n"}, out);
-  ledger.accept(0, {.kind = Kind::kBegin, .text = "a=1\nb=2\n"}, out);
-  ledger.accept(1, {.kind = Kind::kBegin, .text = "a=1\nb=3\n"}, out);
+  ledger.accept(2, {.kind = Kind::kBegin, .text = "input a=1\ninput b=2\n"}, out);
+  ledger.accept(0, {.kind = Kind::kBegin, .text = "input a=1\ninput b=2\n"}, out);
+  ledger.accept(1, {.kind = Kind::kBegin, .text = "input a=1\ninput b=3\n"}, out);
   ASSERT_EQ(out.size(), 3u);
   EXPECT_THAT(out[0].message.status.message(),
               ::testing::HasSubstr("input 'b' is declared equal on all ranks, but rank 1"));
   EXPECT_EQ(ledger.num_open(), 0u);
+}
+
+TEST(RunLedger, ShapesThatShouldBeEqualAreNamedWithBoth) {
+  RunLedger ledger(2);
+  std::vector<RunLedger::Out> out;
+  ledger.accept(0, {.kind = Kind::kBegin, .text = "shape a=[2]\nshape loop/b=[2,3]\n"}, out);
+  ledger.accept(1, {.kind = Kind::kBegin, .text = "shape a=[2]\nshape loop/b=[4,3]\n"}, out);
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[1].message.status.message(),
+            "node 'loop/b' communicates what has one shape on all ranks, but rank 1 was given "
+            "inputs that make it [4,3], and rank 0 [2,3]");
 }
 
 TEST(RankMessage, BytesComeBackOrAreRefused) {
