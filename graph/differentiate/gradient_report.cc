@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "graph/ir/control_view.h"
+
 namespace eddy {
 namespace {
 
@@ -36,6 +38,32 @@ std::string without_iterations(const std::string& path) {
 
 bool is_in_loop(const std::string& path, const std::string& loop) {
   return path == loop || path.starts_with(loop + "/");
+}
+
+std::string kept_text(const std::optional<int64_t>& bytes) {
+  return bytes.has_value() ? std::to_string(*bytes) + " bytes" : "tensors of unknown size";
+}
+
+// What each iteration of a loop leaves for its way back, the loop of that path: rows that it reads,
+// and elements of sequences.
+std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
+                                  const std::string& way_back) {
+  std::set<ValueId> read;
+  std::optional<int64_t> bytes = 0;
+  for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (is_in_loop(graph.path(NodeId(n)), way_back)) {
+      read.insert(node.inputs.begin(), node.inputs.end());
+    }
+    const bool pushes =
+        loop.has(node.region) && node.kind == NodeKind::kExec && node.op->name == "SequenceInsert";
+    if (pushes) add_bytes(bytes, bytes_of(graph.value(node.inputs[1]).type.tensor));
+  }
+  for (size_t s = 0; s < loop.stacked().size(); ++s) {
+    if (!read.contains(loop.stacked()[s])) continue;
+    add_bytes(bytes, bytes_of(graph.value(loop.rows()[s]).type.tensor));
+  }
+  return bytes;
 }
 
 class Reporter {
@@ -221,27 +249,27 @@ Status with_saving_advice(Status status, const GradientReport& report) {
     if (outermost == nullptr || loop.path.size() < outermost->path.size()) outermost = &loop;
   }
   if (outermost == nullptr) return status;
-  const std::string bytes = outermost->bytes_per_iteration.has_value()
-                                ? std::to_string(*outermost->bytes_per_iteration) + " bytes"
-                                : "tensors of unknown size";
-  status.append_message("the way back keeps " + bytes + " of each iteration of '" +
-                        outermost->path + "': keep less with --save grow");
+  status.append_message("the way back keeps " + kept_text(outermost->bytes_per_iteration) +
+                        " of each iteration of '" + outermost->path +
+                        "': keep less with --save grow");
   return status;
 }
 
 Status with_saving_advice(Status status, const Graph& gradient) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const std::string path = without_iterations(status.path());
-  std::set<std::string> loops;
+  std::map<std::string, NodeId> loops;
   for (uint32_t n = 0; n < gradient.num_nodes(); ++n) {
     const Node& node = gradient.node(NodeId(n));
-    if (node.kind == NodeKind::kWhile) loops.insert(gradient.path(NodeId(n)));
+    if (node.kind == NodeKind::kWhile) loops[gradient.path(NodeId(n))] = NodeId(n);
   }
-  for (const std::string& loop : loops) {  // one around another stands before it
+  for (const auto& [loop, id] : loops) {  // one around another stands before it
     // Loops that keep less run back in segments, or make their last iteration again.
-    if (!is_in_loop(path, loop) || !loops.contains(loop + "/grad")) continue;
-    status.append_message("the way back keeps something of each iteration of '" + loop +
-                          "': make the gradient with --save grow, which keeps less");
+    const std::string way_back = loop + "/grad";
+    if (!is_in_loop(path, loop) || !loops.contains(way_back)) continue;
+    const auto bytes = kept_bytes(gradient, LoopView(gradient, id), way_back);
+    status.append_message("the way back keeps " + kept_text(bytes) + " of each iteration of '" +
+                          loop + "': make the gradient with --save grow, which keeps less");
     return status;
   }
   return status;
