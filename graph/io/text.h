@@ -1,4 +1,4 @@
-// Small helpers for text that comes from files. Internal to graph/io.
+// Small helpers for text that comes from files and callers. Internal to graph/io and runtime/api/c.
 #pragma once
 
 #include <string>

@@ -140,7 +140,7 @@ Status Call::wait() {
   EDDY_RETURN_IF_ERROR(state_->run.check_wait());
   state_->run.help();
   state_->run.wait();
-  if (!state_->has_run) return invalid_argument("no run of this Call was submitted yet");
+  if (!state_->has_run) return invalid_argument("no run was submitted yet");
   return state_->run.status();
 }
 
@@ -150,6 +150,8 @@ bool Call::wait_for(std::chrono::nanoseconds timeout) {
 }
 
 Status Call::check_wait() const { return state_->run.check_wait(); }
+
+Status Call::check_wait_for_next() const { return state_->core().runs->check_wait(); }
 
 bool Call::is_done() const { return state_->core().is_in_child() || !state_->run.is_under_way(); }
 

@@ -88,8 +88,9 @@ class Call {
   // Blocks for so long at most. True: no run is under way. Where wait() would be refused, it
   // returns at once.
   bool wait_for(std::chrono::nanoseconds timeout);
-  // Whether wait() would be refused, and why.
+  // Whether wait() would be refused, and why; whether wait() for a run to come would.
   Status check_wait() const;
+  Status check_wait_for_next() const;
   bool is_done() const;
   void cancel();  // the run under way; one that waits ends at once
 

@@ -66,9 +66,20 @@ void OutputStream::begin(std::function<void(std::function<void()>)> post) {
   rows_.clear();
 }
 
-bool OutputStream::reserve() {
+bool OutputStream::reserve(std::function<Status()> check_wait) {
   const std::lock_guard lock(mutex_);
-  return !std::exchange(is_reserved_, true);
+  if (std::exchange(is_reserved_, true)) return false;
+  check_wait_ = std::move(check_wait);
+  return true;
+}
+
+Status OutputStream::check_wait() const {
+  std::function<Status()> check;
+  {
+    const std::lock_guard lock(mutex_);
+    if (rows_.empty() && !is_closed_) check = check_wait_;
+  }
+  return check ? check() : Status::ok();
 }
 
 void OutputStream::refuse(const Status& why) {
@@ -86,6 +97,7 @@ void OutputStream::end(Status status) {
     is_reserved_ = false;
     status_ = std::move(status);
     post_ = nullptr;
+    check_wait_ = nullptr;
   }
   changed_.notify_all();
   if (on_change_) on_change_();

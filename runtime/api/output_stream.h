@@ -43,14 +43,18 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   std::optional<Tensor> next();
   // Waits for so long at most. None: it has not come yet or, where is_over, there will be no more.
   std::optional<Tensor> next_for(std::chrono::nanoseconds timeout, bool& is_over);
+  // Whether next() would wait, on this thread, for a run that waits for this very thread: in a host
+  // function or callback of the session that brings the rows.
+  Status check_wait() const;
   // No more rows are wanted; those that wait are dropped.
   void close();
   // Of the run; ok while it goes on.
   Status status() const;
 
   // --- for sessions ---
-  // For one run, until its end(). False: another one has it.
-  bool reserve();
+  // For one run, until its end(). False: another one has it. `check_wait`: whether a thread may
+  // wait for runs of the session.
+  bool reserve(std::function<Status()> check_wait);
   // A run that had not reserved it was refused.
   void refuse(const Status& why);
   void begin(std::function<void(std::function<void()>)> post);
@@ -72,6 +76,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   std::condition_variable changed_;
   // Under the mutex.
   std::function<void(std::function<void()>)> post_;
+  std::function<Status()> check_wait_;  // of who has reserved it
   std::deque<Tensor> rows_;
   std::function<void()> waiter_;
   size_t num_posted_ = 0;  // deliveries that are still to come, or under way

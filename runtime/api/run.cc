@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "graph/base/processor.h"
+#include "graph/ir/node_facts.h"
 #include "runtime/api/session_core.h"
+#include "runtime/api/session_scope.h"
 #include "runtime/api/stream_place.h"
 #include "runtime/net/rank_session.h"
 #include "runtime/net/world.h"
@@ -15,6 +17,25 @@ namespace eddy {
 namespace {
 
 Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
+
+// Of a run that was stopped, and waits for an answer of the node.
+Status overdue_status(StopReason reason, const Node& node) {
+  std::string operation = node.op->name;
+  if (calls_host_function(node)) {
+    operation = "host function '" + std::string(node.attributes.get_string("name", "")) + "'";
+  }
+  const std::string waits = " and waits for the answer that " + operation +
+                            " owes: complete it, or let go of it; until then the run keeps what "
+                            "it uses";
+  switch (reason) {
+    case StopReason::kDeadline:
+      return deadline_exceeded("the run passed its deadline" + waits);
+    case StopReason::kCancelled:
+      return cancelled("the run was cancelled" + waits);
+    default:
+      return run_failed("the run has failed elsewhere" + waits);
+  }
+}
 
 // The run that this thread has begun for its waiter, which is this thread, too.
 thread_local const Run* helped_here = nullptr;
@@ -41,7 +62,7 @@ bool Run::needs_workers() const { return !is_launched_here() || !core_.has_one_s
 Status Run::begin(const RunOptions& options, bool calls_back) {
   const bool traces = kind_ == Kind::kKept && options.trace_or_null != nullptr;
   const bool is_plain = !needs_workers() && options.streams.empty() && !values_.is_streaming() &&
-                        !options.timeout && !traces;
+                        !options.timeout && !traces && !options.on_overdue;
   if (is_plain) {
     deadline.reset();
   } else {
@@ -54,7 +75,14 @@ Status Run::begin(const RunOptions& options, bool calls_back) {
   state_or_null = &values_.state();
   // No stop of an earlier time counts.
   state_or_null->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
+  return answer_watch_ == nullptr ? Status::ok() : watch_answers();
+}
+
+Status Run::watch_answers() try {
+  state_or_null->control.add_listener(answer_watch_);
   return Status::ok();
+} catch (const std::bad_alloc&) {
+  return no_memory();
 }
 
 Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
@@ -64,9 +92,16 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   deadline = options.timeout ? deadline_in(*options.timeout) : std::nullopt;
   EDDY_RETURN_IF_ERROR(values_.give_streams(options.streams));
   if (kind_ == Kind::kKept) EDDY_RETURN_IF_ERROR(values_.adapt_state());
-  EDDY_RETURN_IF_ERROR(core_.prepare_threads({.callback = calls_back || !options.streams.empty(),
-                                              .timer = deadline.has_value(),
-                                              .workers = needs_workers()}));
+  const bool watches = kind_ == Kind::kKept && options.on_overdue && core_.ranks == nullptr;
+  EDDY_RETURN_IF_ERROR(
+      core_.prepare_threads({.callback = calls_back || watches || !options.streams.empty(),
+                             .timer = watches || deadline.has_value(),
+                             .workers = needs_workers()}));
+  if (watches) {
+    answer_watch_ = std::make_shared<AnswerWatch>(
+        core_.scheduler(), options.answer_limit,
+        [this, on_overdue = options.on_overdue] { return tell_overdue(on_overdue); });
+  }
   if (!is_waited_for) followers_ = std::make_unique<Followers>();
   if (deadline) timer_.arm(core_.scheduler(), *deadline, [this] { stop(StopReason::kDeadline); });
   return Status::ok();
@@ -105,6 +140,7 @@ Status Run::refuse(const RunOptions& options, Status why) {
   if (kind_ == Kind::kOnce && values_.has_state()) values_.drop_state();
   if (core_.ranks != nullptr && !runs_->is_in_child()) abandon(why);
   timer_.disarm();
+  end_answer_watch();
   values_.end_streams(why);
   for (const StreamedOutput& each : options.streams) {
     if (each.stream != nullptr) each.stream->refuse(why);
@@ -343,7 +379,37 @@ Status Run::collect() {
   return outputs_.status();
 }
 
+// Before anything of the run is set back.
+void Run::end_answer_watch() {
+  if (answer_watch_ == nullptr) return;
+  answer_watch_->end();
+  values_.state().control.remove_listener(*answer_watch_);
+  answer_watch_ = nullptr;
+}
+
+bool Run::tell_overdue(const std::function<void(const Status&)>& on_overdue) try {
+  BoundRun& state = values_.state();
+  const std::vector<NodeId> nodes = state.owing_nodes();
+  if (nodes.empty()) return false;
+  const NodeId node = nodes.front();
+  Status status = overdue_status(state.control.stop.load(), core_.graph().node(node));
+  status.prepend_path(state.iteration_path(node));
+  std::function<void()> call = [&core = core_, on_overdue, status = std::move(status)] {
+    {
+      const SessionScope scope(&core, nullptr);
+      core.call_user([&] { on_overdue(status); });
+    }
+    core.runs->let_go();
+  };
+  runs_->note_overdue(*this);
+  core_.callbacks.post(std::move(call));
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;  // it looks again
+}
+
 void Run::end(Status why) {
+  end_answer_watch();
   if (rank_run_or_null_ != nullptr) return end_on_ranks();
   if (ticket_) abandon(why);
   Status status = why.is_ok() ? collect() : std::move(why);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "graph/base/short_lock.h"
+#include "runtime/api/answer_watch.h"
 #include "runtime/api/deadline_timer.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_runs.h"
@@ -92,6 +93,8 @@ class Run : private RunEntry {
   Result<NamedTensors> take_outputs() { return std::move(outputs_); }
 
  private:
+  void end_answer_watch();
+
   // What follows the end of a run that no thread waits for.
   struct Followers {
     Ending ending;
@@ -102,6 +105,9 @@ class Run : private RunEntry {
 
   Status begin(const RunOptions& options, bool calls_back);
   Status begin_with_threads(const RunOptions& options, bool calls_back);
+  Status watch_answers();
+  // By the watch. True: which answer does not come has been said.
+  bool tell_overdue(const std::function<void(const Status&)>& on_overdue);
   Status take_state();
   Status take_state_before_turn();
   Status refuse(const RunOptions& options, Status why);
@@ -140,7 +146,8 @@ class Run : private RunEntry {
   const Kind kind_;
   RunValues values_;
   DeadlineTimer timer_;
-  bool is_submitters_ = false;  // run by the thread that submits it
+  std::shared_ptr<AnswerWatch> answer_watch_;  // of this run; null: none
+  bool is_submitters_ = false;                 // run by the thread that submits it
   Collected collected_;
   std::span<const size_t> wanted_;
   std::span<Tensor> into_;

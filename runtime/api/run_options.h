@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "graph/base/status.h"
 #include "runtime/api/output_stream.h"
 
 namespace eddy {
@@ -37,6 +39,12 @@ struct RunOptions {
   // Outputs whose rows are wanted while their loop runs; not of a traced run. The host drives its
   // loops.
   std::vector<StreamedOutput> streams = {};
+  // Of a Call: a run that is stopped goes on until all answers that its kernels and host functions
+  // owe have come (ops/contract/pending_call.h). Where one has not come `answer_limit` after the
+  // stop, this is called once, on the callback thread, with why the run was stopped and which node
+  // owes; perhaps after the run has ended. Not with ranks.
+  std::function<void(const Status&)> on_overdue = {};
+  std::chrono::nanoseconds answer_limit = std::chrono::seconds(1);
 };
 
 }  // namespace eddy

@@ -29,7 +29,7 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
                           find_streamed_row(core_.graph(), core_.outputs, each.output));
     streamed.loop = found.loop;
     streamed.row = found.row;
-    if (!each.stream->reserve()) {
+    if (!each.stream->reserve([runs = core_.runs] { return runs->check_wait(); })) {
       return invalid_argument("the stream of output '" + each.output +
                               "' takes rows of another output or run; make one for each");
     }

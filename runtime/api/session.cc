@@ -282,7 +282,7 @@ void Session::close() {
   Run::stop_all(*core_, true);
   // The run that calls this could never end.
   if (SessionScope::may_not_wait_for(core_.get(), core_->threads.get())) return;
-  core_->runs->wait_until_idle();
+  core_->runs->wait_until_overdue();
 }
 
 void Session::trim() {

@@ -108,8 +108,9 @@ class Session {
   // not in signal handlers.
   void cancel_all();
   // Cancels, waits for the runs in flight and refuses new ones with kCancelled; the last callback
-  // has returned then. Inside a callback or host function of this session, or a host function of
-  // one that shares its threads, it does not wait.
+  // has returned then. Overdue runs (RunOptions::on_overdue) are not waited for. Inside a callback
+  // or host function of this session, or a host function of one that shares its threads, it does
+  // not wait.
   void close();
 
   // Gives back what is kept for runs to come: run states with their arenas, streams and recordings

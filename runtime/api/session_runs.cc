@@ -92,8 +92,12 @@ RunEntry* Turns::pass() {
 
 Status SessionRuns::check_wait(const EndSignal& signal) const {
   if (is_in_child()) return ForkGuard::error();
-  if (signal.is_set() || !SessionScope::may_not_wait_for(waits_.session, waits_.threads))
-    return Status::ok();
+  return signal.is_set() ? Status::ok() : check_wait();
+}
+
+Status SessionRuns::check_wait() const {
+  if (is_in_child()) return ForkGuard::error();
+  if (!SessionScope::may_not_wait_for(waits_.session, waits_.threads)) return Status::ok();
   return would_deadlock(
       "a host function or callback may not wait for a run of its own session, nor a host function "
       "for one of a session that shares its threads; submit the run, and go on when it has ended");
@@ -259,6 +263,7 @@ RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<vo
     ++num_holds_;
   }
   run.phase = RunPhase::kEnded;
+  if (std::exchange(run.is_overdue, false)) --num_overdue_;
   settle(lock);
   return next;
 }
@@ -344,6 +349,12 @@ RunList SessionRuns::stop_all(bool is_closing) {
   return ended;
 }
 
+void SessionRuns::note_overdue(RunEntry& run) {
+  std::lock_guard lock(lock_);
+  ++num_holds_;
+  if (!std::exchange(run.is_overdue, true)) ++num_overdue_;
+}
+
 void SessionRuns::hold() {
   std::lock_guard lock(lock_);
   ++num_holds_;
@@ -358,25 +369,33 @@ void SessionRuns::let_go() {
 // The last to use the session wakes the thread that waits for that, which may end the session at
 // once, or ends the session itself.
 void SessionRuns::settle(std::unique_lock<ShortLock>& lock) {
-  if (!is_unused()) return;
-  if (num_waiting_until_idle_ > 0) idle_.notify_all();
-  if (!end_session_) return;
+  if (num_waiting_until_idle_ > 0 && is_unused_but(num_overdue_)) idle_.notify_all();
+  if (!end_session_ || !is_unused()) return;
   const std::function<void()> end = std::exchange(end_session_, nullptr);
   lock.unlock();
   end();
 }
 
-void SessionRuns::wait_until_idle() {
+template <typename IsOver>
+void SessionRuns::wait_until(const IsOver& is_over) {
   std::unique_lock lock(lock_);
   ++num_waiting_until_idle_;
-  while (waits_.polled_or_null != nullptr && !is_unused()) {
+  while (waits_.polled_or_null != nullptr && !is_over()) {
     lock.unlock();
     const bool has_moved = waits_.polled_or_null->poll();
     lock.lock();
-    if (!has_moved && !is_unused()) idle_.wait_for(lock, std::chrono::microseconds(50));
+    if (!has_moved && !is_over()) idle_.wait_for(lock, std::chrono::microseconds(50));
   }
-  idle_.wait(lock, [this] { return is_unused(); });
+  idle_.wait(lock, is_over);
   --num_waiting_until_idle_;
+}
+
+void SessionRuns::wait_until_idle() {
+  wait_until([this] { return is_unused(); });
+}
+
+void SessionRuns::wait_until_overdue() {
+  wait_until([this] { return is_unused_but(num_overdue_); });
 }
 
 bool SessionRuns::is_idle() {

@@ -72,6 +72,7 @@ struct RunEntry {
   RunPhase waited_in = RunPhase::kEnded;  // of a run that was stopped while it waited
   StopReason stop = StopReason::kRunning;
   bool has_turn = false;
+  bool is_overdue = false;               // it was stopped, and an answer that it waits for is late
   uint32_t num_stopping = 0;             // threads that stop it right now; it ends after that
   StreamEntry* place_or_null = nullptr;  // behind its stream
   std::shared_ptr<void> keeper;          // owns the run until it has ended
@@ -163,6 +164,8 @@ class SessionRuns {
   // Whether this thread may wait for it: not in a forked child, nor, while it is not set, where
   // that could depend on this very thread.
   Status check_wait(const EndSignal& signal) const;
+  // The same of a run to come.
+  Status check_wait() const;
   // Waits, moving what waiting threads move.
   bool wait(EndSignal& signal, bool spins, const Deadline& deadline = {}) const;
 
@@ -209,11 +212,16 @@ class SessionRuns {
   // session until let_go().
   RunList stop_all(bool is_closing);
 
+  // The run goes on after its stop, as it waits for an answer that does not come. Holds the
+  // session.
+  void note_overdue(RunEntry& run);
+
   // Keeps the session until let_go(), after which it may be gone.
   void hold();
   void let_go();
-  // Until nothing uses the session any more.
+  // Until nothing uses the session any more, or nothing but overdue runs do.
   void wait_until_idle();
+  void wait_until_overdue();
   bool is_idle();
   // Calls `end`, once, as soon as nothing uses the session any more.
   void orphan(std::function<void()> end);
@@ -234,10 +242,13 @@ class SessionRuns {
   void stop_running(std::span<RunEntry* const> runs, StopReason reason,
                     std::unique_lock<ShortLock> lock);
   void await_stops(const RunEntry& run, std::unique_lock<ShortLock>& lock);
-  bool is_unused() const {
-    return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
+  bool is_unused_but(size_t num_runs) const {
+    return turns_.num_taken() == num_runs && turns_.queue.size() == 0 && num_places_ == 0 &&
            num_holds_ == 0;
   }
+  bool is_unused() const { return is_unused_but(0); }
+  template <typename IsOver>
+  void wait_until(const IsOver& is_over);
   void settle(std::unique_lock<ShortLock>& lock);
 
   const uint32_t max_waiting_;
@@ -250,9 +261,10 @@ class SessionRuns {
   RunList behind_;
   size_t num_places_ = 0;  // in streams; runs that were stopped there have left theirs behind
   size_t num_holds_ = 0;
+  size_t num_overdue_ = 0;  // of those in flight
   bool is_closed_ = false;
   std::function<void()> end_session_;    // an orphan's
-  std::condition_variable_any idle_;     // is_unused() has come true
+  std::condition_variable_any idle_;     // nothing, or overdue runs only, are left
   size_t num_waiting_until_idle_ = 0;    // threads that idle_ wakes
   std::condition_variable_any stopped_;  // num_stopping of a run has become 0
 };

@@ -121,7 +121,11 @@ CallOutcome start_pending(ExecNode& node, const Resume& resume) {
 
 CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
   Workers* const workers = node.owner->executable().host().workers_or_null();
-  const uint32_t num_tiles = node.kernel->count_tiles(node.args);
+  uint32_t num_tiles = 0;
+  const auto count = [&] { return num_tiles = node.kernel->count_tiles(node.args), true; };
+  if (!call_or_note(node.error, count)) {
+    return node.finish(false) ? CallOutcome::kDone : CallOutcome::kFailed;
+  }
   const int num_workers = node.owner->executable().host().num_workers();
   if (num_tiles < 2 || num_workers < 2 || workers == nullptr) {
     const bool is_ok = call_or_note(node.error, [&] { return node.run(node.args); });

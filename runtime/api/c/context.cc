@@ -6,6 +6,7 @@
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
 #include "runtime/api/c/options.h"
+#include "runtime/api/c/user_code.h"
 
 namespace eddy::c {
 namespace {
@@ -15,20 +16,21 @@ class CallersMemory : public HostMemory {
  public:
   explicit CallersMemory(const eddy_allocator& given) : given_(given) {}
   ~CallersMemory() override {
-    if (given_.destroy != nullptr) given_.destroy(given_.user);
+    if (given_.destroy != nullptr) call_and_forget([this] { given_.destroy(given_.user); });
   }
   CallersMemory(const CallersMemory&) = delete;
   CallersMemory& operator=(const CallersMemory&) = delete;
 
   // A block that is not aligned goes back at once.
   void* allocate(size_t size_bytes) override {
-    void* const block = given_.allocate(given_.user, size_bytes, kSizeClassAlignment);
+    void* block = nullptr;
+    call_and_forget([&] { block = given_.allocate(given_.user, size_bytes, kSizeClassAlignment); });
     if (reinterpret_cast<uintptr_t>(block) % kSizeClassAlignment == 0) return block;
-    given_.release(given_.user, block, size_bytes);
+    release(block, size_bytes);
     return nullptr;
   }
   void release(void* block, size_t size_bytes) override {
-    given_.release(given_.user, block, size_bytes);
+    call_and_forget([&] { given_.release(given_.user, block, size_bytes); });
   }
 
  private:

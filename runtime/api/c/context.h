@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "runtime/api/c/handles.h"
+#include "runtime/api/c/user_code.h"
 #include "runtime/api/library.h"
 #include "runtime/api/shared_threads.h"
 #include "runtime/cpu/host_allocator.h"
@@ -41,7 +42,7 @@ class ContextObject : public Object {
     const eddy_log log = log_;
     void* const user = user_;
     lock.unlock();
-    if (log != nullptr) log(user, std::string(line).c_str());
+    if (log != nullptr) call_and_forget([&] { log(user, std::string(line).c_str()); });
   }
 
   const std::shared_ptr<SharedThreads> threads;

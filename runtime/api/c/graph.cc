@@ -4,11 +4,13 @@
 
 #include "graph/io/export.h"
 #include "graph/io/import.h"
+#include "graph/io/text.h"
 #include "graph/ir/opset.h"
 #include "graph/ir/print.h"
 #include "runtime/api/bound_memory.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
+#include "runtime/api/c/user_code.h"
 #include "runtime/api/c/value.h"
 
 namespace eddy::c {
@@ -88,6 +90,19 @@ void write_values(std::span<const Value> values, eddy_value_id* ids) {
 
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
+// As files have them: UTF-8 without control characters. Null is empty.
+Refusal check_name(const char* name, const char* what) {
+  if (name == nullptr || is_clean_utf8(name)) return {};
+  return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + name +
+                                     "' is no UTF-8 or has control characters; give another"};
+}
+// That it may be run by.
+Refusal check_given_name(const char* name, const char* what) {
+  EDDY_C_TRY(need(name, what));
+  if (name[0] == '\0') return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " is empty"};
+  return check_name(name, what);
+}
+
 class BorrowedBlob : public Blob {
  public:
   BorrowedBlob(const TensorView& view, eddy_function release, void* user)
@@ -95,7 +110,7 @@ class BorrowedBlob : public Blob {
         release_(release),
         user_(user) {}
   ~BorrowedBlob() override {
-    if (release_ != nullptr) release_(user_);
+    if (release_ != nullptr) call_and_forget([this] { release_(user_); });
   }
   std::span<const std::byte> bytes() const override { return bytes_; }
 
@@ -128,7 +143,7 @@ eddy_code graph_set_location(eddy_graph graph, const eddy_location* location, ed
 
 eddy_code graph_symbol(eddy_graph graph, const char* name, int64_t* dim, eddy_error* error) {
   return build(graph, error, [&](GraphObject& g, auto&) -> Refusal {
-    EDDY_C_TRY(need(name, "name of the symbol"));
+    EDDY_C_TRY(check_given_name(name, "name of the symbol"));
     EDDY_C_TRY(need(dim, "place for the dimension"));
     *dim = g.builder->symbol(name);
     return {};
@@ -138,7 +153,7 @@ eddy_code graph_symbol(eddy_graph graph, const char* name, int64_t* dim, eddy_er
 eddy_code graph_input(eddy_graph graph, const char* name, const eddy_type* type,
                       eddy_value_id* value, eddy_error* error) {
   return build(graph, error, [&](GraphObject& g, auto&) -> Refusal {
-    EDDY_C_TRY(need(name, "name of the input"));
+    EDDY_C_TRY(check_given_name(name, "name of the input"));
     EDDY_C_TRY(need(value, "place for the value"));
     ValueType read;
     EDDY_C_TRY(read_type(type, "the input's type", g.builder->num_symbols(), read));
@@ -150,7 +165,7 @@ eddy_code graph_input(eddy_graph graph, const char* name, const eddy_type* type,
 
 eddy_code graph_output(eddy_graph graph, const char* name, eddy_value_id value, eddy_error* error) {
   return build(graph, error, [&](GraphObject& g, auto&) -> Refusal {
-    EDDY_C_TRY(need(name, "name of the output"));
+    EDDY_C_TRY(check_given_name(name, "name of the output"));
     Value read;
     EDDY_C_TRY(read_value(*g.builder, value, "the output", read));
     g.builder->output(name, read);
@@ -164,6 +179,7 @@ eddy_code graph_constant(eddy_graph graph, const eddy_tensor* tensor, const char
     EDDY_C_TRY(need(value, "place for the value"));
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the constant", view));
+    EDDY_C_TRY(check_name(name, "name of the constant"));
     const Value made = g.builder->constant(view, text_or_empty(name));
     if (g.builder->status().is_ok()) *value = id_of(made);
     return {};
@@ -181,6 +197,7 @@ eddy_code graph_borrow_constant(eddy_graph graph, const eddy_tensor* tensor, con
     if (!is_aligned(view.data, view.element)) {
       return {EDDY_INVALID_ARGUMENT, "the constant's data is not aligned to its element; copy it"};
     }
+    EDDY_C_TRY(check_name(name, "name of the constant"));
     auto blob = std::make_shared<BorrowedBlob>(view, release, user);
     is_taken = true;
     g.builder->adopt(std::move(blob));
@@ -188,7 +205,7 @@ eddy_code graph_borrow_constant(eddy_graph graph, const eddy_tensor* tensor, con
     if (g.builder->status().is_ok()) *value = id_of(made);
     return {};
   });
-  if (!is_taken && release != nullptr) release(user);
+  if (!is_taken && release != nullptr) call_and_forget([&] { release(user); });
   return code;
 }
 
@@ -209,6 +226,7 @@ eddy_code graph_node(eddy_graph graph, const eddy_node* node, eddy_value_id* out
     Attributes attributes;
     EDDY_C_TRY(read_attributes(read.attributes, read.num_attributes, attributes,
                                [&](const TensorView& v) { return g.builder->make_constant(v); }));
+    EDDY_C_TRY(check_name(read.name, "name of the node"));
     const std::vector<Value> made =
         g.builder->ops(read.op, inputs, std::move(attributes),
                        {.name = text_or_empty(read.name),
@@ -229,6 +247,7 @@ eddy_code graph_begin_while(eddy_graph graph, const eddy_while* loop, eddy_value
     EDDY_C_TRY(read_struct(loop, EDDY_C_UPTO(eddy_while, num_carried), "the loop", read));
     if (read.location != nullptr) EDDY_C_TRY(read_location(read.location, at));
     EDDY_C_TRY(need(parameters, "place for the loop's parameters"));
+    EDDY_C_TRY(check_name(read.name, "name of the loop"));
     WhileOptions options;
     options.name = text_or_empty(read.name);
     options.num_scan_outputs = read.num_rows;
@@ -294,6 +313,7 @@ eddy_code graph_begin_case(eddy_graph graph, const eddy_case* choice, eddy_error
     eddy_case read;
     EDDY_C_TRY(read_struct(choice, EDDY_C_UPTO(eddy_case, num_branches), "the case", read));
     if (read.location != nullptr) EDDY_C_TRY(read_location(read.location, at));
+    EDDY_C_TRY(check_name(read.name, "name of the case"));
     CaseOptions options;
     options.name = text_or_empty(read.name);
     const bool has_default = choice->struct_size >= EDDY_C_UPTO(eddy_case, default_branch);

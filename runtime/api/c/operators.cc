@@ -10,6 +10,7 @@
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
 #include "runtime/api/c/pending.h"
+#include "runtime/api/c/user_code.h"
 
 namespace eddy::c {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 struct UserOperator {
   explicit UserOperator(const eddy_operator& t) : table(t) {}
   ~UserOperator() {
-    if (table.destroy != nullptr) table.destroy(table.user);
+    if (table.destroy != nullptr) call_and_forget([this] { table.destroy(table.user); });
   }
   UserOperator(const UserOperator&) = delete;
   UserOperator& operator=(const UserOperator&) = delete;
@@ -28,7 +29,8 @@ struct UserOperator {
 struct UserState : KernelState {
   explicit UserState(std::shared_ptr<const UserOperator> o) : op(std::move(o)) {}
   ~UserState() override {
-    if (op->table.unbind != nullptr) op->table.unbind(op->table.user, state);
+    if (op->table.unbind == nullptr) return;
+    call_and_forget([this] { op->table.unbind(op->table.user, state); });
   }
   const std::shared_ptr<const UserOperator> op;
   void* state = nullptr;
@@ -109,14 +111,17 @@ struct KernelCall {
 bool run(const KernelArgs& args) {
   KernelCall kernel(args);
   const UserCodeScope scope;
-  const eddy_code code = kernel.table.run(kernel.table.user, &kernel.call);
+  const eddy_code code = code_of(kernel.calling.said,
+                                 [&] { return kernel.table.run(kernel.table.user, &kernel.call); });
   return code == EDDY_OK || args.fail(kernel.status(code));
 }
 
 bool run_tile(const KernelArgs& args, uint32_t tile) {
   KernelCall kernel(args);
   const UserCodeScope scope;
-  const eddy_code code = kernel.table.run_tile(kernel.table.user, &kernel.call, tile);
+  const eddy_code code = code_of(kernel.calling.said, [&] {
+    return kernel.table.run_tile(kernel.table.user, &kernel.call, tile);
+  });
   return code == EDDY_OK || args.fail(kernel.status(code));
 }
 
@@ -141,7 +146,8 @@ CallOutcome start(const KernelArgs& args, PendingCall& pending) {
   KernelCall kernel(args);
   kernel.calling.call = &pending;
   const UserCodeScope scope;
-  const eddy_code code = kernel.table.run(kernel.table.user, &kernel.call);
+  const eddy_code code = code_of(kernel.calling.said,
+                                 [&] { return kernel.table.run(kernel.table.user, &kernel.call); });
   if (kernel.calling.pending != nullptr) {
     return settle(kernel.calling, code,
                   code == EDDY_LATER ? Status::ok() : as_status(code, kernel.calling.said), 0);
@@ -212,7 +218,8 @@ Status infer(const UserOperator& op, InferContext& context) {
     each.rank = EDDY_UNRANKED;
   }
   const eddy_shapes shapes = make_shapes(asking, inputs, outputs);
-  const eddy_code code = op.table.shapes(op.table.user, &shapes);
+  const eddy_code code =
+      code_of(asking.said, [&] { return op.table.shapes(op.table.user, &shapes); });
   if (code != EDDY_OK) {
     const Status status = as_status(code, asking.said);
     return invalid_argument(status.message());
@@ -239,7 +246,8 @@ Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
     for (const ValueType& each : init.inputs) inputs.push_back(as_c(each, true));
     for (const ValueType& each : init.outputs) outputs.push_back(as_c(each, true));
     const eddy_shapes node = make_shapes(asking, inputs, outputs);
-    const eddy_code code = op->table.bind(op->table.user, &node, &made);
+    const eddy_code code =
+        code_of(asking.said, [&] { return op->table.bind(op->table.user, &node, &made); });
     if (code != EDDY_OK) return as_status(code, asking.said);
   }
   auto state = std::make_unique<UserState>(op);  // unbinds what was bound
@@ -319,7 +327,7 @@ static_assert(static_cast<int>(AttributeKind::kTensor) == EDDY_ATTRIBUTE_TENSOR 
 struct UserFunction {
   UserFunction(eddy_decide f, void* u, void (*d)(void*)) : function(f), user(u), destroy(d) {}
   ~UserFunction() {
-    if (destroy != nullptr) destroy(user);
+    if (destroy != nullptr) call_and_forget([this] { destroy(user); });
   }
   UserFunction(const UserFunction&) = delete;
   UserFunction& operator=(const UserFunction&) = delete;
@@ -333,7 +341,8 @@ Result<int64_t> decide(const UserFunction& named, std::span<const TensorView> in
   const eddy_call call = make_call(calling, inputs.data(), inputs.size(), nullptr, 0, nullptr);
   int64_t decision = 0;
   const UserCodeScope scope;
-  const eddy_code code = named.function(named.user, &call, &decision);
+  const eddy_code code =
+      code_of(calling.said, [&] { return named.function(named.user, &call, &decision); });
   if (code == EDDY_OK) return decision;
   if (code != EDDY_LATER) return as_status(code, calling.said);
   return run_failed("it returned EDDY_LATER without the flag EDDY_ANSWERS_LATER");
@@ -346,7 +355,8 @@ void decide_later(const UserFunction& named, std::span<const TensorView> inputs,
   const eddy_call call = make_call(calling, inputs.data(), inputs.size(), nullptr, 0, nullptr);
   int64_t decision = 0;
   const UserCodeScope scope;
-  const eddy_code code = named.function(named.user, &call, &decision);
+  const eddy_code code =
+      code_of(calling.said, [&] { return named.function(named.user, &call, &decision); });
   const Status status =
       code == EDDY_LATER ? run_failed("it has not called defer()") : as_status(code, calling.said);
   if (calling.pending != nullptr) {

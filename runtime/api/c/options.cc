@@ -136,8 +136,8 @@ Refusal unknown(const std::string& key, const std::vector<Key>& keys) {
   const auto nearest = std::min_element(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
     return edits(key, a.name) < edits(key, b.name);
   });
-  return {EDDY_INVALID_ARGUMENT,
-          "there is no option '" + key + "'; the nearest is '" + nearest->name + "'"};
+  return {EDDY_INVALID_ARGUMENT, "there is no option '" + key + "'; the nearest is '" +
+                                     nearest->name + (nearest->name.back() == '.' ? "NAME'" : "'")};
 }
 
 Refusal read_options(const eddy_option* given, size_t count, const std::vector<Key>& keys) {
@@ -151,6 +151,10 @@ Refusal read_options(const eddy_option* given, size_t count, const std::vector<K
                                      : key == each.name;
     });
     if (found == keys.end()) return unknown(key, keys);
+    const auto is_it = [&](const eddy_option& each) { return key == each.key; };
+    if (std::any_of(given, given + i, is_it)) {
+      return {EDDY_INVALID_ARGUMENT, "option '" + key + "' is given twice; leave one out"};
+    }
     EDDY_C_TRY(found->read(key, given[i].value));
   }
   return {};
@@ -165,7 +169,7 @@ Refusal read_context_options(const eddy_option* given, size_t count, int& num_th
 }
 
 Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options,
-                             bool& checks_memory) {
+                             CallerOptions& own) {
   int num_threads = -1;
   const int64_t any = std::numeric_limits<uint32_t>::max();
   EDDY_C_TRY(read_options(
@@ -189,7 +193,8 @@ Refusal read_session_options(const eddy_option* given, size_t count, SessionOpti
           options.blocks_channels = !is;
           if (is) options.folds_norms = false;
         })},
-       {"check_memory", boolean([&](bool is) { checks_memory = is; })},
+       {"check_memory", boolean([&](bool is) { own.checks_memory = is; })},
+       {"answer_limit_ms", number(own.answer_limit_ms, 0, any)},
        {"time_operators", boolean([&](bool is) { options.times_operators = is; })},
        {"dim.", dimension(options)},
        {"shape.", shape(options)}}));

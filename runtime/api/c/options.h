@@ -11,8 +11,14 @@
 
 namespace eddy::c {
 
+// Of a session, beside what runtime/api knows.
+struct CallerOptions {
+  bool checks_memory = false;      // memory_check.h, for each input of each run
+  int64_t answer_limit_ms = 1000;  // how long a run that was stopped waits for owed answers
+};
+
 Refusal read_context_options(const eddy_option* given, size_t count, int& num_threads);
 Refusal read_session_options(const eddy_option* given, size_t count, SessionOptions& options,
-                             bool& checks_memory);
+                             CallerOptions& own);
 
 }  // namespace eddy::c

@@ -18,13 +18,14 @@ Refusal load_plan(const Pin<LibraryObject>& library, const Plan& plan, const edd
   EDDY_C_TRY(need(session, "place for the session"));
   SessionOptions options;
   auto made = std::make_shared<SessionObject>();
-  EDDY_C_TRY(read_options(*library, given, count, options, made->checks_memory));
+  EDDY_C_TRY(read_options(*library, given, count, options, made->own));
   made->library = library.share();
   if constexpr (std::is_same_v<Plan, std::string>) {
     EDDY_C_ASSIGN(made->session, Session::load(made->library->use(), plan, options));
   } else {
     EDDY_C_ASSIGN(made->session, Session::load_bytes(made->library->use(), plan, options));
   }
+  made->find_owing_nodes();
   EDDY_C_ASSIGN(const std::string notes, read_plan_notes(plan));
   made->locations = std::make_shared<Locations>(Locations::of_text(notes));
   *session = make_handle<eddy_session>(std::move(made));
@@ -78,8 +79,8 @@ eddy_code graph_save_plan(eddy_graph graph, const eddy_option* options, size_t n
   return with_finished(graph, error, [&](const auto& g) -> Refusal {
     EDDY_C_TRY(need(path, "path of the plan"));
     SessionOptions read;
-    bool checks_memory = false;
-    EDDY_C_TRY(read_options(*g->library, options, num_options, read, checks_memory));
+    CallerOptions own;
+    EDDY_C_TRY(read_options(*g->library, options, num_options, read, own));
     EDDY_C_TRY(check_dims(*g->finished, read));
     return save_plan(g->library->use(), g->finished->copy(), read, path, g->locations->as_text());
   });

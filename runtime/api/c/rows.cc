@@ -5,6 +5,7 @@
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
+#include "runtime/api/c/user_code.h"
 #include "runtime/api/c/value.h"
 
 namespace eddy::c {
@@ -49,7 +50,14 @@ void RowsObject::on_change() {
   });
 }
 
-// Without memory for a handle no further row is wanted: executors call what throws nothing.
+namespace {
+thread_local const OutputStream* called_here = nullptr;
+}  // namespace
+
+bool RowsObject::is_called_here() const { return called_here == stream_.get(); }
+
+// Without memory for a handle, or once the caller's function throws, no further row is wanted:
+// executors call what throws nothing.
 void RowsObject::call(OutputStream& stream, eddy_row_callback callback, void* user, Tensor row) {
   eddy_value value = nullptr;
   try {
@@ -57,7 +65,10 @@ void RowsObject::call(OutputStream& stream, eddy_row_callback callback, void* us
   } catch (const std::bad_alloc&) {
     return stream.close();
   }
-  callback(user, value);
+  const OutputStream* const outer = std::exchange(called_here, &stream);
+  std::string thrown;
+  if (!has_returned(thrown, [&] { callback(user, value); })) stream.close();
+  called_here = outer;
 }
 
 Refusal RowsObject::next(int64_t timeout_ns, eddy_value* value) {
@@ -115,7 +126,7 @@ eddy_code rows_create_with(size_t max_waiting, eddy_executor executor, eddy_row_
                            void* user, eddy_function destroy, eddy_rows* rows, eddy_error* error) {
   return enter(error, [&]() -> Refusal {
     std::shared_ptr<void> owned(user, [destroy](void* gone) {
-      if (destroy != nullptr) destroy(gone);
+      if (destroy != nullptr) call_and_forget([&] { destroy(gone); });
     });
     EDDY_C_TRY(need(rows, "place for the stream of rows"));
     std::shared_ptr<ExecutorObject> shared;
@@ -132,6 +143,7 @@ eddy_code rows_next(eddy_rows rows, int64_t timeout_ns, eddy_value* value, eddy_
     if (r->has_callback()) {
       return {EDDY_INVALID_STATE, "these rows go to a callback; make a stream without one"};
     }
+    if (timeout_ns != 0) EDDY_C_TRY(r->stream()->check_wait());
     return r->next(timeout_ns, value);
   });
 }

@@ -22,6 +22,8 @@ class RowsObject : public Object {
 
   const std::shared_ptr<OutputStream>& stream() const { return stream_; }
   bool has_callback() const { return callback_ != nullptr; }
+  // Whether this thread is inside the callback for one of its rows.
+  bool is_called_here() const;
   Refusal next(int64_t timeout_ns, eddy_value* value);
   int fd();
   void close();

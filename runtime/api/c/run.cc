@@ -7,11 +7,13 @@
 
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
+#include "runtime/api/c/user_code.h"
 #include "runtime/api/c/value.h"
 
 namespace eddy::c {
 
 Refusal RunObject::bind_input(size_t index, Tensor value) {
+  EDDY_C_TRY(check_ended());
   if (index >= inputs_.size()) return call().bind_input(index, value);  // which says so
   // What was bound stays until the new one is.
   EDDY_C_TRY(call().bind_input(index, value));
@@ -20,6 +22,7 @@ Refusal RunObject::bind_input(size_t index, Tensor value) {
 }
 
 Refusal RunObject::bind_output(size_t index, const TensorView& view) {
+  EDDY_C_TRY(check_ended());
   const auto is_placed = [&](const Placing& each) { return each.index == index; };
   if (std::ranges::any_of(placings_, is_placed)) {
     return {EDDY_INVALID_STATE, "output " + std::to_string(index) +
@@ -74,13 +77,14 @@ Refusal RunObject::stop_trace(std::string& json) {
 Refusal RunObject::begin_run() {
   if (!call().is_done()) return {};
   std::vector<MemoryCheck> checks;
-  for (size_t i = 0; session_->checks_memory && i < inputs_.size(); ++i) {
+  for (size_t i = 0; session_->own.checks_memory && i < inputs_.size(); ++i) {
     if (!inputs_[i] || inputs_[i]->kind() != ValueKind::kTensor) continue;
     const std::string name = "input '" + session().inputs()[i].name + "'";
     EDDY_C_TRY(MemoryCheck::begin(name, inputs_[i]->view(), checks.emplace_back()));
   }
   const std::lock_guard lock(mutex_);
   ++submission_;
+  overdue_ = Status();
   checks_ = std::move(checks);
   is_placed_ = false;
   found_ = {};
@@ -117,7 +121,12 @@ Refusal RunObject::copy_outputs() {
     const size_t size_bytes = from.size_bytes();
     eddy_tensor shape = as_c(from);
     shape.data = nullptr;
-    void* const to = each.place(each.user, each.index, &shape, size_bytes);
+    void* to = nullptr;
+    std::string thrown;
+    if (!has_returned(thrown,
+                      [&] { to = each.place(each.user, each.index, &shape, size_bytes); })) {
+      return {EDDY_RUN_FAILED, name + ": the function that places it: " + thrown};
+    }
     if (to == nullptr && size_bytes > 0) {
       return {EDDY_RESOURCE_EXHAUSTED,
               name + ": its caller has no place for " + std::to_string(size_bytes) + " bytes"};
@@ -154,7 +163,7 @@ Refusal RunObject::place_output(size_t index, eddy_output_place place, void* use
   std::erase_if(placings_, [&](const Placing& each) { return each.index == index; });
   if (place != nullptr) placings_.push_back({.index = index, .place = place, .user = user});
   has_placings_.store(!placings_.empty(), std::memory_order_relaxed);
-  if (placings_.empty() && !session_->checks_memory) found_ = {};  // the last run's
+  if (placings_.empty() && !session_->own.checks_memory) found_ = {};  // the last run's
   return {};
 }
 
@@ -174,6 +183,7 @@ Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_
     return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
                                        "; the graph has " + std::to_string(count)};
   }
+  const std::lock_guard lock(mutex_);
   std::erase_if(rows_, [&](const auto& each) { return each.first == index; });
   if (rows_or_null != nullptr) rows_.emplace_back(index, std::move(rows_or_null));
   return {};
@@ -194,6 +204,7 @@ Refusal RunObject::execute_as(const eddy_run_options* given) {
 }
 
 Refusal RunObject::execute_with(const RunOptions& options) {
+  EDDY_C_TRY(check_ended());
   settle();
   const bool is_watched = this->is_watched();
   if (is_watched) EDDY_C_TRY(begin_run());
@@ -207,6 +218,58 @@ Refusal RunObject::execute_with(const RunOptions& options) {
   if (found.is_ok()) found = status;
   session_->count(found.code());
   return found;
+}
+
+// The loop of a run waits while its rows do, which an executor brings one after the other.
+Refusal RunObject::check_rows() {
+  if (call().is_done()) return {};
+  const std::lock_guard lock(mutex_);
+  for (const auto& [index, rows] : rows_) {
+    if (!rows->is_called_here()) continue;
+    return {EDDY_WOULD_DEADLOCK, "the callback of a row of output '" +
+                                     session().outputs()[index].name +
+                                     "' may not wait for the run that makes the rows"};
+  }
+  return {};
+}
+
+Refusal RunObject::wait(int64_t limit_ns) {
+  const bool has_limit = limit_ns >= 0;
+  const std::chrono::nanoseconds limit(limit_ns);
+  EDDY_C_TRY(check_rows());
+  if (!session_->may_owe) {
+    if (has_limit) EDDY_C_TRY(call().check_wait());
+    if (has_limit && !call().wait_for(limit)) return {EDDY_NOT_DONE, ""};
+    return result();
+  }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point now = Clock::now();
+  const bool has_end = has_limit && limit < Clock::time_point::max() - now;
+  while (!call().is_done()) {
+    std::unique_lock lock(mutex_);
+    if (is_overdue()) break;
+    EDDY_C_TRY(call().check_wait());
+    const auto is_over = [this, of = submission_] {
+      return submission_ != of || ended_ == of || is_overdue();
+    };
+    if (!has_end) changed_.wait(lock, is_over);
+    if (has_end && !changed_.wait_until(lock, now + limit, is_over)) break;
+  }
+  return poll();
+}
+
+Refusal RunObject::poll() {
+  if (call().is_done()) return result();
+  const std::lock_guard lock(mutex_);
+  if (is_overdue()) return overdue_;
+  return {EDDY_NOT_DONE, ""};
+}
+
+Refusal RunObject::check_ended() {
+  if (call().is_done()) return {};
+  const std::lock_guard lock(mutex_);
+  if (!is_overdue()) return {EDDY_INVALID_STATE, "the run is under way; wait for it first"};
+  return {EDDY_INVALID_STATE, "the run is under way still: " + overdue_.to_string()};
 }
 
 Refusal RunObject::result() {
@@ -237,11 +300,6 @@ namespace {
 template <typename Body>
 eddy_code with_run(eddy_run handle, eddy_error* error, Body body) {
   return enter_with<RunObject, Use::kAlone>(handle, error, body);
-}
-
-Refusal check_ended(RunObject& run) {
-  if (run.call().is_done()) return {};
-  return {EDDY_INVALID_STATE, "the run is under way; wait for it first"};
 }
 
 }  // namespace
@@ -285,14 +343,14 @@ eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* 
 eddy_code run_place_output(eddy_run run, size_t index, eddy_output_place place, void* user,
                            eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
-    EDDY_C_TRY(check_ended(*r));
+    EDDY_C_TRY(r->check_ended());
     return r->place_output(index, place, user);
   });
 }
 
 eddy_code run_stream_output(eddy_run run, size_t index, eddy_rows rows, eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
-    EDDY_C_TRY(check_ended(*r));
+    EDDY_C_TRY(r->check_ended());
     if (rows == nullptr) return r->stream_output(index, nullptr);
     Refusal why;
     const Pin<RowsObject> given(rows, why);
@@ -302,7 +360,7 @@ eddy_code run_stream_output(eddy_run run, size_t index, eddy_rows rows, eddy_err
 }
 
 eddy_code run_execute(eddy_run run, const eddy_run_options* options, eddy_error* error) {
-  return with_run(run, error, [&](const auto& r) { return r->execute(options); });
+  return with_run(run, error, [&](const auto& r) { return RunObject::execute(r, options); });
 }
 
 namespace {
@@ -346,7 +404,7 @@ eddy_code run_submit_on(eddy_run run, eddy_stream stream, const eddy_run_options
 
 eddy_code run_start_trace(eddy_run run, eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
-    EDDY_C_TRY(check_ended(*r));
+    EDDY_C_TRY(r->check_ended());
     return r->start_trace();
   });
 }
@@ -354,7 +412,7 @@ eddy_code run_start_trace(eddy_run run, eddy_error* error) {
 eddy_code run_stop_trace(eddy_run run, eddy_value* json, eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
     EDDY_C_TRY(need(json, "place for the trace"));
-    EDDY_C_TRY(check_ended(*r));
+    EDDY_C_TRY(r->check_ended());
     std::string text;
     EDDY_C_TRY(r->stop_trace(text));
     return give_text(text, json);
@@ -362,21 +420,12 @@ eddy_code run_stop_trace(eddy_run run, eddy_value* json, eddy_error* error) {
 }
 
 eddy_code run_wait(eddy_run run, int64_t timeout_ns, eddy_error* error) {
-  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
-    const bool has_limit = timeout_ns >= 0;
-    if (has_limit) EDDY_C_TRY(r->call().check_wait());
-    if (has_limit && !r->call().wait_for(std::chrono::nanoseconds(timeout_ns))) {
-      return {EDDY_NOT_DONE, ""};
-    }
-    return r->result();
-  });
+  return enter_with<RunObject>(run, error,
+                               [&](const auto& r) -> Refusal { return r->wait(timeout_ns); });
 }
 
 eddy_code run_poll(eddy_run run, eddy_error* error) {
-  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal {
-    if (!r->call().is_done()) return {EDDY_NOT_DONE, ""};
-    return r->result();
-  });
+  return enter_with<RunObject>(run, error, [&](const auto& r) -> Refusal { return r->poll(); });
 }
 
 eddy_code run_fd(eddy_run run, int* fd, eddy_error* error) {
@@ -402,8 +451,8 @@ Refusal check_output(RunObject& run, size_t index) {
     return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
                                        "; the graph has " + std::to_string(count)};
   }
-  EDDY_C_TRY(check_ended(run));
-  const Refusal last = run.result();
+  EDDY_C_TRY(run.check_ended());
+  const Refusal last = run.poll();
   if (last.is_ok()) return {};
   return {EDDY_INVALID_STATE, "there are no outputs: " + last.reason()};
 }

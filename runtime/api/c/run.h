@@ -1,11 +1,18 @@
 // RunObject: a Call behind a handle: what is bound is kept, and its end reaches the caller once, by
 // a callback, a descriptor, or a wait.
 //
+// Where kernels or host functions may owe answers, a run that was stopped may be overdue: its
+// caller has its result, while the run itself goes on until the answers have come. It cannot be
+// used again before.
+//
 // Internal to runtime/api/c. Ownership: keeps its session; a submitted run with a callback or a
-// descriptor keeps itself, by a reference to its own handle. Threads: as run.* of eddy.h says.
+// descriptor keeps itself, by a reference to its own handle, and one that is overdue by one to the
+// object. Threads: as run.* of eddy.h says.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +43,7 @@ class RunObject : public Object {
         call_(plain_call_.get()),
         tally_(session_->begin_tally()) {}
   ~RunObject() override { session_->end_tally(tally_); }
+  void released() noexcept override;
 
   const Locations* locations_or_null() const { return session_->locations_or_null(); }
 
@@ -49,10 +57,13 @@ class RunObject : public Object {
   // Of the last run, which has succeeded.
   TensorView output(size_t index);
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
-  Refusal execute(const eddy_run_options* options) {
-    if (options == nullptr && rows_.empty()) [[likely]]
-      return execute_with(plain_options_);
-    return execute_as(options);
+  template <typename Holder>
+  static Refusal execute(const Holder& run, const eddy_run_options* options) {
+    if (run->session_->may_owe) [[unlikely]]
+      return execute_owing(shared(run), options);
+    if (options == nullptr && run->rows_.empty()) [[likely]]
+      return run->execute_with(run->plain_options_);
+    return run->execute_as(options);
   }
   // Between two runs.
   Refusal start_trace();
@@ -69,16 +80,22 @@ class RunObject : public Object {
   static Refusal submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
                         const eddy_run_options* options, Ending ending,
                         const std::function<void()>& begun);
-  // The result of the run that has ended.
-  Refusal result();
+  // Until the run has ended or is overdue; EDDY_NOT_DONE where the limit (< 0: none) comes first.
+  Refusal wait(int64_t limit_ns);
+  // Of the run that has ended, or is overdue; else EDDY_NOT_DONE.
+  Refusal poll();
+  // That no run is under way.
+  Refusal check_ended();
   Refusal fd(int* fd);
 
  private:
   Refusal read_options(const eddy_run_options* given, RunOptions& options) const;
-  // A submission that tells someone of its end.
+  // A submission that tells someone of its end, or that may be overdue.
   struct Submission : std::enable_shared_from_this<Submission> {
-    std::shared_ptr<RunObject> run;  // goes where the user is told
-    eddy_run handle = nullptr;       // with a reference of its own
+    RunObject* object = nullptr;             // kept by one of the two, or by the thread that waits
+    std::shared_ptr<RunObject> run;          // goes where the user is told
+    std::shared_ptr<RunObject> overdue_run;  // until it has ended; under the object's mutex
+    eddy_run handle = nullptr;               // with a reference of its own, or null
     uint64_t number = 0;
     Ending ending;
     bool has_ended = false;
@@ -86,9 +103,28 @@ class RunObject : public Object {
 
     void end(const Status& status);
     bool end_at_once(const Status& status);
+    // Of a run whose thread waits for it.
+    bool end_waited();
     void note_end(const Status& status);
+    void note_overdue(const std::shared_ptr<RunObject>& run, const Status& why);
     std::function<void()> tell();
   };
+  // On the way into runs of sessions that may owe: such a run tells the submission.
+  static void watch(const std::shared_ptr<RunObject>& run, const std::shared_ptr<Submission>& made,
+                    RunOptions& options);
+  static Refusal execute_owing(const std::shared_ptr<RunObject>& run,
+                               const eddy_run_options* given);
+  static const std::shared_ptr<RunObject>& shared(const std::shared_ptr<RunObject>& run) {
+    return run;
+  }
+  template <typename T, Use use>
+  static std::shared_ptr<RunObject> shared(const Pin<T, use>& run) {
+    return run.share();
+  }
+  Refusal result();
+  Refusal check_rows();  // that this thread may wait
+  // Under the mutex: the last run is overdue.
+  bool is_overdue() const { return !overdue_.is_ok() && ended_ < submission_; }
   // Sets the descriptor and counts the run, unless the next one was submitted; its code.
   eddy_code note_end(uint64_t submission, const Status& status);
   bool may_end_at_once(const Ending& ending) const;  // under the mutex
@@ -116,7 +152,7 @@ class RunObject : public Object {
   // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has
   // ended.
   bool is_watched() const {
-    return session_->checks_memory || has_placings_.load(std::memory_order_relaxed);
+    return session_->own.checks_memory || has_placings_.load(std::memory_order_relaxed);
   }
   Refusal begin_run();
   // Of that submission; nothing where the next one has begun.
@@ -128,6 +164,7 @@ class RunObject : public Object {
   std::vector<std::optional<Tensor>> inputs_;
   std::vector<std::optional<BoundOutput>> outputs_;
   std::shared_ptr<StreamObject> stream_or_null_;  // of the last run; goes behind its call
+  // Changed under the mutex, by those that have the run alone.
   std::vector<std::pair<size_t, std::shared_ptr<RowsObject>>> rows_;
   // Calls are traced by what they are prepared with, and threads may wait for one of the two while
   // another begins or ends a trace: both stay. They go before what their runs may still read.
@@ -153,6 +190,10 @@ class RunObject : public Object {
   Refusal found_;
   EventFile file_;           // under the mutex
   uint64_t submission_ = 0;  // under the mutex: the last one's number
+  // In sessions that may owe; under the mutex.
+  uint64_t ended_ = 0;  // the last one that has ended
+  Status overdue_;      // why the last one is, once it is
+  std::condition_variable changed_;
 };
 
 }  // namespace eddy::c

@@ -7,12 +7,14 @@
 #include "graph/compile/plan_drawing.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
+#include "graph/ir/node_facts.h"
 #include "graph/ir/symbols.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
 #include "runtime/api/c/graph.h"
 #include "runtime/api/c/options.h"
+#include "runtime/api/c/run.h"
 #include "runtime/api/c/value.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/streamed_row.h"
@@ -28,6 +30,18 @@ void SessionObject::end_tally(Tally tally) {
   const std::lock_guard lock(tallies_mutex);
   succeeded.fetch_add(*tally, std::memory_order_relaxed);
   tallies.erase(tally);
+}
+
+void SessionObject::find_owing_nodes() {
+  const Graph& graph = session->graph();
+  for (uint32_t n = 0; n < graph.num_nodes() && !may_owe; ++n) {
+    const Node& node = graph.node(NodeId(n));
+    if (node.kind != NodeKind::kExec || !node.op->may_wait) continue;
+    const std::string name(node.attributes.get_string("name", ""));
+    const Library::NamedHostFunction* const named =
+        calls_host_function(node) ? library->library.host_function_or_null(name) : nullptr;
+    may_owe = node.op->domain != "eddy" || (named != nullptr && named->async);
+  }
 }
 
 eddy_metrics SessionObject::metrics() const {
@@ -73,12 +87,12 @@ Refusal read_run_options(const eddy_run_options* given, RunOptions& options) {
 }
 
 Refusal read_options(const LibraryObject& library, const eddy_option* given, size_t count,
-                     SessionOptions& options, bool& checks_memory) {
+                     SessionOptions& options, CallerOptions& own) {
   options.threads = library.context->threads;
   options.memory = library.context->memory_or_null();
   const std::shared_ptr<ContextObject> context = library.context;
   options.log = [context](std::string_view line) { context->log(line); };
-  return read_session_options(given, count, options, checks_memory);
+  return read_session_options(given, count, options, own);
 }
 
 Refusal check_dims(const Graph& graph, const SessionOptions& options) {
@@ -104,13 +118,13 @@ Refusal make_session(GraphObject& source, const eddy_option* given, size_t count
   Graph graph = source.finished->copy();
   EDDY_C_TRY(need(session, "place for the session"));
   SessionOptions options;
-  bool checks_memory = false;
-  EDDY_C_TRY(read_options(*library, given, count, options, checks_memory));
+  CallerOptions own;
+  EDDY_C_TRY(read_options(*library, given, count, options, own));
   EDDY_C_TRY(check_dims(graph, options));
   auto made = std::make_shared<SessionObject>();
   made->library = library;
   made->locations = source.locations;
-  made->checks_memory = checks_memory;
+  made->own = own;
   Fingerprint fingerprint;
   {
     const std::lock_guard lock(source.fingerprint_mutex);
@@ -121,6 +135,7 @@ Refusal make_session(GraphObject& source, const eddy_option* given, size_t count
   }
   EDDY_C_ASSIGN(made->session,
                 Session::create(library->use(), std::move(graph), fingerprint, options));
+  made->find_owing_nodes();
   *session = make_handle<eddy_session>(std::move(made));
   return {};
 }
@@ -261,6 +276,25 @@ Refusal give_outputs(std::span<Tensor> made, StackMemory& memory, eddy_value* ou
 
 }  // namespace
 
+namespace {
+
+// In a session whose runs may be left before they have ended: by an object that keeps what the run
+// uses until then.
+Refusal run_owing(std::shared_ptr<SessionObject> session, std::span<const Session::Given> inputs,
+                  std::span<const size_t> wanted, std::span<Tensor> into,
+                  const eddy_run_options* options) {
+  EDDY_C_ASSIGN(std::unique_ptr<Call> call, session->session->prepare());
+  const auto run = std::make_shared<RunObject>(std::move(session), std::move(call));
+  for (const Session::Given& each : inputs) {
+    EDDY_C_TRY(run->bind_input(each.input, *each.value));
+  }
+  EDDY_C_TRY(RunObject::execute(run, options));
+  for (size_t i = 0; i < wanted.size(); ++i) into[i] = run->call().value(wanted[i]);
+  return {};
+}
+
+}  // namespace
+
 eddy_code session_run(eddy_session session, const char* const* input_names,
                       const eddy_value* inputs, size_t num_inputs, const char* const* output_names,
                       eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
@@ -280,6 +314,10 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
     std::pmr::vector<Tensor> made(num_outputs, memory.resource());
+    if (s->may_owe) {
+      EDDY_C_TRY(run_owing(s.share(), given.places, places, made, options));
+      return give_outputs(made, memory, outputs);
+    }
     const Status status = s->session->run_at(given.places, places, made, run_options);
     s->count(static_cast<eddy_code>(status.code()));
     EDDY_C_TRY(status);
@@ -296,7 +334,8 @@ eddy_code session_cancel_all(eddy_session session, eddy_error* error) {
 eddy_code session_close(eddy_session session, eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
     s->session->close();
-    return {};
+    const bool is_under_way = s->may_owe && s->session->run_counts().in_flight > 0;
+    return {is_under_way ? EDDY_NOT_DONE : EDDY_OK, ""};
   });
 }
 eddy_code session_trim(eddy_session session, eddy_error* error) {

@@ -12,6 +12,7 @@
 #include "runtime/api/c/context.h"
 #include "runtime/api/c/handles.h"
 #include "runtime/api/c/locations.h"
+#include "runtime/api/c/options.h"
 #include "runtime/api/session.h"
 
 namespace eddy::c {
@@ -33,9 +34,13 @@ struct SessionObject : Object {
   Tally begin_tally();
   void end_tally(Tally tally);
 
+  // Once its session is made.
+  void find_owing_nodes();
+
   std::shared_ptr<LibraryObject> library;
   std::shared_ptr<const Locations> locations;
-  bool checks_memory = false;  // memory_check.h, for each input of each run
+  CallerOptions own;
+  bool may_owe = false;  // kernels or host functions of the caller's may answer later
   std::atomic<uint64_t> succeeded{0}, failed{0}, cancelled{0}, late{0};
   mutable std::mutex tallies_mutex;
   std::list<std::atomic<uint64_t>> tallies;  // under the mutex, but for what runs add
@@ -44,7 +49,7 @@ struct SessionObject : Object {
 
 // What the caller's options make of sessions of this library.
 Refusal read_options(const LibraryObject& library, const eddy_option* given, size_t count,
-                     SessionOptions& options, bool& checks_memory);
+                     SessionOptions& options, CallerOptions& own);
 // A size for a dimension that the graph does not have is a slip of the pen.
 Refusal check_dims(const Graph& graph, const SessionOptions& options);
 // Of a caller's options; null: the defaults.

@@ -6,6 +6,7 @@
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/eddy_dlpack.h"
 #include "runtime/api/c/errors.h"
+#include "runtime/api/c/user_code.h"
 #include "runtime/api/dlpack.h"
 
 namespace eddy::c {
@@ -45,7 +46,7 @@ eddy_code value_borrow(const eddy_tensor* tensor, eddy_function release_memory, 
                        eddy_value* value, eddy_error* error) {
   // Called when the last that shares it goes, here where nothing has taken it.
   const auto let_go = [release_memory, user](const void*) {
-    if (release_memory != nullptr) release_memory(user);
+    if (release_memory != nullptr) call_and_forget([&] { release_memory(user); });
   };
   std::shared_ptr<const void> owner;
   try {

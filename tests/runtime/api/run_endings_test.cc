@@ -483,7 +483,7 @@ TEST_P(CallMisuseTest, WhatNeedsACallAtRestSaysThatARunIsUnderWay) {
 
 TEST_P(CallMisuseTest, BeforeTheFirstRunThereIsNothing) {
   EXPECT_TRUE(call_->is_done());
-  EXPECT_THAT(call_->wait().message(), HasSubstr("no run of this Call was submitted yet"));
+  EXPECT_THAT(call_->wait().message(), HasSubstr("no run was submitted yet"));
   EXPECT_EQ(call_->output(0).data, nullptr);
   EXPECT_EQ(call_->value(0).kind(), ValueKind::kNone);
   call_->cancel();

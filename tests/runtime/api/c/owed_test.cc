@@ -1,0 +1,516 @@
+// Claim: an answer that is owed and never comes keeps no caller waiting: once its run was stopped,
+// each way of waiting returns with which node owes it, the memory that it may still write stays,
+// and when the answer does come the run is usable again. What a caller's function throws, and waits
+// of functions that a run waits for, are refused likewise.
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/runtime/api/c/fixture.h"
+
+namespace eddy::c {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t kDeadlineNs = 20'000'000;
+
+// y = Wait(x), whose kernel answers later: never, unless the test does.
+struct Owed {
+  std::atomic<eddy_pending> pending{nullptr};
+  std::atomic<float*> to{nullptr};
+  std::atomic<int> destroyed{0};
+  bool answers = false;
+};
+
+class COwed : public CApi {
+ protected:
+  COwed() {
+    eddy_operator op = {};
+    op.struct_size = sizeof(op);
+    op.name = "Wait";
+    op.domain = "test";
+    op.since_version = 1;
+    op.min_inputs = op.max_inputs = 1;
+    op.num_outputs = 1;
+    op.user = &owed;
+    op.flags = EDDY_ANSWERS_LATER;
+    op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+      shapes->outputs[0] = shapes->inputs[0];
+      return EDDY_OK;
+    };
+    op.run = [](void* user, const eddy_call* call) -> eddy_code {
+      auto& mine = *static_cast<Owed*>(user);
+      auto* const to = static_cast<float*>(call->outputs[0].data);
+      if (mine.answers) {
+        *to = *static_cast<const float*>(call->inputs[0].data) + 1;
+        return EDDY_OK;
+      }
+      mine.to = to;
+      mine.pending = call->defer(call->impl);
+      return EDDY_LATER;
+    };
+    op.destroy = [](void* user) { ++static_cast<Owed*>(user)->destroyed; };
+    EXPECT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }),
+              "ok");
+  }
+
+  static eddy_value_id wait_node(eddy_graph g, eddy_value_id x) {
+    const eddy_location where = {sizeof(where), "prog.calc", 12, 3, "y = wait(x)"};
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = "Wait";
+    node.domain = "test";
+    node.name = "slow";
+    node.num_outputs = 1;
+    node.inputs = &x;
+    node.num_inputs = 1;
+    node.location = &where;
+    eddy_value_id y = 0;
+    EXPECT_EQ(said([&](auto e) { return api().graph_node(g, &node, &y, e); }), "ok");
+    return y;
+  }
+
+  Owned<eddy_session> waiting_session(const char* limit_ms = "10") {
+    Owned<eddy_graph> graph = new_graph();
+    output(graph.get(), "y", wait_node(graph.get(), input(graph.get(), "x", {})));
+    return session_of(graph.get(), {{"answer_limit_ms", limit_ms}});
+  }
+
+  Owned<eddy_run> bound_run(eddy_session session) {
+    Owned<eddy_run> run = run_of(session);
+    bind(run.get(), 0, &x);
+    return run;
+  }
+
+  // The test is the last that owes.
+  void answer() {
+    *owed.to.load() = 7;
+    EXPECT_EQ(api().pending_complete(owed.pending, EDDY_OK, 0, nullptr, nullptr), EDDY_OK);
+  }
+  // All that was made has gone: nothing of a run that was left stays behind.
+  void TearDown() override { await_end(); }
+  void await_end() {
+    library.reset();
+    while (owed.destroyed == 0) std::this_thread::yield();
+  }
+  void await_call() {
+    while (owed.pending == nullptr) std::this_thread::yield();
+  }
+
+  const float x = 4;
+  Owed owed;
+  const eddy_run_options late = {sizeof(late), kDeadlineNs, 0};
+};
+
+TEST_F(COwed, TheDeadlineNamesTheNodeThatOwesAndTheRunIsUsableOnceItHasAnswered) {
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), &late, e); }),
+              AllOf(HasSubstr("deadline exceeded: prog.calc:12:3: "), HasSubstr("slow"),
+                    HasSubstr("passed its deadline and waits for the answer that Wait owes")));
+  EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_DEADLINE_EXCEEDED);
+  EXPECT_EQ(api().run_wait(run.get(), 1'000'000, nullptr), EDDY_DEADLINE_EXCEEDED);
+  EXPECT_EQ(api().run_poll(run.get(), nullptr), EDDY_DEADLINE_EXCEEDED);
+  const auto in_use = AllOf(HasSubstr("invalid state"), HasSubstr("under way still"),
+                            HasSubstr("the answer that Wait owes"));
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), in_use);
+  EXPECT_THAT(said([&](auto e) {
+                return api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, e);
+              }),
+              in_use);
+  eddy_tensor view = {};
+  EXPECT_THAT(said([&](auto e) { return api().run_output_memory(run.get(), 0, &view, e); }),
+              in_use);
+  eddy_metrics metrics = {};
+  metrics.struct_size = sizeof(metrics);
+  ASSERT_EQ(api().session_metrics(session.get(), &metrics, nullptr), EDDY_OK);
+  EXPECT_EQ(metrics.runs_late, 1u);
+  EXPECT_EQ(metrics.runs_in_flight, 1u);
+
+  answer();
+  // Its end is a moment later; it fails with the deadline, as it would have.
+  owed.answers = true;
+  eddy_code code = EDDY_INVALID_STATE;
+  while (code == EDDY_INVALID_STATE) code = api().run_execute(run.get(), nullptr, nullptr);
+  EXPECT_EQ(code, EDDY_OK);
+  EXPECT_THAT(output_of(run.get(), 0), ElementsAre(5));
+  ASSERT_EQ(api().session_metrics(session.get(), &metrics, nullptr), EDDY_OK);
+  EXPECT_EQ(metrics.runs_late, 1u) << "it was counted when its caller had it";
+  EXPECT_EQ(metrics.runs_succeeded, 1u);
+}
+
+TEST_F(COwed, AnAnswerWithinTheLimitIsWaitedFor) {
+  Owned<eddy_session> session = waiting_session("60000");
+  Owned<eddy_run> run = bound_run(session.get());
+  std::thread answers([&] {
+    await_call();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(2 * kDeadlineNs));
+    answer();
+  });
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), &late, e); }),
+              AllOf(HasSubstr("passed its deadline"), testing::Not(HasSubstr("owes"))));
+  answers.join();
+  EXPECT_EQ(api().run_poll(run.get(), nullptr), EDDY_DEADLINE_EXCEEDED);
+}
+
+TEST_F(COwed, WithoutADeadlineACancelByAnotherThreadEndsTheWait) {
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  std::thread cancels([&] {
+    await_call();
+    EXPECT_EQ(api().run_cancel(run.get(), nullptr), EDDY_OK);
+  });
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("cancelled: "), HasSubstr("Wait owes")));
+  cancels.join();
+  answer();
+}
+
+// Its callback comes once, and what the late answer writes to outlives every handle.
+TEST_F(COwed, ASubmittedRunCallsBackOnceAndKeepsAllThatItUses) {
+  struct Told {
+    std::atomic<int> count{0};
+    std::atomic<eddy_code> code{EDDY_OK};
+    std::atomic<eddy_code> again{EDDY_OK};
+  } told;
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  int fd = -1;
+  ASSERT_EQ(api().run_fd(run.get(), &fd, nullptr), EDDY_OK);
+  const eddy_run_callback ended = [](void* user, eddy_run of, eddy_code code) {
+    auto& mine = *static_cast<Told*>(user);
+    mine.code = code;
+    mine.again = api().run_submit(of, nullptr, nullptr, nullptr, nullptr, nullptr);
+    ++mine.count;
+  };
+  ASSERT_EQ(
+      said([&](auto e) { return api().run_submit(run.get(), &late, nullptr, ended, &told, e); }),
+      "ok");
+  while (told.count == 0) std::this_thread::yield();
+  EXPECT_EQ(told.code, EDDY_DEADLINE_EXCEEDED);
+  EXPECT_EQ(told.again, EDDY_INVALID_STATE);
+  pollfd ready = {fd, POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 10'000), 1);
+  EXPECT_EQ(api().session_close(session.get(), nullptr), EDDY_NOT_DONE);
+  run.reset();
+  session.reset();
+  library.reset();
+  context.reset();
+  EXPECT_EQ(owed.destroyed, 0);
+  answer();
+  await_end();
+  EXPECT_EQ(told.count, 1);
+}
+
+TEST_F(COwed, ARunWithoutACallbackIsCancelledWithItsHandleAndNothingWaits) {
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  ASSERT_EQ(api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+  await_call();
+  run.reset();
+  session.reset();
+  library.reset();
+  answer();
+}
+
+TEST_F(COwed, ARunByNameIsLeftLikewise) {
+  Owned<eddy_session> session = waiting_session();
+  const eddy_tensor of = tensor(&x, {});
+  Owned<eddy_value> value;
+  ASSERT_EQ(api().value_copy(&of, value.out(), nullptr), EDDY_OK);
+  const char* const in = "x";
+  const char* const out = "y";
+  const eddy_value given = value.get();
+  Owned<eddy_value> made;
+  const auto run = [&](const eddy_run_options* options, eddy_error* e) {
+    return api().session_run(session.get(), &in, &given, 1, &out, made.out(), 1, options, e);
+  };
+  EXPECT_THAT(said([&](auto e) { return run(&late, e); }), HasSubstr("the answer that Wait owes"));
+  value.reset();
+  answer();
+  owed.answers = true;
+  ASSERT_EQ(api().value_copy(&of, value.out(), nullptr), EDDY_OK);
+  const eddy_value next = value.get();
+  EXPECT_EQ(said([&](auto e) {
+              return api().session_run(session.get(), &in, &next, 1, &out, made.out(), 1, nullptr,
+                                       e);
+            }),
+            "ok");
+  EXPECT_THAT(floats(made.get()), ElementsAre(5));
+}
+
+// Many runs, some answered just as their limit passes: each is either in time or late, none hangs
+// and none is lost.
+TEST_F(COwed, AnAnswerBesideTheLimitIsOneOrTheOther) {
+  Owned<eddy_session> session = waiting_session("1");
+  const eddy_run_options soon = {sizeof(soon), 1'000'000, 0};
+  for (int i = 0; i < 60; ++i) {
+    Owned<eddy_run> run = bound_run(session.get());
+    owed.pending = nullptr;
+    std::thread answers([&, i] {
+      await_call();
+      std::this_thread::sleep_for(std::chrono::microseconds(1500 + 20 * i));
+      answer();
+    });
+    EXPECT_EQ(api().run_execute(run.get(), &soon, nullptr), EDDY_DEADLINE_EXCEEDED);
+    if (i % 2 == 0) run.reset();
+    answers.join();
+  }
+  while (api().session_close(session.get(), nullptr) == EDDY_NOT_DONE) std::this_thread::yield();
+}
+
+TEST_F(COwed, AHostFunctionMayNotRunASessionOfItsThreadsThatMayOwe) {
+  struct Inner {
+    eddy_run run;
+    eddy_code code = EDDY_OK;
+  } inner;
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  inner.run = run.get();
+  Owned<eddy_library> other;
+  ASSERT_EQ(api().library_create(context.get(), other.out(), nullptr), EDDY_OK);
+  const eddy_decide decide = [](void* user, const eddy_call*, int64_t* decision) -> eddy_code {
+    auto& mine = *static_cast<Inner*>(user);
+    mine.code = api().run_execute(mine.run, nullptr, nullptr);
+    *decision = 0;
+    return EDDY_OK;
+  };
+  ASSERT_EQ(
+      api().library_add_host_function(other.get(), "ask", 0, decide, &inner, nullptr, nullptr),
+      EDDY_OK);
+  library = std::move(other);
+  Owned<eddy_graph> graph = new_graph();
+  eddy_attribute name = {};
+  name.struct_size = sizeof(name);
+  name.name = "name";
+  name.kind = EDDY_ATTRIBUTE_STRING;
+  name.s = "ask";
+  const eddy_value_id given = input(graph.get(), "x", {});
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "HostPredicate";
+  node.domain = "eddy";
+  node.num_outputs = 1;
+  node.inputs = &given;
+  node.num_inputs = 1;
+  node.attributes = &name;
+  node.num_attributes = 1;
+  eddy_value_id asked = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &asked, e); }), "ok");
+  output(graph.get(), "y", asked);
+  Owned<eddy_session> outer = session_of(graph.get());
+  Owned<eddy_run> asks = bound_run(outer.get());
+  EXPECT_EQ(said([&](auto e) { return api().run_execute(asks.get(), nullptr, e); }), "ok");
+  EXPECT_EQ(inner.code, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(owed.pending, nullptr) << "a run was begun that was refused";
+}
+
+// What callers throw.
+
+TEST_F(CApi, ACallbackThatThrowsIsLoggedAndTheRunIsAsItWas) {
+  struct Logged {
+    std::mutex mutex;
+    std::string lines;
+    std::string take() {
+      const std::lock_guard lock(mutex);
+      return std::exchange(lines, "");
+    }
+  } logged;
+  const eddy_log log = [](void* user, const char* line) {
+    auto& mine = *static_cast<Logged*>(user);
+    const std::lock_guard lock(mine.mutex);
+    mine.lines += line;
+    throw std::runtime_error("and the log throws, too");
+  };
+  ASSERT_EQ(api().context_set_log(context.get(), log, &logged, nullptr), EDDY_OK);
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  output(graph.get(), "y", op(graph.get(), "Neg", {x}));
+  Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_run> run = run_of(session.get());
+  const float number = 2;
+  bind(run.get(), 0, &number);
+  EXPECT_NE(logged.take(), "") << "a log that throws ends nothing";
+  const eddy_run_callback throws = [](void*, eddy_run, eddy_code) {
+    throw std::runtime_error("my list is full");
+  };
+  for (const int32_t kind : {EDDY_EXECUTOR_INLINE, EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+    Owned<eddy_executor> executor;
+    ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(api().run_submit(run.get(), nullptr, executor.get(), throws, nullptr, nullptr),
+              EDDY_OK);
+    EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_OK);
+    if (kind == EDDY_EXECUTOR_CALLER) {
+      size_t count = 0;
+      while (count == 0) {
+        ASSERT_EQ(api().executor_run(executor.get(), SIZE_MAX, &count, nullptr), EDDY_OK);
+      }
+    }
+    std::string line;
+    while (line.empty()) line = logged.take();
+    EXPECT_THAT(line, HasSubstr("a run's callback: it threw: my list is full")) << kind;
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(-2));
+  }
+}
+
+TEST_F(CApi, TilesThatCannotBeCountedFailTheRun) {
+  eddy_operator op = {};
+  op.struct_size = sizeof(op);
+  op.name = "Tiled";
+  op.domain = "test";
+  op.since_version = 1;
+  op.min_inputs = op.max_inputs = 1;
+  op.num_outputs = 1;
+  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = shapes->inputs[0];
+    return EDDY_OK;
+  };
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  op.count_tiles = [](void*, const eddy_call*) -> uint32_t {
+    throw std::runtime_error("no tiles today");
+  };
+  op.run_tile = [](void*, const eddy_call*, uint32_t) -> eddy_code { return EDDY_OK; };
+  op.destroy = [](void*) { throw std::runtime_error("nor an end"); };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Tiled";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  eddy_value_id y = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }), "ok");
+  output(graph.get(), "y", y);
+  Owned<eddy_session> session = session_of(graph.get(), {{"threads", "2"}});
+  Owned<eddy_run> run = run_of(session.get());
+  const float number = 2;
+  bind(run.get(), 0, &number);
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("run failed"), HasSubstr("no tiles today")));
+}
+
+// Waits of what a run waits for.
+
+TEST_F(CApi, ACallbackOfARowMayNotWaitForTheRunThatMakesTheRows) {
+  struct Rows {
+    eddy_run run = nullptr;
+    std::atomic<int> refused{0};
+    std::atomic<int> count{0};
+  };
+  Owned<eddy_graph> graph = doubling();
+  Owned<eddy_session> session = session_of(graph.get());
+  for (const int32_t kind : {EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+    Rows mine;
+    Owned<eddy_executor> executor;
+    ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
+    Owned<eddy_run> run = run_of(session.get());
+    mine.run = run.get();
+    const eddy_row_callback on_row = [](void* user, eddy_value row) {
+      auto& of = *static_cast<Rows*>(user);
+      const eddy_code code = api().run_wait(of.run, -1, nullptr);
+      if (code == EDDY_WOULD_DEADLOCK) ++of.refused;
+      ++of.count;
+      api().release(row);
+    };
+    Owned<eddy_rows> rows;
+    ASSERT_EQ(api().rows_create(1, executor.get(), on_row, &mine, rows.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+    const float numbers[] = {1, 1000};
+    bind(run.get(), 0, &numbers[0]);
+    bind(run.get(), 1, &numbers[1]);
+    ASSERT_EQ(api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+    while (mine.count < 10) {
+      if (kind == EDDY_EXECUTOR_CALLER) {
+        ASSERT_EQ(api().executor_run(executor.get(), SIZE_MAX, nullptr, nullptr), EDDY_OK);
+      }
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_OK);
+    EXPECT_GE(mine.refused, 8) << "while the loop still waited for room";
+  }
+}
+
+// while go_on(x): x = x + x, whose rows its own host function asks for.
+TEST_F(CApi, AHostFunctionMayNotWaitForRowsOfTheLoopThatAsksIt) {
+  struct Asks {
+    eddy_rows rows = nullptr;
+    std::atomic<int> count{0};
+    std::atomic<eddy_code> code{EDDY_OK}, limited{EDDY_OK};
+  } asks;
+  const eddy_decide decide = [](void* user, const eddy_call*, int64_t* decision) -> eddy_code {
+    auto& mine = *static_cast<Asks*>(user);
+    eddy_value row = nullptr;
+    if (mine.count == 0) {
+      mine.code = api().rows_next(mine.rows, -1, &row, nullptr);
+      mine.limited = api().rows_next(mine.rows, 1'000'000'000'000, &row, nullptr);
+    }
+    *decision = ++mine.count < 4 ? 1 : 0;
+    return EDDY_OK;
+  };
+  ASSERT_EQ(
+      api().library_add_host_function(library.get(), "go_on", 0, decide, &asks, nullptr, nullptr),
+      EDDY_OK);
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  eddy_while loop = {};
+  loop.struct_size = sizeof(loop);
+  loop.initial = &x;
+  loop.num_carried = 1;
+  loop.num_rows = 1;
+  eddy_value_id before[2] = {};
+  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
+  eddy_attribute name = {};
+  name.struct_size = sizeof(name);
+  name.name = "name";
+  name.kind = EDDY_ATTRIBUTE_STRING;
+  name.s = "go_on";
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "HostPredicate";
+  node.domain = "eddy";
+  node.num_outputs = 1;
+  node.inputs = &before[1];
+  node.num_inputs = 1;
+  node.attributes = &name;
+  node.num_attributes = 1;
+  eddy_value_id more = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &more, e); }), "ok");
+  eddy_value_id after[2] = {};
+  ASSERT_EQ(api().graph_begin_after(g, more, &before[1], 1, after, nullptr), EDDY_OK);
+  const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
+  eddy_value_id made[2] = {};
+  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, made, 2, e); }), "ok");
+  output(g, "y", made[0]);
+  output(g, "rows", made[1]);
+  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_run> run = run_of(session.get());
+  Owned<eddy_rows> rows;
+  ASSERT_EQ(api().rows_create(8, nullptr, nullptr, nullptr, rows.out(), nullptr), EDDY_OK);
+  asks.rows = rows.get();
+  ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+  const float one = 1;
+  bind(run.get(), 0, &one);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  EXPECT_EQ(asks.code, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(asks.limited, EDDY_WOULD_DEADLOCK);
+  eddy_value row = nullptr;
+  for (const float wanted : {1, 2, 4}) {
+    ASSERT_EQ(api().rows_next(rows.get(), -1, &row, nullptr), EDDY_OK);
+    EXPECT_THAT(floats(Owned<eddy_value>(row).get()), ElementsAre(wanted));
+  }
+  EXPECT_EQ(api().rows_next(rows.get(), -1, &row, nullptr), EDDY_END);
+}
+
+}  // namespace
+}  // namespace eddy::c
