@@ -18,8 +18,8 @@
  * Structs that are passed in begin with struct_size (sizeof, as the caller was compiled); what a
  * shorter one lacks has its default. eddy_tensor, eddy_type and eddy_value_id are frozen.
  * Threads: any call from any thread, unless an object says otherwise. Callbacks may make any call
- * but a wait for a run of their own session (EDDY_WOULD_DEADLOCK). What a function of a C++ caller's
- * throws ends there: a call that Eddy waits for has failed with it.
+ * but a wait for a run of their own session (EDDY_WOULD_DEADLOCK). What a function of a C++
+ * caller's throws ends there: a call that Eddy waits for has failed with it.
  */
 #ifndef EDDY_EDDY_H_
 #define EDDY_EDDY_H_
@@ -554,8 +554,8 @@ typedef struct eddy_api {
                                          struct DLManagedTensorVersioned** managed,
                                          eddy_error* error);
 
-  /* -- answers that are owed: from any thread, once; the handle is consumed by a success. One that is
-   * released counts as a failure. A run that is cancelled or late waits for them, as they may be
+  /* -- answers that are owed: from any thread, once; the handle is consumed by a success. One that
+   * is released counts as a failure. A run that is cancelled or late waits for them, as they may be
    * writing, for session option answer_limit_ms: then its caller has its result, with the node that
    * owes, and memory that was bound stays in use until the answer comes -- */
   /* EDDY_OK: the outputs are there, or `decision` is the host function's. Else the run fails with

@@ -1,0 +1,215 @@
+// Claim: what a caller's function throws ends nothing but its call: a run fails with it, a
+// callback's is logged; and a function that a run waits for may not wait for that run, nor for its
+// rows.
+#include <atomic>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/runtime/api/c/fixture.h"
+
+namespace eddy::c {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(CApi, ACallbackThatThrowsIsLoggedAndTheRunIsAsItWas) {
+  struct Logged {
+    std::mutex mutex;
+    std::string lines;
+    std::string take() {
+      const std::lock_guard lock(mutex);
+      return std::exchange(lines, "");
+    }
+  } logged;
+  const eddy_log log = [](void* user, const char* line) {
+    auto& mine = *static_cast<Logged*>(user);
+    const std::lock_guard lock(mine.mutex);
+    mine.lines += line;
+    throw std::runtime_error("and the log throws, too");
+  };
+  ASSERT_EQ(api().context_set_log(context.get(), log, &logged, nullptr), EDDY_OK);
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  output(graph.get(), "y", op(graph.get(), "Neg", {x}));
+  Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_run> run = run_of(session.get());
+  const float number = 2;
+  bind(run.get(), 0, &number);
+  EXPECT_NE(logged.take(), "") << "a log that throws ends nothing";
+  const eddy_run_callback throws = [](void*, eddy_run, eddy_code) {
+    throw std::runtime_error("my list is full");
+  };
+  for (const int32_t kind : {EDDY_EXECUTOR_INLINE, EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+    Owned<eddy_executor> executor;
+    ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(api().run_submit(run.get(), nullptr, executor.get(), throws, nullptr, nullptr),
+              EDDY_OK);
+    EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_OK);
+    if (kind == EDDY_EXECUTOR_CALLER) {
+      size_t count = 0;
+      while (count == 0) {
+        ASSERT_EQ(api().executor_run(executor.get(), SIZE_MAX, &count, nullptr), EDDY_OK);
+      }
+    }
+    std::string line;
+    while (line.empty()) line = logged.take();
+    EXPECT_THAT(line, HasSubstr("a run's callback: it threw: my list is full")) << kind;
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(-2));
+  }
+}
+
+TEST_F(CApi, TilesThatCannotBeCountedFailTheRun) {
+  eddy_operator op = {};
+  op.struct_size = sizeof(op);
+  op.name = "Tiled";
+  op.domain = "test";
+  op.since_version = 1;
+  op.min_inputs = op.max_inputs = 1;
+  op.num_outputs = 1;
+  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = shapes->inputs[0];
+    return EDDY_OK;
+  };
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  op.count_tiles = [](void*, const eddy_call*) -> uint32_t {
+    throw std::runtime_error("no tiles today");
+  };
+  op.run_tile = [](void*, const eddy_call*, uint32_t) -> eddy_code { return EDDY_OK; };
+  op.destroy = [](void*) { throw std::runtime_error("nor an end"); };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Tiled";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  eddy_value_id y = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }), "ok");
+  output(graph.get(), "y", y);
+  Owned<eddy_session> session = session_of(graph.get(), {{"threads", "2"}});
+  Owned<eddy_run> run = run_of(session.get());
+  const float number = 2;
+  bind(run.get(), 0, &number);
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("run failed"), HasSubstr("no tiles today")));
+}
+
+TEST_F(CApi, ACallbackOfARowMayNotWaitForTheRunThatMakesTheRows) {
+  struct Rows {
+    eddy_run run = nullptr;
+    std::atomic<int> refused{0};
+    std::atomic<int> count{0};
+  };
+  Owned<eddy_graph> graph = doubling();
+  Owned<eddy_session> session = session_of(graph.get());
+  for (const int32_t kind : {EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+    Rows mine;
+    Owned<eddy_executor> executor;
+    ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
+    Owned<eddy_run> run = run_of(session.get());
+    mine.run = run.get();
+    const eddy_row_callback on_row = [](void* user, eddy_value row) {
+      auto& of = *static_cast<Rows*>(user);
+      const eddy_code code = api().run_wait(of.run, -1, nullptr);
+      if (code == EDDY_WOULD_DEADLOCK) ++of.refused;
+      ++of.count;
+      api().release(row);
+    };
+    Owned<eddy_rows> rows;
+    ASSERT_EQ(api().rows_create(1, executor.get(), on_row, &mine, rows.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+    const float numbers[] = {1, 1000};
+    bind(run.get(), 0, &numbers[0]);
+    bind(run.get(), 1, &numbers[1]);
+    ASSERT_EQ(api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+    while (mine.count < 10) {
+      if (kind == EDDY_EXECUTOR_CALLER) {
+        ASSERT_EQ(api().executor_run(executor.get(), SIZE_MAX, nullptr, nullptr), EDDY_OK);
+      }
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_OK);
+    EXPECT_GE(mine.refused, 8) << "while the loop still waited for room";
+  }
+}
+
+// while go_on(x): x = x + x, whose rows its own host function asks for.
+TEST_F(CApi, AHostFunctionMayNotWaitForRowsOfTheLoopThatAsksIt) {
+  struct Asks {
+    eddy_rows rows = nullptr;
+    std::atomic<int> count{0};
+    std::atomic<eddy_code> code{EDDY_OK}, limited{EDDY_OK};
+  } asks;
+  const eddy_decide decide = [](void* user, const eddy_call*, int64_t* decision) -> eddy_code {
+    auto& mine = *static_cast<Asks*>(user);
+    eddy_value row = nullptr;
+    if (mine.count == 0) {
+      mine.code = api().rows_next(mine.rows, -1, &row, nullptr);
+      mine.limited = api().rows_next(mine.rows, 1'000'000'000'000, &row, nullptr);
+    }
+    *decision = ++mine.count < 4 ? 1 : 0;
+    return EDDY_OK;
+  };
+  ASSERT_EQ(
+      api().library_add_host_function(library.get(), "go_on", 0, decide, &asks, nullptr, nullptr),
+      EDDY_OK);
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  eddy_while loop = {};
+  loop.struct_size = sizeof(loop);
+  loop.initial = &x;
+  loop.num_carried = 1;
+  loop.num_rows = 1;
+  eddy_value_id before[2] = {};
+  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
+  eddy_attribute name = {};
+  name.struct_size = sizeof(name);
+  name.name = "name";
+  name.kind = EDDY_ATTRIBUTE_STRING;
+  name.s = "go_on";
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "HostPredicate";
+  node.domain = "eddy";
+  node.num_outputs = 1;
+  node.inputs = &before[1];
+  node.num_inputs = 1;
+  node.attributes = &name;
+  node.num_attributes = 1;
+  eddy_value_id more = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &more, e); }), "ok");
+  eddy_value_id after[2] = {};
+  ASSERT_EQ(api().graph_begin_after(g, more, &before[1], 1, after, nullptr), EDDY_OK);
+  const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
+  eddy_value_id made[2] = {};
+  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, made, 2, e); }), "ok");
+  output(g, "y", made[0]);
+  output(g, "rows", made[1]);
+  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_run> run = run_of(session.get());
+  Owned<eddy_rows> rows;
+  ASSERT_EQ(api().rows_create(8, nullptr, nullptr, nullptr, rows.out(), nullptr), EDDY_OK);
+  asks.rows = rows.get();
+  ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+  const float one = 1;
+  bind(run.get(), 0, &one);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  EXPECT_EQ(asks.code, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(asks.limited, EDDY_WOULD_DEADLOCK);
+  eddy_value row = nullptr;
+  for (const float wanted : {1, 2, 4}) {
+    ASSERT_EQ(api().rows_next(rows.get(), -1, &row, nullptr), EDDY_OK);
+    EXPECT_THAT(floats(Owned<eddy_value>(row).get()), ElementsAre(wanted));
+  }
+  EXPECT_EQ(api().rows_next(rows.get(), -1, &row, nullptr), EDDY_END);
+}
+
+}  // namespace
+}  // namespace eddy::c
