@@ -102,7 +102,8 @@ std::string JobBoard::variable() const {
          std::to_string(file_);
 }
 
-RankReport::RankReport(uint32_t rank, const PeerWatch& peers) : board_(JobBoard::find()) {
+RankReport::RankReport(uint32_t rank, const PeerWatch& peers)
+    : board_(JobBoard::find()), has_launcher_(board_.is_open()) {
   const bool watches = !board_.is_open() && peers.num_ranks > 0 && peers.lost != nullptr;
   if (watches) board_ = JobBoard::join(peers.num_ranks);
   if (!board_.is_open() || rank >= board_.num_ranks()) return;

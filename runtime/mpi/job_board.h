@@ -88,9 +88,12 @@ class RankReport {
 
   void reach(JobBoard::Stage stage);
   void end(int exit_code);
+  // Whether run_launch() started it, and has its exit code from end().
+  bool has_launcher() const { return has_launcher_; }
 
  private:
   JobBoard board_;
+  const bool has_launcher_;
   JobBoard::Rank* own_ = nullptr;  // none: it reports to nobody
   std::jthread beats_;
 };

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -33,8 +34,11 @@ using Stage = JobBoard::Stage;
 constexpr std::chrono::milliseconds kRound{10};
 // A rank that ends suddenly may still be saying why, and so may those it leaves behind.
 constexpr std::chrono::milliseconds kLastWords{200};
-// What mpirun takes to see that all of its ranks have ended.
-constexpr std::chrono::seconds kCleanUp{2};
+// What mpirun takes at most to see that all of its ranks have ended: it gives those that one which
+// died leaves behind a second twice, and says only then how that one died.
+constexpr std::chrono::seconds kCleanUp{5};
+// What ranks take to end with one that has said why.
+constexpr std::chrono::seconds kTogether{2};
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -131,11 +135,13 @@ class JobWatch {
       const std::string missed = signs_.look(now);
       know_processes();
       look_for_the_dead(now);
+      look_for_stragglers(now);
       if (!has_decided() && !missed.empty()) {
         status_ = device_lost(missed + "; all ranks were ended");
         decide(now);
       }
       if (!has_decided() && !is_stopping_ && options_.should_stop()) stop();
+      if (options_.should_describe()) describe();
       if (ends_at_ && now >= *ends_at_) end_all(now);
       std::this_thread::sleep_for(kRound);
     }
@@ -185,6 +191,20 @@ class JobWatch {
       dead_ = r;
       return decide(now + kLastWords);
     }
+  }
+
+  // Ranks that have begun know the signal.
+  void describe() {
+    for (const RankProcess& rank : ranks_) rank.signal(SIGQUIT);
+    if (num_begun() > 0) return;
+    std::fputs("eddy: ranks start, and none has begun\n", stderr);
+  }
+
+  // All end with one that fails, which has told them why; else it has not met them.
+  void look_for_stragglers(Clock::time_point now) {
+    if (has_decided() || !has_any_failed()) return;
+    if (!failed_at_) failed_at_ = now;
+    if (now - *failed_at_ > kTogether) decide(now);
   }
 
   void stop() {
@@ -261,9 +281,11 @@ class JobWatch {
     if (num_begun() == ranks_.size()) return {code, Status::ok()};
     const std::string how =
         code > 128 ? signal_text(code - 128) : "exit code " + std::to_string(code);
-    const std::string text = "'" + launch_.mpirun + "' has ended with " + how + ", and " +
-                             std::to_string(num_begun()) + " of " + std::to_string(ranks_.size()) +
-                             " ranks have begun";
+    // An exit code above 128 is a rank's; mpirun's own end by a signal has been told.
+    const std::string who =
+        code > 128 ? "a rank was ended by " : "'" + launch_.mpirun + "' has ended with ";
+    const std::string text = who + how + ", and " + std::to_string(num_begun()) + " of " +
+                             std::to_string(ranks_.size()) + " ranks have begun";
     if (num_begun() > 0 || code > 128) return {code, run_failed(text)};
     return {0, invalid_argument(text + "; name Open MPI's mpirun")};
   }
@@ -278,6 +300,7 @@ class JobWatch {
   bool has_ended_ranks_ = false;
   bool has_killed_mpirun_ = false;
   std::optional<uint32_t> dead_;
+  std::optional<Clock::time_point> failed_at_;  // a rank, which has said why
   std::optional<Clock::time_point> ends_at_;
   Status status_;  // why this process ends the job
   int mpirun_status_ = 0;

@@ -50,6 +50,8 @@ struct WatchOptions {
   std::chrono::nanoseconds stall = std::chrono::seconds(30);
   // Asked again and again, on this thread.
   std::function<bool()> should_stop = [] { return false; };
+  // The same: whether the ranks are to say where they stand (SIGQUIT).
+  std::function<bool()> should_describe = [] { return false; };
 };
 
 // How a job has ended. Not ok: why, which no rank has said. Ok: all went well, or the rank that has

@@ -371,7 +371,7 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
     return Outcome::usage("--device " + arguments.shared.device +
                           " is for one rank; leave it out with --ranks");
   }
-  if (find_launched_rank()) interrupts.be_patient();
+  if (const auto launched = find_launched_rank()) interrupts.be_patient(launched->rank);
   return run_as_ranks(arguments.ranks, console, interrupts,
                       [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
                         share_machine(options, launched.num_local);
@@ -392,7 +392,8 @@ Action add_conformance(CLI::App& app) {
   add_planning_options(app, arguments->shared);
   app.add_option("--split", arguments->split,
                  "the dimension along which ranks share the samples of a test; batch: the first "
-                 "one, too");
+                 "one, too")
+      ->check(check_filled("a dimension's name"));
   app.add_option("--ranks", arguments->ranks.num_ranks, "how many processes share each test")
       ->check(CLI::Range(1u, 4096u));
   add_launch_options(app, arguments->ranks);

@@ -88,10 +88,14 @@ bool Interrupts::cancel_attached() {
 }
 
 void Interrupts::describe() {
+  if (notes_questions_.load()) return has_question_.store(true);
   const std::scoped_lock lock(mutex_);
   std::string text = session_ == nullptr ? "" : session_->describe_runs();
   if (text.empty()) text = "eddy: no run is in flight";
   if (text.back() != '\n') text += '\n';
+  if (const int64_t rank = rank_.load(); rank >= 0) {
+    text.insert(0, "rank " + std::to_string(rank) + ": ");
+  }
   std::fputs(text.c_str(), stderr);
 }
 

@@ -5,7 +5,8 @@
 //                             a second one ends the process at once. While no session is attached
 //                             (loading, planning) there is nothing to drain: `abandon` is called,
 //                             unless a Patience object is alive.
-//   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on.
+//   Ctrl-\ (SIGQUIT)          prints where each run stands to standard error, and goes on; a
+//                             launcher has its ranks say it.
 //
 // Make it first in main, before any other thread: it blocks the signals for all of them.
 // Threads: attach from one thread at a time.
@@ -57,7 +58,13 @@ class Interrupts {
 
   // The same to the end of the process: for one of several ranks, which leave together or are ended
   // by their launcher.
-  void be_patient() { is_patient_.store(true); }
+  void be_patient(uint32_t rank) {
+    rank_.store(rank);
+    is_patient_.store(true);
+  }
+  // From now on Ctrl-\ is only noted, for take_question().
+  void note_questions() { notes_questions_.store(true); }
+  bool take_question() { return has_question_.exchange(false); }
 
   bool is_interrupted() const { return is_interrupted_.load(); }
 
@@ -71,7 +78,10 @@ class Interrupts {
   std::atomic<bool> is_interrupted_{false};
   std::atomic<bool> is_patient_{false};
   std::atomic<bool> is_ending_{false};
-  std::mutex mutex_;  // of session_
+  std::atomic<bool> notes_questions_{false};
+  std::atomic<bool> has_question_{false};
+  std::atomic<int64_t> rank_{-1};  // one of several
+  std::mutex mutex_;               // of session_
   Session* session_ = nullptr;
   std::thread thread_;
 };

@@ -195,8 +195,8 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app.add_option("--memory", arguments.memory_bytes,
-                 "all tensors in bytes, or as 2GiB; what wants more is refused (three quarters of "
-                 "the machine's)")
+                 "all tensors in bytes, or as 2GiB, in equal shares for ranks; what wants more is "
+                 "refused (three quarters of the machine's)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
   add_shape_options(app, arguments.dims, arguments.shapes);

@@ -34,6 +34,13 @@ inline auto check_assignment(std::string form) {
   };
 }
 
+// `what`: "a dimension's name".
+inline auto check_filled(std::string what) {
+  return [what = std::move(what)](const std::string& text) {
+    return text.empty() ? fmt::format("give {}", what) : std::string();
+  };
+}
+
 // CLI11 makes a large number of a negative one, and the largest of what is too large.
 inline auto check_seed() {
   return [](const std::string& text) {

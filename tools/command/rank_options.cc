@@ -88,6 +88,8 @@ Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts&
   WatchOptions options;
   options.stall = stall_of(arguments);
   options.should_stop = [&] { return interrupts.is_interrupted(); };
+  interrupts.note_questions();
+  options.should_describe = [&] { return interrupts.take_question(); };
   auto end = run_launch(*launch, options);
   if (!end.is_ok()) return Outcome::of_run(end.take_status());
   if (end->exit_code == 0) return end->status;
@@ -97,10 +99,12 @@ Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts&
   std::_Exit(end->exit_code);
 }
 
+// `has_met`: all ranks were in one world, which this one has left by then.
 Outcome meet_ranks(const RankArguments& arguments, const LaunchedRank& launched, Console& console,
-                   RankReport& report, const OnRank& on_rank) {
+                   RankReport& report, const OnRank& on_rank, bool& has_met) {
   auto world = join_ranks(arguments);
   if (!world.is_ok()) return world.take_status();
+  has_met = true;
   const uint32_t num_ranks = (*world)->num_ranks();
   if (arguments.num_ranks == 0 || arguments.num_ranks == num_ranks) {
     return on_rank(*world, launched, report);
@@ -160,6 +164,9 @@ Result<RankOptions> make_rank_options(const RankArguments& arguments, const std:
   options.check_ranks = arguments.checks;
   for (const std::string& text : arguments.agree) {
     EDDY_ASSIGN_OR_RETURN(const auto pair, split_assignment(text, "--agree", "NAME=all"));
+    if (options.agree.contains(pair.first)) {
+      return invalid_argument(fmt::format("--agree {}: it was given before", pair.first));
+    }
     EDDY_ASSIGN_OR_RETURN(options.agree[pair.first], parse_agreement(text, pair.second));
   }
   return options;
@@ -204,10 +211,12 @@ Outcome run_as_ranks(const RankArguments& arguments, Console& console, Interrupt
                              std::_Exit(console.finish(outcome));
                            }};
   RankReport report(launched->rank, peers);
-  Outcome outcome = meet_ranks(arguments, *launched, console, report, on_rank);
+  bool has_met = false;
+  Outcome outcome = meet_ranks(arguments, *launched, console, report, on_rank, has_met);
   // Said before the report: a launcher that reads it is not waiting for a reason.
   report.end(console.finish(outcome));
-  return outcome;
+  // It has the exit code, too. One that mpirun saw would take it a second or two to end the others.
+  return has_met && report.has_launcher() ? Outcome::success() : std::move(outcome);
 }
 
 Outcome say_shared(const Outcome& outcome, World& world, Console& console, RankReport& report) {

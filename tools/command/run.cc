@@ -94,7 +94,9 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const RunOnc
   const bool is_over_limit = status.code() == StatusCode::kResourceExhausted &&
                              status.message().find("of a limit of") != std::string::npos;
   if (is_over_limit) {
-    status.append_message("--memory raises it");
+    status.append_message(find_launched_rank()
+                              ? "--memory, of which each rank has its share, raises it"
+                              : "--memory raises it");
     status = with_saving_advice(std::move(status), session.graph());
   }
   const bool is_cancelled =
@@ -319,7 +321,7 @@ Outcome run_on_ranks(const RunArguments& arguments, SessionOptions options, Cons
   auto ranks = make_rank_options(arguments.ranks, arguments.model);
   if (!ranks.is_ok()) return ranks.take_status();
   options.ranks = std::move(*ranks);
-  if (find_launched_rank()) interrupts.be_patient();
+  if (const auto launched = find_launched_rank()) interrupts.be_patient(launched->rank);
   return run_as_ranks(arguments.ranks, console, interrupts,
                       [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
                         return run_on_rank(arguments, options, world, launched, console, interrupts,
@@ -393,7 +395,8 @@ Action add_run(CLI::App& app) {
   add_rank_run_options(app, arguments->ranks);
   app.add_option("--split", arguments->split,
                  "the dimension along which ranks share samples, each running all of the model on "
-                 "its own; batch: the first one, too");
+                 "its own; batch: the first one, too")
+      ->check(check_filled("a dimension's name"));
   app.add_option_function<std::string>(
          "--inputs-on",
          [arguments](const std::string& where) { arguments->has_inputs_on_root = where == "root"; },

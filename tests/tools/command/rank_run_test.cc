@@ -89,6 +89,26 @@ TEST_F(RankRun, LoopsWithSharedAndAgreedTests) {
                   {"node 'halve' (Loop)", "'eddy.agree' is 'both'", "all, any, root or root:RANK"});
 }
 
+TEST_F(RankRun, AskedWhereTheyStandAllRanksSaySo) {
+  const std::string path = write_test_file("count.onnx", counting_model());
+  const Finished job = run_eddy({"run", path, "--ranks", "2", "--set", "trip=9223372036854775807",
+                                 "--set", "x=0", "--set", "limit=inf"},
+                                {{SIGQUIT, 1500}, {SIGINT, 500}});
+  EXPECT_EQ(job.exit_code, 5) << job.err;
+  for (const char* rank : {"rank 0: 1 run(s) in flight", "rank 1: 1 run(s) in flight", "count["}) {
+    EXPECT_THAT(job.err, HasSubstr(rank));
+  }
+}
+
+TEST_F(RankRun, WhatSaysNothingOrTwoThingsIsRefused) {
+  const std::string own = write_test_file("own.onnx", halving_model(true));
+  expect_one_line(run({own, "--ranks", "2", "--set", "x=64", "--split", ""}), 2,
+                  {"--split: give a dimension's name"});
+  expect_one_line(
+      run({own, "--ranks", "2", "--set", "x=64", "--agree", "halve=any", "--agree", "halve=all"}),
+      3, {"--agree halve: it was given before"});
+}
+
 // Products of other sizes round otherwise.
 void expect_near(const json& found, const json& expected) {
   for (const auto& [name, value] : expected.items()) {
