@@ -50,15 +50,21 @@ void CpuStrands::enqueue(uint32_t strand) {
       &tasks_[strand]);
 }
 
-void CpuStrands::look_for_record(const Command& wait) const {
+void CpuStrands::look_for_record(const Command& wait, bool is_pool_thread) {
   const StrandEvent& awaited = event(wait.operand);
   const uint32_t count = wanted(wait);
   if (awaited.is_reached(count)) return;
   const uint64_t began = processor_ticks();
-  while (!awaited.is_reached(count) && !pool_.has_waiting() && is_running() &&
-         processor_ticks() - began < kPatienceCycles) {
-    cpu_relax();
+  const auto goes_on = [&](bool has_other_work) {
+    return !awaited.is_reached(count) && !has_other_work && is_running() &&
+           processor_ticks() - began < kPatienceCycles;
+  };
+  if (!is_pool_thread) {
+    while (goes_on(pool_.has_waiting())) cpu_relax();
+    return;
   }
+  const WorkerPool::Looking looking(pool_);
+  while (goes_on(pool_.has_work())) cpu_relax();
 }
 
 struct CpuStrands::Worker {
@@ -108,7 +114,7 @@ struct CpuStrands::Worker {
     return false;
   }
   bool wait(uint32_t strand, uint32_t at) {
-    owner.look_for_record(commands[at]);
+    owner.look_for_record(commands[at], is_pool_thread);
     return owner.wait_or_park(strand, at);
   }
   bool record(uint32_t, uint32_t at) {

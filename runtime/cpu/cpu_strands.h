@@ -37,8 +37,8 @@ class CpuStrands : public RunningStrands {
 
   void execute(uint32_t strand, bool is_pool_thread);
   void enqueue(uint32_t strand) override;
-  // Until it is there, or waiting on does not pay.
-  void look_for_record(const Command& wait) const;
+  // Until it is there, or waiting on does not pay: other work waits for this thread, tiles too.
+  void look_for_record(const Command& wait, bool is_pool_thread);
 
   WorkerPool& pool_;
   std::vector<Task> tasks_;  // by strand

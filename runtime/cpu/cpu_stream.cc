@@ -1,6 +1,5 @@
 #include "runtime/cpu/cpu_stream.h"
 
-
 #include <thread>
 
 #include "graph/base/check.h"

@@ -68,7 +68,7 @@ bool WorkerPool::start_worker() {
 
 int WorkerPool::num_idle() const {
   const int64_t num_live = num_live_.load(std::memory_order_relaxed);
-  return static_cast<int>(num_threads_ - num_live);
+  return static_cast<int>(num_threads_ - num_live) + num_looking_.load(std::memory_order_relaxed);
 }
 
 int WorkerPool::number_here() const { return own_pool_or_null == this ? own_number : 0; }

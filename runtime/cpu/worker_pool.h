@@ -54,6 +54,22 @@ class WorkerPool : public Workers {
   static constexpr uint64_t kSliceCycles = 200'000;
   // Tasks are enqueued and not yet started; helpers do not count.
   bool has_waiting() const { return num_waiting_.load(std::memory_order_relaxed) > 0; }
+  // A worker whose task only looks for what another thread does counts as idle: its task ends as
+  // soon as has_work().
+  class Looking {
+   public:
+    explicit Looking(WorkerPool& pool) : pool_(pool) {
+      pool_.num_looking_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Looking() { pool_.num_looking_.fetch_sub(1, std::memory_order_relaxed); }
+    Looking(const Looking&) = delete;
+    Looking& operator=(const Looking&) = delete;
+
+   private:
+    WorkerPool& pool_;
+  };
+  // Tasks or helpers are.
+  bool has_work() const { return num_waiting_.load() + num_helpers_waiting_.load() > 0; }
   int num_threads() const { return num_threads_; }
   int num_idle() const override;
   int number_here() const override;
@@ -77,7 +93,6 @@ class WorkerPool : public Workers {
   void add(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task task);
   bool take(Task& task);
   bool take(std::atomic<int64_t>& num_waiting, std::deque<Task>& queue, Task& task);
-  bool has_work() const { return num_waiting_.load() + num_helpers_waiting_.load() > 0; }
   // Until a task or helper waits. False: none has come.
   bool linger(Worker& worker);
   void sleep(Worker& worker);
@@ -104,6 +119,7 @@ class WorkerPool : public Workers {
   // Tasks and helpers that wait or run, and calls that enqueue them; released as each ends,
   // acquired by ~WorkerPool.
   std::atomic<int64_t> num_live_{0};
+  std::atomic<int> num_looking_{0};  // of those that run; a hint
   std::atomic<int> num_lingering_{0};
   std::atomic<int> num_sleeping_{0};  // a hint where to look
   std::atomic<bool> is_ending_{false};

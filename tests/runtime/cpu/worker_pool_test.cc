@@ -170,5 +170,26 @@ TEST(WorkerPool, ItSaysHowManyHaveNothingToDoAndWhetherTasksWait) {
   EXPECT_FALSE(pool.has_waiting());
 }
 
+// Of one that looks for what another thread does: it gives way to tasks, and to helpers.
+TEST(WorkerPool, AWorkerThatOnlyLooksCountsAsIdleUntilThereIsWork) {
+  WorkerPool pool(1);
+  std::atomic<bool> looks{false};
+  std::atomic<bool> has_helped{false};
+  enqueue(pool, [&] {
+    const WorkerPool::Looking looking(pool);
+    looks = true;
+    while (!pool.has_work()) cpu_relax();
+    EXPECT_FALSE(has_helped) << "the helper waits for this worker";
+  });
+  while (!looks) std::this_thread::sleep_for(microseconds(50));
+  EXPECT_EQ(pool.num_idle(), 1);
+  EXPECT_FALSE(pool.has_work());
+  assist(pool, [&] { has_helped = true; });
+  EXPECT_FALSE(pool.has_waiting()) << "helpers are no tasks";
+  while (!has_helped) std::this_thread::sleep_for(microseconds(50));
+  while (pool.num_idle() < 1) std::this_thread::sleep_for(microseconds(50));
+  EXPECT_FALSE(pool.has_work());
+}
+
 }  // namespace
 }  // namespace eddy
