@@ -7,7 +7,10 @@ namespace eddy {
 namespace {
 
 constexpr double kFlopsPerNs = 20;
+// A node that moves more than a core's own cache holds finds little of it there.
 constexpr double kBytesPerNs = 8;
+constexpr double kCachedBytesPerNs = 64;
+constexpr double kCachedBytes = 1 << 20;
 constexpr const char* kDevice = "cpu";
 constexpr size_t kNamedMissing = 5;
 
@@ -54,7 +57,8 @@ double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table
   }
   if (node.op->is_view) return kLaunchNs;
   const NodeLoad load = exec_load(graph, node);
-  return kLaunchNs + std::max(load.flops / kFlopsPerNs, load.moved_bytes / kBytesPerNs);
+  const double bytes_per_ns = load.moved_bytes <= kCachedBytes ? kCachedBytesPerNs : kBytesPerNs;
+  return kLaunchNs + std::max(load.flops / kFlopsPerNs, load.moved_bytes / bytes_per_ns);
 }
 
 double rounds_of(const Graph& graph, NodeId loop, const CostTable* table_or_null) {

@@ -110,6 +110,24 @@ TEST_F(PlanCostsTest, StreamsPayWhereWhatOverlapsIsMeasuredDear) {
   EXPECT_EQ(plan_graph(graph, {.costs_or_null = &table}).program.blocks[0].streams.size(), 2u);
 }
 
+// What a core's cache holds is moved in a µs or two: to hand it to another core takes longer.
+TEST_F(PlanCostsTest, WorkThatStaysInACacheIsNotWorthAStream) {
+  const auto num_streams = [&](int64_t rows) {
+    GraphBuilder b(ops_);
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {rows, 256}));
+    for (const char* name : {"left", "right"}) {
+      Value chain = x;
+      for (int i = 0; i < 6; ++i) chain = b.op("Mul", {chain, x});
+      b.output(name, chain);
+    }
+    const auto graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    return plan_graph(*graph, {}).program.blocks[0].streams.size();
+  };
+  EXPECT_EQ(num_streams(64), 1u);
+  EXPECT_EQ(num_streams(64 << 10), 2u);
+}
+
 TEST_F(PlanCostsTest, LoopsInLoopsCostMuchAndNeverInfinity) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
