@@ -204,7 +204,6 @@ Refusal RunObject::execute_as(const eddy_run_options* given) {
 }
 
 Refusal RunObject::execute_with(const RunOptions& options) {
-  EDDY_C_TRY(check_ended());
   settle();
   const bool is_watched = this->is_watched();
   if (is_watched) EDDY_C_TRY(begin_run());
@@ -215,6 +214,7 @@ Refusal RunObject::execute_with(const RunOptions& options) {
     tally_->store(tally_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return {};
   }
+  if (!call().is_done()) return check_ended();  // it was not begun
   if (found.is_ok()) found = status;
   session_->count(found.code());
   return found;

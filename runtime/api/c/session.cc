@@ -283,9 +283,16 @@ namespace {
 Refusal run_owing(std::shared_ptr<SessionObject> session, std::span<const Session::Given> inputs,
                   std::span<const size_t> wanted, std::span<Tensor> into,
                   const eddy_run_options* options) {
-  EDDY_C_ASSIGN(std::unique_ptr<Call> call, session->session->prepare());
+  Session& session_of = *session->session;
+  EDDY_C_ASSIGN(std::unique_ptr<Call> call, session_of.prepare());
   const auto run = std::make_shared<RunObject>(std::move(session), std::move(call));
+  std::vector<bool> is_given(session_of.inputs().size());
   for (const Session::Given& each : inputs) {
+    if (is_given[each.input]) {
+      return {EDDY_INVALID_ARGUMENT,
+              "input '" + session_of.inputs()[each.input].name + "' is given twice; leave one out"};
+    }
+    is_given[each.input] = true;
     EDDY_C_TRY(run->bind_input(each.input, *each.value));
   }
   EDDY_C_TRY(RunObject::execute(run, options));
