@@ -48,6 +48,13 @@ std::string kept_text(const std::optional<int64_t>& bytes) {
 // and elements of sequences.
 std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
                                   const std::string& way_back) {
+  // Of all branches in it, of which an iteration takes one.
+  const auto is_of_iteration = [&](RegionId region) {
+    while (role(graph, region) == RegionRole::kBranch) {
+      region = graph.node(graph.region(region).owner).region;
+    }
+    return loop.has(region);
+  };
   std::set<ValueId> read;
   std::optional<int64_t> bytes = 0;
   for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
@@ -55,8 +62,8 @@ std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
     if (is_in_loop(graph.path(NodeId(n)), way_back)) {
       read.insert(node.inputs.begin(), node.inputs.end());
     }
-    const bool pushes =
-        loop.has(node.region) && node.kind == NodeKind::kExec && node.op->name == "SequenceInsert";
+    const bool pushes = node.kind == NodeKind::kExec && node.op->name == "SequenceInsert" &&
+                        is_of_iteration(node.region);
     if (pushes) add_bytes(bytes, bytes_of(graph.value(node.inputs[1]).type.tensor));
   }
   for (size_t s = 0; s < loop.stacked().size(); ++s) {
@@ -73,7 +80,8 @@ class Reporter {
 
   // Its regions have been added.
   void add_loop(NodeId id) {
-    const Bytes& bytes = bytes_[id];
+    Bytes bytes = bytes_[id];
+    add_branches(id, bytes);
     report_.loops.push_back({.path = graph_.path(id),
                              .policy = to_string(kept_.policy(id)),
                              .why = kept_.why_all(id),
@@ -111,6 +119,17 @@ class Reporter {
   struct Bytes {
     std::optional<int64_t> iteration = 0, state = 0;
   };
+
+  // What each of the branches in it keeps: at most so much, as an iteration takes one.
+  void add_branches(NodeId id, Bytes& bytes) {
+    for (const RegionId region : graph_.node(id).regions) {
+      for (const NodeId node : graph_.region(region).nodes) {
+        if (graph_.node(node).kind != NodeKind::kCaseOf) continue;
+        add_bytes(bytes.iteration, bytes_[node].iteration);
+        add_branches(node, bytes);
+      }
+    }
+  }
 
   std::vector<std::pair<RegionId, ValueId>> captured_in(RegionId id) const {
     const auto& all = kept_.captured();
@@ -263,15 +282,18 @@ Status with_saving_advice(Status status, const Graph& gradient) {
     const Node& node = gradient.node(NodeId(n));
     if (node.kind == NodeKind::kWhile) loops[gradient.path(NodeId(n))] = NodeId(n);
   }
+  std::string text;
   for (const auto& [loop, id] : loops) {  // one around another stands before it
     // Loops that keep less run back in segments, or make their last iteration again.
     const std::string way_back = loop + "/grad";
     if (!is_in_loop(path, loop) || !loops.contains(way_back)) continue;
     const auto bytes = kept_bytes(gradient, LoopView(gradient, id), way_back);
-    status.append_message("the way back keeps " + kept_text(bytes) + " of each iteration of '" +
-                          loop + "': make the gradient with --save grow, which keeps less");
-    return status;
+    // The outermost one, or the innermost of which more is known.
+    if (!text.empty() && !bytes.has_value()) continue;
+    text = "the way back keeps " + kept_text(bytes) + " of each iteration of '" + loop +
+           "': make the gradient with --save grow, which keeps less";
   }
+  if (!text.empty()) status.append_message(text);
   return status;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "graph/ir/control_view.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/version.h"
@@ -32,8 +33,8 @@ Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one
 }
 
 bool needs_equal_shapes(const OpDef& op) {
-  constexpr std::array<std::string_view, 4> kNames = {"AllReduce", "AllGather", "ReduceScatter",
-                                                      "AllToAll"};
+  constexpr std::array<std::string_view, 5> kNames = {"AllReduce", "AllGather", "ReduceScatter",
+                                                      "Broadcast", "AllToAll"};
   return is_collective(op) && std::ranges::find(kNames, op.name) != kNames.end();
 }
 
@@ -65,11 +66,21 @@ std::optional<SharedShape> find_shared_shape(const SessionCore& core, NodeId id)
   return shape;
 }
 
-// Of one graph for all ranks.
+// Whether a run gets there, whatever its branches and loops decide.
+bool runs_always(const Graph& graph, RegionId region) {
+  while (region != Graph::kRoot) {
+    if (role(graph, region) != RegionRole::kBefore) return false;
+    region = graph.node(graph.region(region).owner).region;
+  }
+  return true;
+}
+
+// Of one graph for all ranks; what may not run at all is looked at when it does.
 void find_shared_shapes(SessionCore& core) {
   for (uint32_t n = 0; n < core.graph().num_nodes(); ++n) {
     const Node& node = core.graph().node(NodeId(n));
     if (node.kind != NodeKind::kExec || !needs_equal_shapes(*node.op)) continue;
+    if (!runs_always(core.graph(), node.region)) continue;
     auto shape = find_shared_shape(core, NodeId(n));
     if (shape) core.shared_shapes.push_back(std::move(*shape));
   }

@@ -276,7 +276,7 @@ class JobWatch {
     for (uint32_t r = 0; r < ranks_.size(); ++r) {
       if (!has_failed(r)) continue;
       const int failed = board_.rank(r).exit_code.load(std::memory_order_relaxed);
-      return {is_stopping_ || code == 0 ? failed : code, Status::ok()};
+      return {failed, Status::ok()};
     }
     if (num_begun() == ranks_.size()) return {code, Status::ok()};
     const std::string how =

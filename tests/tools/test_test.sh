@@ -48,7 +48,7 @@ ran() { # ran WHAT LINE PATTERN
 expect "everything" 0 "3 passed, 0 failed, 0 skipped" 3 --jobs=1
 ran "all tests" 1 "--jobs=1 //\.\.\.$"
 ran "what AddressSanitizer watches" 2 "--config=asan .*//tests/runtime/coroutine/"
-ran "the fuzz targets" 3 "--config=fuzz .*--test_env=EDDY_FUZZ_SECONDS=60 //tests/fuzz/\.\.\.$"
+ran "the fuzz targets" 3 "--config=fuzz .*--test_env=EDDY_FUZZ_SECONDS=30 //tests/fuzz/\.\.\.$"
 NO_CLANG=1 expect "everything without clang" 0 "3 passed, 0 failed, 0 skipped" 3 --jobs=1
 ran "the fuzz targets" 3 "--jobs=1 --local_test_jobs=2 .*//tests/fuzz/\.\.\.$"
 PATH="$TEST_TMPDIR/bin:$PATH" "$root/tools/test" 2>/dev/null | grep -q "^fuzz: a_fuzz .*12 exec" ||

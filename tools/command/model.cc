@@ -299,7 +299,9 @@ void share_machine(SessionOptions& options, uint32_t num_ranks) {
         sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
     options.num_threads = std::max(1, processors / static_cast<int>(num_ranks));
   }
-  options.memory_limit_bytes /= num_ranks;
+  if (options.memory_limit_bytes > 0) {
+    options.memory_limit_bytes = std::max<size_t>(options.memory_limit_bytes / num_ranks, 1);
+  }
 }
 
 namespace {

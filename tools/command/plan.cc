@@ -383,7 +383,7 @@ std::string option_for_models(const CLI::App& app) {
 
 // The first given option that ranks do not take; empty: none.
 std::string option_for_one_rank(const CLI::App& app, const PlanArguments& arguments) {
-  for (const char* const name : {"--steps", "--machine", "--dot"}) {
+  for (const char* const name : {"--steps", "--machine", "--dot", "--save"}) {
     if (app.get_option(name)->count() > 0) return name;
   }
   if (arguments.svg_over == "time") return "--svg-over time";

@@ -169,5 +169,38 @@ TEST_F(AgreeTest, ShapesThatInputsMakeUnequalAreNamedAndNothingIsSent) {
   }
 }
 
+// A loop of no iteration communicates nothing; one that runs finds it in the node.
+TEST_F(AgreeTest, ShapesOfNodesThatMayNotRunMayDiffer) {
+  ASSERT_EQ(ranks_.make(
+                [](const Library& library, uint32_t) {
+                  GraphBuilder b(library.ops());
+                  const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
+                  const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
+                  const auto made = b.while_loop(
+                      {.name = "turns", .initial = {x}, .trip_limit = trips},
+                      [&](Value, ValueSpan c) {
+                        return WhileTest{b.scalar(true), {c[0]}};
+                      },
+                      [&](Value, ValueSpan f) {
+                        return std::vector<Value>{talk(b, "AllReduce", f[0], "sum", 0)};
+                      });
+                  b.output("y", made[0]);
+                  return b.finish();
+                },
+                [](SessionOptions& options, uint32_t) { options.ranks.replicated = {"trips"}; }),
+            "");
+  const auto given = [](uint32_t r, int64_t trips) {
+    return NamedTensors{{"x", Tensor::zeros(ElementType::kFloat, Dims({2 + r}))},
+                        {"trips", Tensor::of<int64_t>({}, {trips})}};
+  };
+  for (const auto& result : ranks_.run([&](uint32_t r) { return given(r, 0); })) {
+    EXPECT_TRUE(result.is_ok()) << result.status().to_string();
+  }
+  for (const auto& result : ranks_.run([&](uint32_t r) { return given(r, 1); })) {
+    EXPECT_THAT(result.status().to_string(),
+                HasSubstr("turns[0]/sum: rank 0: ranks put in unlike values"));
+  }
+}
+
 }  // namespace
 }  // namespace eddy

@@ -109,6 +109,7 @@ TEST(RankPlan, WrongOptionsAreNamed) {
   expect_refused({path, "--ranks", "2", "--replicated", "z"}, {"--replicated z", "no such input"});
   expect_refused({path, "--agree", "halve=any"}, {"--ranks"}, 2);
   expect_refused({path, "--ranks", "2", "--steps"}, {"--steps", "one rank"}, 2);
+  expect_refused({path, "--ranks", "2", "--save", "p.plan"}, {"--save", "one rank"}, 2);
   const std::string part = write_test_file(
       "part.onnx", model(graph({.nodes = {talk("AllReduce", {"x"}, {"y"}, "far",
                                                {attribute("group", std::vector<int64_t>{0, 7})})},

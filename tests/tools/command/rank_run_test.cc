@@ -100,6 +100,13 @@ TEST_F(RankRun, AskedWhereTheyStandAllRanksSaySo) {
   }
 }
 
+// Each rank's share is at least one byte, as none at all is no limit.
+TEST_F(RankRun, AMemoryLimitOfAByteIsOne) {
+  const std::string path = write_test_file("sum.onnx", summing_model());
+  expect_one_line(run({path, "--ranks", "2", "--set", "x=1.5", "--memory", "1"}), 4,
+                  {"of a limit of 1", "--memory, of which each rank has its share, raises it"});
+}
+
 TEST_F(RankRun, WhatSaysNothingOrTwoThingsIsRefused) {
   const std::string own = write_test_file("own.onnx", halving_model(true));
   expect_one_line(run({own, "--ranks", "2", "--set", "x=64", "--split", ""}), 2,
