@@ -155,6 +155,8 @@ Status Call::check_wait_for_next() const { return state_->core().runs->check_wai
 
 bool Call::is_done() const { return state_->core().is_in_child() || !state_->run.is_under_way(); }
 
+bool Call::is_overdue() const { return state_->run.owes(); }
+
 void Call::cancel() {
   if (!state_->core().is_in_child()) state_->run.stop(StopReason::kCancelled);
 }

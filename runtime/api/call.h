@@ -93,6 +93,9 @@ class Call {
   Status check_wait_for_next() const;
   bool is_done() const;
   void cancel();  // the run under way; one that waits ends at once
+  // Whether RunOptions::on_overdue was called for the run under way, or is about to be, and an
+  // answer is owed still.
+  bool is_overdue() const;
 
   // Output `index` of the last run, a tensor; valid until the next one. Of a bound output: the
   // caller's memory that holds it. Without data where there is none: no such output, none made yet,

@@ -90,6 +90,20 @@ void OutputStream::refuse(const Status& why) {
   end(why);
 }
 
+void OutputStream::leave(Status status) {
+  std::function<void()> waiter;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    status_ = std::move(status);
+    check_wait_ = nullptr;
+    waiter.swap(waiter_);
+  }
+  changed_.notify_all();
+  if (on_change_) on_change_();
+  if (waiter) waiter();
+}
+
 void OutputStream::end(Status status) {
   {
     const std::lock_guard lock(mutex_);
@@ -108,7 +122,7 @@ void OutputStream::push(const TensorView& row) {
   std::function<void(std::function<void()>)> post;
   {
     const std::lock_guard lock(mutex_);
-    if (is_closed_) return;
+    if (is_closed_ || is_over_) return;
     rows_.push_back(std::move(copy));
     if (on_value_) post = post_;
     if (post) ++num_posted_;
@@ -143,7 +157,7 @@ void OutputStream::wait_delivered() {
 
 bool OutputStream::has_room_or(std::function<void()> waiter) {
   const std::lock_guard lock(mutex_);
-  if (is_closed_ || rows_.size() < max_waiting_) return true;
+  if (is_closed_ || is_over_ || rows_.size() < max_waiting_) return true;
   waiter_ = std::move(waiter);
   return false;
 }

@@ -60,6 +60,8 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   void begin(std::function<void(std::function<void()>)> post);
   // Until on_value, if there is one, has had all rows.
   void wait_delivered();
+  // The run has its result, though it goes on: no row comes any more.
+  void leave(Status status);
   void end(Status status);
   void push(const TensorView& row) override;
   bool has_room_or(std::function<void()> waiter) override;

@@ -18,23 +18,27 @@ namespace {
 
 Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
 
-// Of a run that was stopped, and waits for an answer of the node.
-Status overdue_status(StopReason reason, const Node& node) {
-  std::string operation = node.op->name;
+// Of a run that was stopped and waits for an answer of the node: how a node has failed or, where
+// none has, why it was stopped.
+Status overdue_status(const BoundRun& state, NodeId id) {
+  const Node& node = state.graph().node(id);
+  std::string who = node.op->name;
   if (calls_host_function(node)) {
-    operation = "host function '" + std::string(node.attributes.get_string("name", "")) + "'";
+    who = "host function '" + std::string(node.attributes.get_string("name", "")) + "'";
   }
-  const std::string waits = " and waits for the answer that " + operation +
-                            " owes: complete it, or let go of it; until then the run keeps what "
-                            "it uses";
-  switch (reason) {
-    case StopReason::kDeadline:
-      return deadline_exceeded("the run passed its deadline" + waits);
-    case StopReason::kCancelled:
-      return cancelled("the run was cancelled" + waits);
-    default:
-      return run_failed("the run has failed elsewhere" + waits);
+  const std::string path = state.iteration_path(id);
+  const std::string rest =
+      " owes: complete it, or let go of it; until then the run keeps what it uses";
+  if (Status failed = state.first_error(); !failed.is_ok()) {
+    return failed.append_message("the run waits for the answer that " + who + " at " + path + rest);
   }
+  const std::string waits = " and waits for the answer that " + who + rest;
+  const StopReason reason = state.control.stop.load();
+  Status status =
+      reason == StopReason::kDeadline    ? deadline_exceeded("the run passed its deadline" + waits)
+      : reason == StopReason::kCancelled ? cancelled("the run was cancelled" + waits)
+                                         : run_failed("the run has failed elsewhere" + waits);
+  return status.prepend_path(path);
 }
 
 // The run that this thread has begun for its waiter, which is this thread, too.
@@ -245,6 +249,7 @@ bool Run::launch(bool is_submitting) noexcept {
   BoundRun& state = values_.state();
   state.control.on_complete = &Run::on_complete;
   state.control.context = this;
+  state.control.owner = &core_;
   values_.begin();
   if (is_launched_here()) {
     state.runner().run_here(state.control);
@@ -391,9 +396,8 @@ bool Run::tell_overdue(const std::function<void(const Status&)>& on_overdue) try
   BoundRun& state = values_.state();
   const std::vector<NodeId> nodes = state.owing_nodes();
   if (nodes.empty()) return false;
-  const NodeId node = nodes.front();
-  Status status = overdue_status(state.control.stop.load(), core_.graph().node(node));
-  status.prepend_path(state.iteration_path(node));
+  Status status = overdue_status(state, nodes.front());
+  values_.leave_streams(status);
   std::function<void()> call = [&core = core_, on_overdue, status = std::move(status)] {
     {
       const SessionScope scope(&core, nullptr);

@@ -80,6 +80,8 @@ class Run : private RunEntry {
   void help();
   // The same; the thread then helps with what its session calls back (CallbackQueue::help()).
   void help_before_callbacks();
+  // It is overdue, and still waits for an answer that is owed.
+  bool owes() const { return runs_->owes(*this); }
   // The first reason counts; none once the run has ended. May end the run, on this thread.
   void stop(StopReason reason);
   // Stops the session's runs in flight, and ends those that wait for their turn or stream; closing:

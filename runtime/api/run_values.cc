@@ -38,6 +38,10 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
   return Status::ok();
 }
 
+void RunValues::leave_streams(const Status& status) const {
+  for (const Streamed& each : streams_) each.stream->leave(status);
+}
+
 void RunValues::end_all(const Status& status) {
   for (const Streamed& each : streams_) {
     if (state_ != nullptr) state_->loop(each.loop).stack(each.row).sink_or_null = nullptr;

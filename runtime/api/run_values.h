@@ -61,6 +61,8 @@ class RunValues {
 
   // Inputs stand where kernels can read them, outputs where they are to be made.
   void begin();
+  // No row comes any more, though the run goes on.
+  void leave_streams(const Status& status) const;
   // What is to be equal on all ranks, as RunLedger reads it: lines "input NAME=DIGEST" and
   // "shape NODE=SHAPE".
   std::string shared_facts() const;

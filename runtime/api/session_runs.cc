@@ -355,6 +355,23 @@ void SessionRuns::note_overdue(RunEntry& run) {
   if (!std::exchange(run.is_overdue, true)) ++num_overdue_;
 }
 
+bool SessionRuns::is_owing(const RunEntry& run) {
+  return run.is_overdue && run.phase == RunPhase::kRunning && run.state_or_null != nullptr &&
+         !run.state_or_null->owing_nodes().empty();
+}
+
+bool SessionRuns::owes(const RunEntry& run) {
+  std::lock_guard lock(lock_);
+  return is_owing(run);
+}
+
+bool SessionRuns::is_left_to_answers() const {
+  size_t num_owing = 0;
+  turns_.in_flight.for_each([&](const RunEntry& run) { num_owing += is_owing(run) ? 1 : 0; });
+  return num_owing > 0 && turns_.num_taken() == num_owing && turns_.queue.size() == 0 &&
+         behind_.size() == 0 && num_holds_ == 0;
+}
+
 void SessionRuns::hold() {
   std::lock_guard lock(lock_);
   ++num_holds_;
@@ -369,7 +386,7 @@ void SessionRuns::let_go() {
 // The last to use the session wakes the thread that waits for that, which may end the session at
 // once, or ends the session itself.
 void SessionRuns::settle(std::unique_lock<ShortLock>& lock) {
-  if (num_waiting_until_idle_ > 0 && is_unused_but(num_overdue_)) idle_.notify_all();
+  if (num_waiting_until_idle_ > 0 && (is_unused() || num_overdue_ > 0)) idle_.notify_all();
   if (!end_session_ || !is_unused()) return;
   const std::function<void()> end = std::exchange(end_session_, nullptr);
   lock.unlock();
@@ -395,7 +412,7 @@ void SessionRuns::wait_until_idle() {
 }
 
 void SessionRuns::wait_until_overdue() {
-  wait_until([this] { return is_unused_but(num_overdue_); });
+  wait_until([this] { return is_unused() || is_left_to_answers(); });
 }
 
 bool SessionRuns::is_idle() {

@@ -215,6 +215,8 @@ class SessionRuns {
   // The run goes on after its stop, as it waits for an answer that does not come. Holds the
   // session.
   void note_overdue(RunEntry& run);
+  // Whether it still does, of one that was noted.
+  bool owes(const RunEntry& run);
 
   // Keeps the session until let_go(), after which it may be gone.
   void hold();
@@ -242,11 +244,13 @@ class SessionRuns {
   void stop_running(std::span<RunEntry* const> runs, StopReason reason,
                     std::unique_lock<ShortLock> lock);
   void await_stops(const RunEntry& run, std::unique_lock<ShortLock>& lock);
-  bool is_unused_but(size_t num_runs) const {
-    return turns_.num_taken() == num_runs && turns_.queue.size() == 0 && num_places_ == 0 &&
+  bool is_unused() const {
+    return turns_.num_taken() == 0 && turns_.queue.size() == 0 && num_places_ == 0 &&
            num_holds_ == 0;
   }
-  bool is_unused() const { return is_unused_but(0); }
+  // All that is left waits for owed answers, or was stopped behind such runs in a stream.
+  bool is_left_to_answers() const;
+  static bool is_owing(const RunEntry& run);
   template <typename IsOver>
   void wait_until(const IsOver& is_over);
   void settle(std::unique_lock<ShortLock>& lock);

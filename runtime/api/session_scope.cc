@@ -1,5 +1,7 @@
 #include "runtime/api/session_scope.h"
 
+#include "runtime/device/run_scope.h"
+
 namespace eddy {
 namespace {
 thread_local const SessionScope* innermost = nullptr;
@@ -12,12 +14,16 @@ SessionScope::SessionScope(const void* session, const void* threads_or_null)
 
 SessionScope::~SessionScope() { innermost = outer_; }
 
-bool SessionScope::may_not_wait_for(const void* session, const void* threads) {
+bool SessionScope::is_marked(const void* session, const void* threads) {
   for (const SessionScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
     if (scope->session_ == session) return true;
     if (scope->threads_ != nullptr && scope->threads_ == threads) return true;
   }
   return false;
+}
+
+bool SessionScope::may_not_wait_for(const void* session, const void* threads) {
+  return is_marked(session, threads) || RunScope::is_inside(session);
 }
 
 }  // namespace eddy

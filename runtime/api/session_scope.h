@@ -3,7 +3,7 @@
 //
 // A session calls back on one thread at a time: only that session's runs need a callback's. A
 // host function stands on threads that sessions may share (SharedThreads): runs of all of these
-// need them.
+// need them. A thread that executes kernels of a run is inside its session, too (run_scope.h).
 #pragma once
 
 namespace eddy {
@@ -19,9 +19,11 @@ class SessionScope {
   // Whether a run of `session`, which uses `threads`, might never end if this thread waited.
   static bool may_not_wait_for(const void* session, const void* threads);
   // Whether this thread is inside a callback or host function of `session` itself.
-  static bool is_inside(const void* session) { return may_not_wait_for(session, nullptr); }
+  static bool is_inside(const void* session) { return is_marked(session, nullptr); }
 
  private:
+  static bool is_marked(const void* session, const void* threads);
+
   const void* session_;
   const void* threads_;
   const SessionScope* outer_;

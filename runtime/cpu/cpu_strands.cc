@@ -2,6 +2,7 @@
 
 #include "graph/base/check.h"
 #include "graph/base/processor.h"
+#include "runtime/device/run_scope.h"
 
 namespace eddy {
 namespace {
@@ -129,6 +130,7 @@ struct CpuStrands::Worker {
 };
 
 void CpuStrands::execute(uint32_t index, bool is_pool_thread) {
+  const RunScope scope(control().owner);
   set_state(index, StrandState::kRunning);
   uint32_t at = strand(index).at;
   Worker worker{*this,    code_,         code_.commands.data(), bindings_.calls.data(),

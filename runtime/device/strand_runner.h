@@ -47,6 +47,8 @@ struct RunControl {
   // Called once, by the thread that ends the last strand; it may start the next run.
   void (*on_complete)(void* context) = nullptr;
   void* context = nullptr;
+  // Whose run it is: compared only (run_scope.h).
+  const void* owner = nullptr;
   // Why a device ended the run by itself (lost, refused, strands that wait for each other), where
   // no call has reported it, and on which strand. Written by fail(), read once the run has ended.
   static constexpr uint32_t kNoStrand = UINT32_MAX;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "graph/base/processor.h"
+#include "runtime/device/run_scope.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_base.h"
 #include "runtime/execute/values/stream_scratch.h"
@@ -31,7 +32,8 @@ class Receiver : public PendingCall::Receiver,
                  public StopListener,
                  public std::enable_shared_from_this<Receiver> {
  public:
-  Receiver(ExecNode& node, const Resume& resume) : node_(node), resume_(resume) {}
+  Receiver(ExecNode& node, const Resume& resume)
+      : node_(node), owner_(node.owner->control.owner), resume_(resume) {}
 
   void complete(Status status) override {
     std::function<void()> function;  // goes after the lock: what it holds is the user's
@@ -83,12 +85,14 @@ class Receiver : public PendingCall::Receiver,
 
  private:
   // What it throws changes nothing: the call is still to be completed.
-  static void call(const std::function<void()>& function) {
+  void call(const std::function<void()>& function) {
+    const RunScope scope(owner_);
     Status thrown;
     call_or_note(thrown, [&] { return function(), true; });
   }
 
   ExecNode& node_;
+  const void* const owner_;
   const Resume resume_;
   std::mutex mutex_;
   // Under it.
@@ -142,7 +146,9 @@ CallOutcome run_tiles(ExecNode& node, const Resume& resume) {
       return node.finish(false) ? CallOutcome::kDone : CallOutcome::kFailed;
     }
   }
-  return std::make_shared<TileTeam>(node, *workers, num_tiles, at_once, shared, resume)->run();
+  return std::make_shared<TileTeam>(node, *workers, num_tiles, at_once, shared,
+                                    node.owner->control.owner, resume)
+      ->run();
 }
 
 }  // namespace
@@ -183,6 +189,7 @@ void TileTeam::call_helpers() {
 void TileTeam::help(void* context) {
   const std::unique_ptr<Helper> helper(static_cast<Helper*>(context));
   TileTeam& team = *helper->team;
+  const RunScope scope(team.owner_);
   if (!team.run_tiles(true) || team.end_.exchange(End::kReached) == End::kByCaller) return;
   team.resume_(team.node_.finish(!team.has_failed_));
 }

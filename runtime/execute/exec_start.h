@@ -25,12 +25,14 @@ namespace eddy {
 // to do, and perhaps nothing of the node.
 class TileTeam : public std::enable_shared_from_this<TileTeam> {
  public:
-  // `at_once`: tiles that follow none of each other. `shared_or_null`: the call's memory.
+  // `at_once`: tiles that follow none of each other. `shared_or_null`: the call's memory. `owner`:
+  // the run's (RunControl).
   TileTeam(ExecNode& node, Workers& workers, uint32_t num_tiles, uint32_t at_once,
-           void* shared_or_null, const Resume& resume)
+           void* shared_or_null, const void* owner, const Resume& resume)
       : node_(node),
         workers_(workers),
         resume_(resume),
+        owner_(owner),
         at_once_(at_once),
         shared_or_null_(shared_or_null),
         most_helpers_(most_helpers(node, num_tiles, at_once)),
@@ -60,6 +62,7 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
   ExecNode& node_;
   Workers& workers_;
   const Resume resume_;
+  const void* const owner_;  // of the run, which a late helper may find gone
   const uint32_t at_once_;
   void* const shared_or_null_;
   const uint32_t most_helpers_;

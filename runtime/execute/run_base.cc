@@ -43,6 +43,11 @@ Status RunBase::take_error() {
   return devices;
 }
 
+Status RunBase::first_error() const {
+  std::lock_guard lock(mutex_);
+  return error_;
+}
+
 bool RunBase::fail(Status status) {
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) error_ = std::move(status);

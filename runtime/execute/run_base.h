@@ -39,6 +39,8 @@ class RunBase {
   bool fail(Status status);
   // The first failure: a node's, else the device's, with the node at which the strand stood.
   Status take_error();
+  // A node's, while the run goes on; ok: none has failed.
+  Status first_error() const;
 
   // The iteration of a loop that a node right inside it is at; tails may be one behind.
   int64_t iteration(NodeId loop, NodeId inner) const;

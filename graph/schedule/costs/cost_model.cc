@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/ir/node_facts.h"
+
 namespace eddy {
 namespace {
 
@@ -11,6 +13,8 @@ constexpr double kFlopsPerNs = 20;
 constexpr double kBytesPerNs = 8;
 constexpr double kCachedBytesPerNs = 64;
 constexpr double kCachedBytes = 1 << 20;
+// An operator of the user's that answers later waits for something: so long, for all one knows.
+constexpr double kAnswerNs = 100'000;
 constexpr const char* kDevice = "cpu";
 constexpr size_t kNamedMissing = 5;
 
@@ -56,6 +60,7 @@ double exec_cost_ns(const Graph& graph, const Node& node, const CostTable* table
     if (measured != nullptr) return measured->ns;
   }
   if (node.op->is_view) return kLaunchNs;
+  if (node.op->may_wait && !has_effects(node)) return kAnswerNs;
   const NodeLoad load = exec_load(graph, node);
   const double bytes_per_ns = load.moved_bytes <= kCachedBytes ? kCachedBytesPerNs : kBytesPerNs;
   return kLaunchNs + std::max(load.flops / kFlopsPerNs, load.moved_bytes / bytes_per_ns);

@@ -2,9 +2,22 @@
 
 #include <algorithm>
 
+#include "graph/io/text.h"
 #include "runtime/api/bound_memory.h"
 
 namespace eddy::c {
+
+Refusal check_name(const char* name, const char* what) {
+  if (name == nullptr || is_clean_utf8(name)) return {};
+  return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + name +
+                                     "' is no UTF-8 or has control characters; give another"};
+}
+
+Refusal check_given_name(const char* name, const char* what) {
+  EDDY_C_TRY(need(name, what));
+  if (name[0] == '\0') return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " is empty"};
+  return check_name(name, what);
+}
 
 Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view) {
   EDDY_C_TRY(need(given, what));

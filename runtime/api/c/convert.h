@@ -64,6 +64,11 @@ inline Refusal need(const void* pointer, const char* what) {
   return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
 }
 
+// As files have names: UTF-8 without control characters. Null is empty.
+Refusal check_name(const char* name, const char* what);
+// That it is not empty, either.
+Refusal check_given_name(const char* name, const char* what);
+
 // A dense tensor of the caller's that is no omitted one, with memory and without strings.
 Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view);
 inline eddy_tensor as_c(const TensorView& view) {

@@ -467,8 +467,8 @@ typedef struct eddy_api {
                            const char* const* output_names, eddy_value* outputs, size_t num_outputs,
                            const eddy_run_options* options, eddy_error* error);
   eddy_code (*session_cancel_all)(eddy_session session, eddy_error* error);
-  /* Cancels, waits, and refuses new runs. EDDY_NOT_DONE: a run waits for an answer that is owed,
-   * and will have ended once that has come. */
+  /* Cancels, waits, and refuses new runs. EDDY_NOT_DONE: a run goes on, as it waits for an answer
+   * that is owed, or as it calls this. */
   eddy_code (*session_close)(eddy_session session, eddy_error* error);
   eddy_code (*session_trim)(eddy_session session, eddy_error* error);
   eddy_code (*session_metrics)(eddy_session session, eddy_metrics* metrics, eddy_error* error);
@@ -519,7 +519,8 @@ typedef struct eddy_api {
   eddy_code (*rows_next)(eddy_rows rows, int64_t timeout_ns, eddy_value* value, eddy_error* error);
   /* Readable while a row waits or the run has ended. */
   eddy_code (*rows_fd)(eddy_rows rows, int* fd, eddy_error* error);
-  /* No more are wanted; the loop goes on without. */
+  /* No more are wanted, of runs to come either; their loops go on without. So it is once the last
+   * handle of rows without a callback is released, and once a callback throws. */
   eddy_code (*rows_close)(eddy_rows rows, eddy_error* error);
 
   /* -- values -- */
@@ -557,12 +558,14 @@ typedef struct eddy_api {
   /* -- answers that are owed: from any thread, once; the handle is consumed by a success. One that
    * is released counts as a failure. A run that is cancelled or late waits for them, as they may be
    * writing, for session option answer_limit_ms: then its caller has its result, with the node that
-   * owes, and memory that was bound stays in use until the answer comes -- */
+   * owes, and memory that was bound stays in use until the answer comes; then run_wait waits for
+   * the end, as ever -- */
   /* EDDY_OK: the outputs are there, or `decision` is the host function's. Else the run fails with
    * `message`. */
   eddy_code (*pending_complete)(eddy_pending pending, eddy_code code, int64_t decision,
                                 const char* message, eddy_error* error);
-  /* Calls `function` when the run has been stopped, so that the answer may come early. */
+  /* Calls `function` when the run has been stopped, so that the answer may come early. It must be
+   * quick: deadlines of all sessions of its context wait for it. */
   eddy_code (*pending_on_stop)(eddy_pending pending, eddy_function function, void* user,
                                eddy_error* error);
 

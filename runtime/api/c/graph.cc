@@ -4,7 +4,6 @@
 
 #include "graph/io/export.h"
 #include "graph/io/import.h"
-#include "graph/io/text.h"
 #include "graph/ir/opset.h"
 #include "graph/ir/print.h"
 #include "runtime/api/bound_memory.h"
@@ -90,19 +89,6 @@ void write_values(std::span<const Value> values, eddy_value_id* ids) {
 
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
-// As files have them: UTF-8 without control characters. Null is empty.
-Refusal check_name(const char* name, const char* what) {
-  if (name == nullptr || is_clean_utf8(name)) return {};
-  return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + name +
-                                     "' is no UTF-8 or has control characters; give another"};
-}
-// That it may be run by.
-Refusal check_given_name(const char* name, const char* what) {
-  EDDY_C_TRY(need(name, what));
-  if (name[0] == '\0') return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " is empty"};
-  return check_name(name, what);
-}
-
 class BorrowedBlob : public Blob {
  public:
   BorrowedBlob(const TensorView& view, eddy_function release, void* user)
@@ -126,6 +112,7 @@ eddy_code graph_create(eddy_library library, const char* name, eddy_graph* graph
                        eddy_error* error) {
   return enter_with<LibraryObject>(library, error, [&](const auto& l) -> Refusal {
     EDDY_C_TRY(need(graph, "place for the graph"));
+    EDDY_C_TRY(check_name(name, "name of the graph"));
     *graph = make_handle<eddy_graph>(
         std::make_shared<GraphObject>(l.share(), name == nullptr ? "graph" : name));
     return {};

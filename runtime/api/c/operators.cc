@@ -266,12 +266,12 @@ Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
 }
 
 Refusal check(const eddy_operator& op) {
-  EDDY_C_TRY(need(op.name, "name of the operator"));
+  EDDY_C_TRY(check_given_name(op.name, "name of the operator"));
+  EDDY_C_TRY(check_name(op.domain, "domain of the operator"));
   const std::string name = "operator '" + std::string(op.name) + "' ";
   const auto bad = [&](const char* reason) {
     return Refusal(EDDY_INVALID_ARGUMENT, name + reason);
   };
-  if (op.name[0] == '\0') return bad("has an empty name");
   if (op.domain == nullptr || op.domain[0] == '\0' || std::string_view(op.domain) == "ai.onnx") {
     return bad("stands in ONNX's own domain; give it a domain of yours");
   }
@@ -308,7 +308,7 @@ Refusal define(const eddy_operator& table, const std::shared_ptr<const UserOpera
   }
   def.min_outputs = def.max_outputs = static_cast<int>(table.num_outputs);
   for (size_t i = 0; i < table.num_attributes; ++i) {
-    EDDY_C_TRY(need(table.attribute_names[i], "name of an attribute"));
+    EDDY_C_TRY(check_given_name(table.attribute_names[i], "name of an attribute"));
     const int32_t kind = table.attribute_kinds[i];
     if (kind < EDDY_ATTRIBUTE_INT || kind > EDDY_ATTRIBUTE_TENSOR) {
       return {EDDY_INVALID_ARGUMENT,
@@ -395,7 +395,7 @@ eddy_code library_add_host_function(eddy_library library, const char* name, uint
                                     eddy_decide function, void* user, void (*destroy)(void* user),
                                     eddy_error* error) {
   return enter_with<LibraryObject>(library, error, [&](const auto& l) -> Refusal {
-    EDDY_C_TRY(need(name, "name of the host function"));
+    EDDY_C_TRY(check_given_name(name, "name of the host function"));
     EDDY_C_TRY(need(reinterpret_cast<const void*>(function), "function"));
     EDDY_C_TRY(l->check_open());
     if (flags > EDDY_NON_BLOCKING) {

@@ -100,6 +100,7 @@ int RowsObject::fd() {
 }
 
 void RowsObject::close() {
+  is_closed_.store(true, std::memory_order_release);
   stream_->close();
   on_change();
 }

@@ -27,6 +27,11 @@ class RowsObject : public Object {
   Refusal next(int64_t timeout_ns, eddy_value* value);
   int fd();
   void close();
+  bool is_closed() const { return is_closed_.load(std::memory_order_acquire); }
+  // Nobody can take rows any more.
+  void released() noexcept override {
+    if (callback_ == nullptr) close();
+  }
 
  private:
   void on_change();
@@ -39,6 +44,7 @@ class RowsObject : public Object {
   std::mutex mutex_;
   EventFile file_;  // opened under the mutex
   std::atomic<bool> has_file_{false};
+  std::atomic<bool> is_closed_{false};  // released by close(): runs to come bring no rows
 };
 
 }  // namespace eddy::c

@@ -192,6 +192,7 @@ Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_
 Refusal RunObject::read_options(const eddy_run_options* given, RunOptions& options) const {
   EDDY_C_TRY(read_run_options(given, options));
   for (const auto& [index, rows] : rows_) {
+    if (rows->is_closed()) continue;
     options.streams.push_back({session().outputs()[index].name, rows->stream()});
   }
   return {};
@@ -247,15 +248,15 @@ Refusal RunObject::wait(int64_t limit_ns) {
   const bool has_end = has_limit && limit < Clock::time_point::max() - now;
   while (!call().is_done()) {
     std::unique_lock lock(mutex_);
-    if (is_overdue()) break;
+    if (is_overdue()) return overdue_;
     EDDY_C_TRY(call().check_wait());
     const auto is_over = [this, of = submission_] {
       return submission_ != of || ended_ == of || is_overdue();
     };
     if (!has_end) changed_.wait(lock, is_over);
-    if (has_end && !changed_.wait_until(lock, now + limit, is_over)) break;
+    if (has_end && !changed_.wait_until(lock, now + limit, is_over)) return {EDDY_NOT_DONE, ""};
   }
-  return poll();
+  return result();
 }
 
 Refusal RunObject::poll() {

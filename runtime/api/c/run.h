@@ -123,8 +123,8 @@ class RunObject : public Object {
   }
   Refusal result();
   Refusal check_rows();  // that this thread may wait
-  // Under the mutex: the last run is overdue.
-  bool is_overdue() const { return !overdue_.is_ok() && ended_ < submission_; }
+  // Under the mutex: the last run is overdue, and an answer is owed still.
+  bool is_overdue() { return !overdue_.is_ok() && ended_ < submission_ && call().is_overdue(); }
   // Sets the descriptor and counts the run, unless the next one was submitted; its code.
   eddy_code note_end(uint64_t submission, const Status& status);
   bool may_end_at_once(const Ending& ending) const;  // under the mutex

@@ -341,8 +341,8 @@ eddy_code session_cancel_all(eddy_session session, eddy_error* error) {
 eddy_code session_close(eddy_session session, eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
     s->session->close();
-    const bool is_under_way = s->may_owe && s->session->run_counts().in_flight > 0;
-    return {is_under_way ? EDDY_NOT_DONE : EDDY_OK, ""};
+    const bool is_idle = s->session->run_counts().in_flight == 0;
+    return {is_idle ? EDDY_OK : EDDY_NOT_DONE, ""};
   });
 }
 eddy_code session_trim(eddy_session session, eddy_error* error) {

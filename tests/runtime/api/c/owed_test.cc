@@ -133,11 +133,11 @@ TEST_F(COwed, TheDeadlineNamesTheNodeThatOwesAndTheRunIsUsableOnceItHasAnswered)
   EXPECT_EQ(metrics.runs_in_flight, 1u);
 
   answer();
-  // Its end is a moment later; it fails with the deadline, as it would have.
+  // Its end, which is a moment later, may be waited for; it fails with the deadline, as it would
+  // have.
+  EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_DEADLINE_EXCEEDED);
   owed.answers = true;
-  eddy_code code = EDDY_INVALID_STATE;
-  while (code == EDDY_INVALID_STATE) code = api().run_execute(run.get(), nullptr, nullptr);
-  EXPECT_EQ(code, EDDY_OK);
+  EXPECT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
   EXPECT_THAT(output_of(run.get(), 0), ElementsAre(5));
   ASSERT_EQ(api().session_metrics(session.get(), &metrics, nullptr), EDDY_OK);
   EXPECT_EQ(metrics.runs_late, 1u) << "it was counted when its caller had it";
@@ -308,6 +308,113 @@ TEST_F(COwed, AHostFunctionMayNotRunASessionOfItsThreadsThatMayOwe) {
   EXPECT_EQ(said([&](auto e) { return api().run_execute(asks.get(), nullptr, e); }), "ok");
   EXPECT_EQ(inner.code, EDDY_WOULD_DEADLOCK);
   EXPECT_EQ(owed.pending, nullptr) << "a run was begun that was refused";
+}
+
+// A run that waits behind it in a stream was told of its end, and holds nothing up.
+TEST_F(COwed, ClosingWaitsForNoRunInAStreamBehindOneThatOwes) {
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_stream> stream;
+  ASSERT_EQ(api().session_create_stream(session.get(), stream.out(), nullptr), EDDY_OK);
+  Owned<eddy_run> first = bound_run(session.get());
+  Owned<eddy_run> second = bound_run(session.get());
+  for (const eddy_run run : {first.get(), second.get()}) {
+    ASSERT_EQ(said([&](auto e) {
+                return api().run_submit_on(run, stream.get(), nullptr, nullptr, nullptr, nullptr,
+                                           e);
+              }),
+              "ok");
+  }
+  await_call();
+  EXPECT_EQ(api().session_close(session.get(), nullptr), EDDY_NOT_DONE);
+  EXPECT_EQ(api().run_wait(second.get(), -1, nullptr), EDDY_CANCELLED);
+  answer();
+  EXPECT_EQ(api().session_close(session.get(), nullptr), EDDY_OK);
+}
+
+// x fails beside Wait(x), which owes: the reason is the failure.
+TEST_F(COwed, AFailureElsewhereIsTold) {
+  eddy_operator fails = {};
+  fails.struct_size = sizeof(fails);
+  fails.name = "Fail";
+  fails.domain = "test";
+  fails.since_version = 1;
+  fails.min_inputs = fails.max_inputs = 1;
+  fails.num_outputs = 1;
+  fails.user = &owed;
+  fails.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = shapes->inputs[0];
+    return EDDY_OK;
+  };
+  // Where the two are on one stream this one goes first, so it waits until the other owes.
+  fails.flags = EDDY_ANSWERS_LATER;
+  fails.run = [](void* user, const eddy_call* call) -> eddy_code {
+    auto& mine = *static_cast<Owed*>(user);
+    const eddy_pending pending = call->defer(call->impl);
+    std::thread([&mine, pending] {
+      while (mine.pending == nullptr) std::this_thread::yield();
+      EXPECT_EQ(api().pending_complete(pending, EDDY_RUN_FAILED, 0, "disk is full", nullptr),
+                EDDY_OK);
+    }).detach();
+    return EDDY_LATER;
+  };
+  // The operators' library is used by no graph yet.
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &fails, e); }),
+            "ok");
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id in = input(graph.get(), "x", {});
+  output(graph.get(), "y", wait_node(graph.get(), in));
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Fail";
+  node.domain = "test";
+  node.name = "failing";
+  node.num_outputs = 1;
+  node.inputs = &in;
+  node.num_inputs = 1;
+  eddy_value_id z = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &z, e); }), "ok");
+  output(graph.get(), "z", z);
+  Owned<eddy_session> session = session_of(
+      graph.get(), {{"answer_limit_ms", "10"}, {"threads", "2"}, {"assignment", "rank"}});
+  Owned<eddy_run> run = bound_run(session.get());
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("run failed"), HasSubstr("failing"), HasSubstr("disk is full"),
+                    HasSubstr("the answer that Wait at slow owes")));
+  answer();
+  EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_RUN_FAILED);
+}
+
+// Functions that a run waits for may not wait for it.
+TEST_F(COwed, AFunctionOfAStopMayNotWaitForItsRun) {
+  struct Stop {
+    eddy_run run = nullptr;
+    eddy_session session = nullptr;
+    std::atomic<int> count{0};
+    std::atomic<eddy_code> wait{EDDY_OK}, limited{EDDY_OK}, close{EDDY_OK};
+  } stop;
+  Owned<eddy_session> session = waiting_session();
+  Owned<eddy_run> run = bound_run(session.get());
+  stop.run = run.get();
+  stop.session = session.get();
+  const eddy_function stopped = [](void* user) {
+    auto& mine = *static_cast<Stop*>(user);
+    mine.wait = api().run_wait(mine.run, -1, nullptr);
+    mine.limited = api().run_wait(mine.run, 1'000'000'000'000, nullptr);
+    mine.close = api().session_close(mine.session, nullptr);
+    ++mine.count;
+  };
+  std::thread asks([&] {
+    await_call();
+    EXPECT_EQ(api().pending_on_stop(owed.pending, stopped, &stop, nullptr), EDDY_OK);
+    EXPECT_EQ(api().run_cancel(run.get(), nullptr), EDDY_OK);
+  });
+  EXPECT_EQ(api().run_execute(run.get(), nullptr, nullptr), EDDY_CANCELLED);
+  asks.join();
+  EXPECT_EQ(stop.count, 1);
+  EXPECT_EQ(stop.wait, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(stop.limited, EDDY_WOULD_DEADLOCK);
+  EXPECT_EQ(stop.close, EDDY_NOT_DONE);
+  answer();
 }
 
 }  // namespace

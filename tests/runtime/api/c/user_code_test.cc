@@ -211,5 +211,106 @@ TEST_F(CApi, AHostFunctionMayNotWaitForRowsOfTheLoopThatAsksIt) {
   EXPECT_EQ(api().rows_next(rows.get(), -1, &row, nullptr), EDDY_END);
 }
 
+TEST_F(CApi, AnOperatorMayNotWaitForItsOwnRun) {
+  struct Waits {
+    eddy_run run = nullptr;
+    eddy_session session = nullptr;
+    eddy_code wait = EDDY_OK, close = EDDY_OK;
+  } waits;
+  eddy_operator op = {};
+  op.struct_size = sizeof(op);
+  op.name = "Ask";
+  op.domain = "test";
+  op.since_version = 1;
+  op.min_inputs = op.max_inputs = 1;
+  op.num_outputs = 1;
+  op.user = &waits;
+  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = shapes->inputs[0];
+    return EDDY_OK;
+  };
+  op.run = [](void* user, const eddy_call*) -> eddy_code {
+    auto& mine = *static_cast<Waits*>(user);
+    mine.wait = api().run_wait(mine.run, -1, nullptr);
+    mine.close = api().session_close(mine.session, nullptr);
+    return EDDY_OK;
+  };
+  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Ask";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  eddy_value_id y = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }), "ok");
+  output(graph.get(), "y", y);
+  const float number = 2;
+  for (const bool submits : {false, true}) {
+    Owned<eddy_session> session = session_of(graph.get());
+    Owned<eddy_run> run = run_of(session.get());
+    bind(run.get(), 0, &number);
+    waits = {run.get(), session.get()};
+    if (submits) {
+      ASSERT_EQ(api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+    } else {
+      (void)api().run_execute(run.get(), nullptr, nullptr);  // closing cancels it
+    }
+    (void)api().run_wait(run.get(), -1, nullptr);
+    EXPECT_EQ(waits.wait, EDDY_WOULD_DEADLOCK) << submits;
+    EXPECT_EQ(waits.close, EDDY_NOT_DONE) << submits;
+  }
+}
+
+// Rows that nobody can take hold no loop up, of this run and of runs to come.
+TEST_F(CApi, RowsThatAreClosedOrReleasedAreWantedNoMore) {
+  Owned<eddy_graph> graph = doubling();
+  Owned<eddy_session> session = session_of(graph.get());
+  for (const bool releases : {false, true}) {
+    Owned<eddy_run> run = run_of(session.get());
+    Owned<eddy_rows> rows;
+    ASSERT_EQ(api().rows_create(1, nullptr, nullptr, nullptr, rows.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(api().run_stream_output(run.get(), 1, rows.get(), nullptr), EDDY_OK);
+    const float numbers[] = {1, 1000};
+    bind(run.get(), 0, &numbers[0]);
+    bind(run.get(), 1, &numbers[1]);
+    if (releases) {
+      rows.reset();
+    } else {
+      ASSERT_EQ(api().rows_close(rows.get(), nullptr), EDDY_OK);
+    }
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+      EXPECT_THAT(output_of(run.get(), 0), ElementsAre(1024));
+    }
+  }
+}
+
+TEST_F(CApi, NamesAreTextWithoutControlCharacters) {
+  Owned<eddy_graph> graph;
+  EXPECT_THAT(
+      said([&](auto e) { return api().graph_create(library.get(), "a\nb", graph.out(), e); }),
+      HasSubstr("the name of the graph"));
+  graph = new_graph();
+  const eddy_type of = type(EDDY_FLOAT, {});
+  eddy_value_id x = 0;
+  for (const char* name : {"", "a\nb", "\xff\xfe"}) {
+    EXPECT_THAT(said([&](auto e) { return api().graph_input(graph.get(), name, &of, &x, e); }),
+                HasSubstr("the name of the input"))
+        << name;
+    EXPECT_THAT(said([&](auto e) {
+                  return api().library_add_host_function(
+                      library.get(), name, 0,
+                      [](void*, const eddy_call*, int64_t*) -> eddy_code { return EDDY_OK; },
+                      nullptr, nullptr, e);
+                }),
+                testing::AnyOf(HasSubstr("the name of the host function"),
+                               HasSubstr("a graph or session was made")));
+  }
+}
+
 }  // namespace
 }  // namespace eddy::c
