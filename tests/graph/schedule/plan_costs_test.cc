@@ -128,6 +128,32 @@ TEST_F(PlanCostsTest, WorkThatStaysInACacheIsNotWorthAStream) {
   EXPECT_EQ(num_streams(64 << 10), 2u);
 }
 
+// Two that answer later wait side by side.
+TEST_F(PlanCostsTest, WhatAnswersLaterIsWorthAStream) {
+  for (const bool waits : {false, true}) {
+    OpTable ops;
+    ASSERT_TRUE(add_standard_schemas(ops).is_ok());
+    OpDef def;
+    def.name = "Fetch";
+    def.domain = "test";
+    def.inputs = {{"x"}};
+    def.min_outputs = def.max_outputs = 1;
+    def.infer = [](InferContext& context) {
+      context.set_output(0, context.input(0));
+      return Status::ok();
+    };
+    def.may_wait = waits;
+    ASSERT_TRUE(ops.add(std::move(def)).is_ok());
+    GraphBuilder b(ops);
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {4}));
+    b.output("left", b.op("Fetch", {x}, {}, {.domain = "test"}));
+    b.output("right", b.op("Fetch", {x}, {}, {.domain = "test"}));
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+    EXPECT_EQ(plan_graph(*graph, {}).program.blocks[0].streams.size(), waits ? 2u : 1u);
+  }
+}
+
 TEST_F(PlanCostsTest, LoopsInLoopsCostMuchAndNeverInfinity) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {}));
