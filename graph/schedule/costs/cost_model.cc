@@ -12,7 +12,7 @@ constexpr double kFlopsPerNs = 20;
 // A node that moves more than a core's own cache holds finds little of it there.
 constexpr double kBytesPerNs = 8;
 constexpr double kCachedBytesPerNs = 64;
-constexpr double kCachedBytes = 1 << 20;
+constexpr double kCachedBytes = 256 << 10;
 // An operator of the user's that answers later waits for something: so long, for all one knows.
 constexpr double kAnswerNs = 100'000;
 constexpr const char* kDevice = "cpu";

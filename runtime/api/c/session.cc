@@ -280,9 +280,10 @@ namespace {
 
 // In a session whose runs may be left before they have ended: by an object that keeps what the run
 // uses until then.
-Refusal run_owing(std::shared_ptr<SessionObject> session, std::span<const Session::Given> inputs,
-                  std::span<const size_t> wanted, std::span<Tensor> into,
-                  const eddy_run_options* options) {
+[[gnu::noinline]] Refusal run_owing(std::shared_ptr<SessionObject> session,
+                                    std::span<const Session::Given> inputs,
+                                    std::span<const size_t> wanted, std::span<Tensor> into,
+                                    const eddy_run_options* options) {
   Session& session_of = *session->session;
   EDDY_C_ASSIGN(std::unique_ptr<Call> call, session_of.prepare());
   const auto run = std::make_shared<RunObject>(std::move(session), std::move(call));
@@ -321,7 +322,7 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
     std::pmr::vector<Tensor> made(num_outputs, memory.resource());
-    if (s->may_owe) {
+    if (s->may_owe) [[unlikely]] {
       EDDY_C_TRY(run_owing(s.share(), given.places, places, made, options));
       return give_outputs(made, memory, outputs);
     }
