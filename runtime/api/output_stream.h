@@ -78,7 +78,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   std::condition_variable changed_;
   // Under the mutex.
   std::function<void(std::function<void()>)> post_;
-  std::function<Status()> check_wait_;  // of who has reserved it
+  std::function<Status()> check_wait_;  // of the session whose run has reserved it
   std::deque<Tensor> rows_;
   std::function<void()> waiter_;
   size_t num_posted_ = 0;  // deliveries that are still to come, or under way
