@@ -93,7 +93,7 @@ TEST_F(RankRun, AskedWhereTheyStandAllRanksSaySo) {
   const std::string path = write_test_file("count.onnx", counting_model());
   const Finished job = run_eddy({"run", path, "--ranks", "2", "--set", "trip=9223372036854775807",
                                  "--set", "x=0", "--set", "limit=inf"},
-                                {{SIGQUIT, 1500}, {SIGINT, 500}});
+                                {{SIGQUIT, 4000}, {SIGINT, 1000}});
   EXPECT_EQ(job.exit_code, 5) << job.err;
   for (const char* rank : {"rank 0: 1 run(s) in flight", "rank 1: 1 run(s) in flight", "count["}) {
     EXPECT_THAT(job.err, HasSubstr(rank));
