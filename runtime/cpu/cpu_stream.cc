@@ -1,5 +1,6 @@
 #include "runtime/cpu/cpu_stream.h"
 
+
 #include <thread>
 
 #include "graph/base/check.h"

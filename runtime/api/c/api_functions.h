@@ -21,16 +21,15 @@
   X(error_part)                                                                                    \
   X(error_location)                                                                                \
   X(code_name)                                                                                     \
-  X(context_create)                                                                                \
-  X(context_set_log) X(executor_create) X(executor_fd) X(executor_run) X(library_create) X(        \
-      library_add_operator) X(library_add_host_function) X(graph_create) X(graph_symbol)           \
-      X(graph_input) X(graph_output) X(graph_constant) X(graph_borrow_constant) X(graph_node) X(   \
-          graph_begin_while) X(graph_begin_after) X(graph_end_while) X(graph_begin_case)           \
-          X(graph_begin_branch) X(graph_end_branch) X(graph_end_case) X(graph_type) X(             \
-              graph_finish) X(graph_import_file) X(graph_import_bytes) X(graph_export_file)        \
-              X(graph_export_bytes) X(graph_print) X(session_create) X(session_load) X(            \
-                  session_num_inputs) X(session_num_outputs) X(session_input) X(session_output)    \
-                  X(session_find_input) X(session_find_output) X(session_run) X(                   \
+  X(context_create) X(context_set_log) X(executor_create) X(executor_fd) X(executor_run) X(        \
+      library_create) X(library_add_operator) X(library_add_host_function) X(graph_create)         \
+      X(graph_symbol) X(graph_input) X(graph_output) X(graph_constant) X(graph_borrow_constant) X( \
+          graph_node) X(graph_begin_while) X(graph_begin_after) X(graph_end_while)                 \
+          X(graph_begin_case) X(graph_begin_branch) X(graph_end_branch) X(graph_end_case) X(       \
+              graph_type) X(graph_finish) X(graph_import_file) X(graph_import_bytes)               \
+              X(graph_export_file) X(graph_export_bytes) X(graph_print) X(session_create) X(       \
+                  session_load) X(session_num_inputs) X(session_num_outputs) X(session_input)      \
+                  X(session_output) X(session_find_input) X(session_find_output) X(session_run) X( \
                       session_cancel_all) X(session_close) X(session_trim) X(session_metrics)      \
                       X(session_metrics_text) X(session_plan_text) X(run_create) X(                \
                           run_bind_input) X(run_bind_input_memory) X(run_bind_output_memory)       \

@@ -234,7 +234,11 @@ py::list PySession::run(const py::object& names, const py::dict& feeds, double t
 void PySession::close() {
   if (handle_ == nullptr) return;
   check_may_wait();
-  without_lock(api().session_close);
+  // A run that waits for an answer goes on alone, and keeps what it uses.
+  without_lock([](eddy_session session, eddy_error* error) -> eddy_code {
+    const eddy_code code = api().session_close(session, error);
+    return code == EDDY_NOT_DONE ? EDDY_OK : code;
+  });
   // Another thread may have closed it meanwhile, or may look at it while a handle is released.
   std::vector<std::unique_ptr<Slot>> slots = std::exchange(slots_, {});
   eddy_session session = std::exchange(handle_, nullptr);
