@@ -361,7 +361,11 @@ eddy_code run_stream_output(eddy_run run, size_t index, eddy_rows rows, eddy_err
 }
 
 eddy_code run_execute(eddy_run run, const eddy_run_options* options, eddy_error* error) {
-  return with_run(run, error, [&](const auto& r) { return RunObject::execute(r, options); });
+  return with_run(run, error, [&](const auto& r) {
+    if (r->may_owe()) [[unlikely]]
+      return RunObject::execute_owing(r.share(), options);
+    return r->execute(options);
+  });
 }
 
 namespace {

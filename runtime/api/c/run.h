@@ -57,14 +57,15 @@ class RunObject : public Object {
   // Of the last run, which has succeeded.
   TensorView output(size_t index);
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
-  template <typename Holder>
-  static Refusal execute(const Holder& run, const eddy_run_options* options) {
-    if (run->session_->may_owe) [[unlikely]]
-      return execute_owing(shared(run), options);
-    if (options == nullptr && run->rows_.empty()) [[likely]]
-      return run->execute_with(run->plain_options_);
-    return run->execute_as(options);
+  // Where the session's runs may owe answers by execute_owing(), which keeps what is overdue.
+  bool may_owe() const { return session_->may_owe; }
+  Refusal execute(const eddy_run_options* options) {
+    if (options == nullptr && rows_.empty()) [[likely]]
+      return execute_with(plain_options_);
+    return execute_as(options);
   }
+  static Refusal execute_owing(const std::shared_ptr<RunObject>& run,
+                               const eddy_run_options* given);
   // Between two runs.
   Refusal start_trace();
   Refusal stop_trace(std::string& json);
@@ -112,15 +113,6 @@ class RunObject : public Object {
   // On the way into runs of sessions that may owe: such a run tells the submission.
   static void watch(const std::shared_ptr<RunObject>& run, const std::shared_ptr<Submission>& made,
                     RunOptions& options);
-  static Refusal execute_owing(const std::shared_ptr<RunObject>& run,
-                               const eddy_run_options* given);
-  static const std::shared_ptr<RunObject>& shared(const std::shared_ptr<RunObject>& run) {
-    return run;
-  }
-  template <typename T, Use use>
-  static std::shared_ptr<RunObject> shared(const Pin<T, use>& run) {
-    return run.share();
-  }
   Refusal result();
   Refusal check_rows();  // that this thread may wait
   // Under the mutex: the last run is overdue, and an answer is owed still.

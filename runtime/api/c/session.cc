@@ -296,7 +296,7 @@ namespace {
     is_given[each.input] = true;
     EDDY_C_TRY(run->bind_input(each.input, *each.value));
   }
-  EDDY_C_TRY(RunObject::execute(run, options));
+  EDDY_C_TRY(RunObject::execute_owing(run, options));
   for (size_t i = 0; i < wanted.size(); ++i) into[i] = run->call().value(wanted[i]);
   return {};
 }

@@ -250,35 +250,16 @@ TEST_F(BadUse, BindingsThatDoNotFitAreNamed) {
 TEST_F(BadUse, ARunThatAnotherThreadIsInsideOfIsRefused) {
   static std::atomic<bool> is_inside, may_go;
   is_inside = may_go = false;
-  eddy_operator op = {};
-  op.struct_size = sizeof(op);
-  op.name = "Hold";
-  op.domain = "test";
-  op.since_version = 1;
-  op.min_inputs = op.max_inputs = op.num_outputs = 1;
-  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
-    shapes->outputs[0] = shapes->inputs[0];
-    return EDDY_OK;
-  };
+  eddy_operator op = operator_of("Hold", nullptr);
   op.run = [](void*, const eddy_call* call) -> eddy_code {
     is_inside = true;
     while (!may_go) std::this_thread::yield();
     *static_cast<float*>(call->outputs[0].data) = 1;
     return EDDY_OK;
   };
-  ASSERT_EQ(api().library_add_operator(library.get(), &op, nullptr), EDDY_OK);
+  add(op);
   Owned<eddy_graph> graph = new_graph();
-  const eddy_value_id x = input(graph.get(), "x", {});
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "Hold";
-  node.domain = "test";
-  node.num_outputs = 1;
-  node.inputs = &x;
-  node.num_inputs = 1;
-  eddy_value_id y = 0;
-  ASSERT_EQ(api().graph_node(graph.get(), &node, &y, nullptr), EDDY_OK);
-  output(graph.get(), "y", y);
+  output(graph.get(), "y", own_op(graph.get(), "Hold", input(graph.get(), "x", {})));
   Owned<eddy_session> session = session_of(graph.get());
   Owned<eddy_run> run = run_of(session.get());
   const float one = 1;

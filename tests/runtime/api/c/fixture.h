@@ -105,6 +105,92 @@ class CApi : public testing::Test {
     return value;
   }
 
+  // An operator of one input and one output of its shape, in domain "test"; without its functions.
+  static eddy_operator operator_of(const char* name, void* user) {
+    eddy_operator op = {};
+    op.struct_size = sizeof(op);
+    op.name = name;
+    op.domain = "test";
+    op.since_version = 1;
+    op.min_inputs = op.max_inputs = op.num_outputs = 1;
+    op.user = user;
+    op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+      shapes->outputs[0] = shapes->inputs[0];
+      return EDDY_OK;
+    };
+    return op;
+  }
+  void add(const eddy_operator& op) {
+    EXPECT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }),
+              "ok");
+  }
+
+  // Its node.
+  static eddy_value_id own_op(eddy_graph graph, const char* op, eddy_value_id x,
+                              const std::vector<eddy_attribute>& attributes = {},
+                              const char* name = nullptr, const eddy_location* location = nullptr) {
+    eddy_value_id value = 0;
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = op;
+    node.domain = "test";
+    node.name = name;
+    node.num_outputs = 1;
+    node.inputs = &x;
+    node.num_inputs = 1;
+    node.attributes = attributes.data();
+    node.num_attributes = attributes.size();
+    node.location = location;
+    EXPECT_EQ(said([&](auto e) { return api().graph_node(graph, &node, &value, e); }), "ok");
+    return value;
+  }
+
+  // What the host function of that name decides of x.
+  static eddy_value_id decided(eddy_graph graph, const char* function, eddy_value_id x) {
+    eddy_attribute name = {};
+    name.struct_size = sizeof(name);
+    name.name = "name";
+    name.kind = EDDY_ATTRIBUTE_STRING;
+    name.s = function;
+    eddy_value_id value = 0;
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = "HostPredicate";
+    node.domain = "eddy";
+    node.num_outputs = 1;
+    node.inputs = &x;
+    node.num_inputs = 1;
+    node.attributes = &name;
+    node.num_attributes = 1;
+    EXPECT_EQ(said([&](auto e) { return api().graph_node(graph, &node, &value, e); }), "ok");
+    return value;
+  }
+
+  // while function(x): x = x + x; rows stacks each x before it is doubled.
+  Owned<eddy_graph> doubling_while(const char* function) {
+    Owned<eddy_graph> graph = new_graph();
+    eddy_graph g = graph.get();
+    const eddy_value_id x = input(g, "x", {});
+    eddy_while loop = {};
+    loop.struct_size = sizeof(loop);
+    loop.initial = &x;
+    loop.num_carried = 1;
+    loop.num_rows = 1;
+    eddy_value_id before[2] = {};
+    EXPECT_EQ(said([&](auto e) { return api().graph_begin_while(g, &loop, before, e); }), "ok");
+    const eddy_value_id more = decided(g, function, before[1]);
+    eddy_value_id after[2] = {};
+    EXPECT_EQ(
+        said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
+        "ok");
+    const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
+    eddy_value_id outputs[2] = {};
+    EXPECT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, outputs, 2, e); }), "ok");
+    output(g, "y", outputs[0]);
+    output(g, "rows", outputs[1]);
+    return graph;
+  }
+
   static void output(eddy_graph graph, const char* name, eddy_value_id value) {
     EXPECT_EQ(said([&](auto e) { return api().graph_output(graph, name, value, e); }), "ok");
   }

@@ -12,51 +12,17 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-eddy_code same_shape(void*, const eddy_shapes* shapes) {
-  shapes->outputs[0] = shapes->inputs[0];
-  return EDDY_OK;
-}
-
 int64_t count_of(const eddy_tensor& view) {
   int64_t count = 1;
   for (int32_t i = 0; i < view.rank; ++i) count *= view.dims[i];
   return count;
 }
 
-eddy_operator scaling(void* user) {
-  eddy_operator op = {};
-  op.struct_size = sizeof(op);
-  op.name = "Scale";
-  op.domain = "test";
-  op.since_version = 1;
-  op.min_inputs = op.max_inputs = 1;
-  op.num_outputs = 1;
-  op.user = user;
-  op.shapes = same_shape;
-  return op;
-}
-
-eddy_value_id add(eddy_graph g, eddy_value_id x, const eddy_attribute* attributes = nullptr,
-                  size_t num_attributes = 0) {
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "Scale";
-  node.domain = "test";
-  node.num_outputs = 1;
-  node.inputs = &x;
-  node.num_inputs = 1;
-  node.attributes = attributes;
-  node.num_attributes = num_attributes;
-  eddy_value_id y = 0;
-  EXPECT_EQ(said([&](auto e) { return api().graph_node(g, &node, &y, e); }), "ok");
-  return y;
-}
-
 class COperators : public CApi {
  protected:
   Owned<eddy_run> run_one(const std::vector<int64_t>& dims, const float* x) {
     Owned<eddy_graph> graph = new_graph();
-    output(graph.get(), "y", add(graph.get(), input(graph.get(), "x", dims)));
+    output(graph.get(), "y", own_op(graph.get(), "Scale", input(graph.get(), "x", dims)));
     Owned<eddy_session> session = session_of(graph.get());
     Owned<eddy_run> run = run_of(session.get());
     const eddy_tensor of = tensor(x, dims);
@@ -67,7 +33,7 @@ class COperators : public CApi {
 };
 
 TEST_F(COperators, PassSymbolsOfTheirInputsOnAndMakeUpNone) {
-  eddy_operator op = scaling(nullptr);
+  eddy_operator op = operator_of("Scale", nullptr);
   op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
   ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
   op.name = "Invent";
@@ -81,7 +47,7 @@ TEST_F(COperators, PassSymbolsOfTheirInputsOnAndMakeUpNone) {
   int64_t n = 0;
   ASSERT_EQ(api().graph_symbol(graph.get(), "n", &n, nullptr), EDDY_OK);
   const eddy_value_id x = input(graph.get(), "x", {n, 3});
-  const eddy_value_id y = add(graph.get(), x);
+  const eddy_value_id y = own_op(graph.get(), "Scale", x);
   eddy_type type = {};
   type.struct_size = sizeof(type);
   ASSERT_EQ(said([&](auto e) { return api().graph_type(graph.get(), y, &type, e); }), "ok");
@@ -104,7 +70,7 @@ struct Counts {
 
 TEST_F(COperators, HaveAttributesAndAStateForEachNodeThatGoesWithIt) {
   Counts counts;
-  eddy_operator op = scaling(&counts);
+  eddy_operator op = operator_of("Scale", &counts);
   const char* const names[] = {"factor"};
   const int32_t kinds[] = {EDDY_ATTRIBUTE_FLOAT};
   op.attribute_names = names;
@@ -137,7 +103,8 @@ TEST_F(COperators, HaveAttributesAndAStateForEachNodeThatGoesWithIt) {
     factor.kind = EDDY_ATTRIBUTE_FLOAT;
     factor.f = 5;
     const eddy_value_id x = input(graph.get(), "x", {2});
-    output(graph.get(), "y", add(graph.get(), add(graph.get(), x), &factor, 1));
+    output(graph.get(), "y",
+           own_op(graph.get(), "Scale", own_op(graph.get(), "Scale", x), {factor}));
     Owned<eddy_session> session = session_of(graph.get());
     Owned<eddy_run> run = run_of(session.get());
     const float numbers[] = {1, 2};
@@ -156,7 +123,7 @@ TEST_F(COperators, HaveAttributesAndAStateForEachNodeThatGoesWithIt) {
 
 TEST_F(COperators, RunInTilesWithoutLosingOne) {
   Counts counts;
-  eddy_operator op = scaling(&counts);
+  eddy_operator op = operator_of("Scale", &counts);
   op.run = [](void*, const eddy_call* call) -> eddy_code {
     call->fail(call->impl, "not in tiles");
     return EDDY_RUN_FAILED;
@@ -183,7 +150,7 @@ TEST_F(COperators, RunInTilesWithoutLosingOne) {
 }
 
 TEST_F(COperators, FailWithTheirOwnText) {
-  eddy_operator op = scaling(nullptr);
+  eddy_operator op = operator_of("Scale", nullptr);
   op.run = [](void*, const eddy_call* call) -> eddy_code {
     call->fail(call->impl, "the lamp\nis out");
     return EDDY_RUN_FAILED;
@@ -197,7 +164,7 @@ TEST_F(COperators, FailWithTheirOwnText) {
 
 TEST_F(COperators, ThatContradictThemselvesAreRefused) {
   const auto refused = [&](auto change) {
-    eddy_operator op = scaling(nullptr);
+    eddy_operator op = operator_of("Scale", nullptr);
     op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
     change(op);
     return said([&](auto e) { return api().library_add_operator(library.get(), &op, e); });
@@ -219,7 +186,7 @@ TEST_F(COperators, AnAnswerMayComeLaterFromAnotherThreadAndOnlyOnce) {
     std::thread thread;
     std::atomic<eddy_code> second{-1};
   } later;
-  eddy_operator op = scaling(&later);
+  eddy_operator op = operator_of("Scale", &later);
   op.flags = EDDY_ANSWERS_LATER;
   op.run = [](void* user, const eddy_call* call) -> eddy_code {
     auto& mine = *static_cast<Later*>(user);
@@ -245,7 +212,7 @@ TEST_F(COperators, AnAnswerMayComeLaterFromAnotherThreadAndOnlyOnce) {
 
 TEST_F(COperators, AnAnswerMayComeWhileItsKernelAsksForStops) {
   std::thread answering;
-  eddy_operator op = scaling(&answering);
+  eddy_operator op = operator_of("Scale", &answering);
   op.flags = EDDY_ANSWERS_LATER;
   op.run = [](void* user, const eddy_call* call) -> eddy_code {
     auto& thread = *static_cast<std::thread*>(user);
@@ -272,7 +239,7 @@ TEST_F(COperators, AnAnswerMayComeWhileItsKernelAsksForStops) {
 
 TEST_F(COperators, AnAnswerThatIsOwedMayFailTheRunAndAReleasedOneDoes) {
   static std::atomic<bool> releases;
-  eddy_operator op = scaling(nullptr);
+  eddy_operator op = operator_of("Scale", nullptr);
   op.flags = EDDY_ANSWERS_LATER;
   op.run = [](void*, const eddy_call* call) -> eddy_code {
     const eddy_pending pending = call->defer(call->impl);
@@ -302,7 +269,7 @@ TEST_F(COperators, AnAnswerThatIsOwedHearsOfACancelOrDeadlineAndMayStillCome) {
     std::atomic<eddy_pending> pending{nullptr};
     std::atomic<int> stops{0};
   } owed;
-  eddy_operator op = scaling(&owed);
+  eddy_operator op = operator_of("Scale", &owed);
   op.flags = EDDY_ANSWERS_LATER;
   op.run = [](void* user, const eddy_call* call) -> eddy_code {
     auto& mine = *static_cast<Owed*>(user);
@@ -355,39 +322,8 @@ TEST_P(CHostFunctions, DecideALoop) {
                                                      &asked, nullptr, e);
             }),
             "ok");
-  Owned<eddy_graph> graph = new_graph();
-  eddy_graph g = graph.get();
-  const eddy_value_id x = input(g, "x", {});
-  eddy_while loop = {};
-  loop.struct_size = sizeof(loop);
-  loop.initial = &x;
-  loop.num_carried = 1;
-  eddy_value_id before[2] = {};
-  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
-  eddy_attribute name = {};
-  name.struct_size = sizeof(name);
-  name.name = "name";
-  name.kind = EDDY_ATTRIBUTE_STRING;
-  name.s = "go_on";
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "HostPredicate";
-  node.domain = "eddy";
-  node.num_outputs = 1;
-  node.inputs = &before[1];
-  node.num_inputs = 1;
-  node.attributes = &name;
-  node.num_attributes = 1;
-  eddy_value_id more = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &more, e); }), "ok");
-  eddy_value_id after[2] = {};
-  ASSERT_EQ(said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
-            "ok");
-  const eddy_value_id next = op(g, "Add", {after[1], after[1]});
-  eddy_value_id y = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, &next, 1, &y, 1, e); }), "ok");
-  output(g, "y", y);
-  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_graph> graph = doubling_while("go_on");
+  Owned<eddy_session> session = session_of(graph.get());
   Owned<eddy_run> run = run_of(session.get());
   const float one = 1;
   bind(run.get(), 0, &one);
@@ -401,13 +337,13 @@ INSTANTIATE_TEST_SUITE_P(Flags, CHostFunctions,
 
 TEST_F(COperators, WhatWasNotBoundIsNotUnbound) {
   Counts counts;
-  eddy_operator op = scaling(&counts);
+  eddy_operator op = operator_of("Scale", &counts);
   op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
   op.bind = [](void*, const eddy_shapes*, void**) -> eddy_code { return EDDY_UNSUPPORTED; };
   op.unbind = [](void* user, void*) { ++static_cast<Counts*>(user)->unbound; };
   ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
   Owned<eddy_graph> graph = new_graph();
-  output(graph.get(), "y", add(graph.get(), input(graph.get(), "x", {2})));
+  output(graph.get(), "y", own_op(graph.get(), "Scale", input(graph.get(), "x", {2})));
   Owned<eddy_session> session;
   EXPECT_NE(
       said([&](auto e) { return api().session_create(graph.get(), nullptr, 0, session.out(), e); }),

@@ -30,19 +30,8 @@ struct Owed {
 class COwed : public CApi {
  protected:
   COwed() {
-    eddy_operator op = {};
-    op.struct_size = sizeof(op);
-    op.name = "Wait";
-    op.domain = "test";
-    op.since_version = 1;
-    op.min_inputs = op.max_inputs = 1;
-    op.num_outputs = 1;
-    op.user = &owed;
+    eddy_operator op = operator_of("Wait", &owed);
     op.flags = EDDY_ANSWERS_LATER;
-    op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
-      shapes->outputs[0] = shapes->inputs[0];
-      return EDDY_OK;
-    };
     op.run = [](void* user, const eddy_call* call) -> eddy_code {
       auto& mine = *static_cast<Owed*>(user);
       auto* const to = static_cast<float*>(call->outputs[0].data);
@@ -55,24 +44,12 @@ class COwed : public CApi {
       return EDDY_LATER;
     };
     op.destroy = [](void* user) { ++static_cast<Owed*>(user)->destroyed; };
-    EXPECT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }),
-              "ok");
+    add(op);
   }
 
   static eddy_value_id wait_node(eddy_graph g, eddy_value_id x) {
     const eddy_location where = {sizeof(where), "prog.calc", 12, 3, "y = wait(x)"};
-    eddy_node node = {};
-    node.struct_size = sizeof(node);
-    node.op = "Wait";
-    node.domain = "test";
-    node.name = "slow";
-    node.num_outputs = 1;
-    node.inputs = &x;
-    node.num_inputs = 1;
-    node.location = &where;
-    eddy_value_id y = 0;
-    EXPECT_EQ(said([&](auto e) { return api().graph_node(g, &node, &y, e); }), "ok");
-    return y;
+    return own_op(g, "Wait", x, {}, "slow", &where);
   }
 
   Owned<eddy_session> waiting_session(const char* limit_ms = "10") {
@@ -289,24 +266,7 @@ TEST_F(COwed, AHostFunctionMayNotRunASessionOfItsThreadsThatMayOwe) {
       EDDY_OK);
   library = std::move(other);
   Owned<eddy_graph> graph = new_graph();
-  eddy_attribute name = {};
-  name.struct_size = sizeof(name);
-  name.name = "name";
-  name.kind = EDDY_ATTRIBUTE_STRING;
-  name.s = "ask";
-  const eddy_value_id given = input(graph.get(), "x", {});
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "HostPredicate";
-  node.domain = "eddy";
-  node.num_outputs = 1;
-  node.inputs = &given;
-  node.num_inputs = 1;
-  node.attributes = &name;
-  node.num_attributes = 1;
-  eddy_value_id asked = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &asked, e); }), "ok");
-  output(graph.get(), "y", asked);
+  output(graph.get(), "y", decided(graph.get(), "ask", input(graph.get(), "x", {})));
   Owned<eddy_session> outer = session_of(graph.get());
   Owned<eddy_run> asks = bound_run(outer.get());
   EXPECT_EQ(said([&](auto e) { return api().run_execute(asks.get(), nullptr, e); }), "ok");
@@ -337,18 +297,7 @@ TEST_F(COwed, ClosingWaitsForNoRunInAStreamBehindOneThatOwes) {
 
 // x fails beside Wait(x), which owes: the reason is the failure.
 TEST_F(COwed, AFailureElsewhereIsTold) {
-  eddy_operator fails = {};
-  fails.struct_size = sizeof(fails);
-  fails.name = "Fail";
-  fails.domain = "test";
-  fails.since_version = 1;
-  fails.min_inputs = fails.max_inputs = 1;
-  fails.num_outputs = 1;
-  fails.user = &owed;
-  fails.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
-    shapes->outputs[0] = shapes->inputs[0];
-    return EDDY_OK;
-  };
+  eddy_operator fails = operator_of("Fail", &owed);
   // Where the two are on one stream this one goes first, so it waits until the other owes.
   fails.flags = EDDY_ANSWERS_LATER;
   fails.run = [](void* user, const eddy_call* call) -> eddy_code {
@@ -361,23 +310,11 @@ TEST_F(COwed, AFailureElsewhereIsTold) {
     }).detach();
     return EDDY_LATER;
   };
-  // The operators' library is used by no graph yet.
-  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &fails, e); }),
-            "ok");
+  add(fails);
   Owned<eddy_graph> graph = new_graph();
   const eddy_value_id in = input(graph.get(), "x", {});
   output(graph.get(), "y", wait_node(graph.get(), in));
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "Fail";
-  node.domain = "test";
-  node.name = "failing";
-  node.num_outputs = 1;
-  node.inputs = &in;
-  node.num_inputs = 1;
-  eddy_value_id z = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &z, e); }), "ok");
-  output(graph.get(), "z", z);
+  output(graph.get(), "z", own_op(graph.get(), "Fail", in, {}, "failing"));
   Owned<eddy_session> session = session_of(
       graph.get(), {{"answer_limit_ms", "10"}, {"threads", "2"}, {"assignment", "rank"}});
   Owned<eddy_run> run = bound_run(session.get());

@@ -62,36 +62,16 @@ TEST_F(CApi, ACallbackThatThrowsIsLoggedAndTheRunIsAsItWas) {
 }
 
 TEST_F(CApi, TilesThatCannotBeCountedFailTheRun) {
-  eddy_operator op = {};
-  op.struct_size = sizeof(op);
-  op.name = "Tiled";
-  op.domain = "test";
-  op.since_version = 1;
-  op.min_inputs = op.max_inputs = 1;
-  op.num_outputs = 1;
-  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
-    shapes->outputs[0] = shapes->inputs[0];
-    return EDDY_OK;
-  };
+  eddy_operator op = operator_of("Tiled", nullptr);
   op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
   op.count_tiles = [](void*, const eddy_call*) -> uint32_t {
     throw std::runtime_error("no tiles today");
   };
   op.run_tile = [](void*, const eddy_call*, uint32_t) -> eddy_code { return EDDY_OK; };
   op.destroy = [](void*) { throw std::runtime_error("nor an end"); };
-  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  add(op);
   Owned<eddy_graph> graph = new_graph();
-  const eddy_value_id x = input(graph.get(), "x", {});
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "Tiled";
-  node.domain = "test";
-  node.num_outputs = 1;
-  node.inputs = &x;
-  node.num_inputs = 1;
-  eddy_value_id y = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }), "ok");
-  output(graph.get(), "y", y);
+  output(graph.get(), "y", own_op(graph.get(), "Tiled", input(graph.get(), "x", {})));
   Owned<eddy_session> session = session_of(graph.get(), {{"threads", "2"}});
   Owned<eddy_run> run = run_of(session.get());
   const float number = 2;
@@ -159,40 +139,8 @@ TEST_F(CApi, AHostFunctionMayNotWaitForRowsOfTheLoopThatAsksIt) {
   ASSERT_EQ(
       api().library_add_host_function(library.get(), "go_on", 0, decide, &asks, nullptr, nullptr),
       EDDY_OK);
-  Owned<eddy_graph> graph = new_graph();
-  eddy_graph g = graph.get();
-  const eddy_value_id x = input(g, "x", {});
-  eddy_while loop = {};
-  loop.struct_size = sizeof(loop);
-  loop.initial = &x;
-  loop.num_carried = 1;
-  loop.num_rows = 1;
-  eddy_value_id before[2] = {};
-  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
-  eddy_attribute name = {};
-  name.struct_size = sizeof(name);
-  name.name = "name";
-  name.kind = EDDY_ATTRIBUTE_STRING;
-  name.s = "go_on";
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "HostPredicate";
-  node.domain = "eddy";
-  node.num_outputs = 1;
-  node.inputs = &before[1];
-  node.num_inputs = 1;
-  node.attributes = &name;
-  node.num_attributes = 1;
-  eddy_value_id more = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &more, e); }), "ok");
-  eddy_value_id after[2] = {};
-  ASSERT_EQ(api().graph_begin_after(g, more, &before[1], 1, after, nullptr), EDDY_OK);
-  const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
-  eddy_value_id made[2] = {};
-  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, made, 2, e); }), "ok");
-  output(g, "y", made[0]);
-  output(g, "rows", made[1]);
-  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_graph> graph = doubling_while("go_on");
+  Owned<eddy_session> session = session_of(graph.get());
   Owned<eddy_run> run = run_of(session.get());
   Owned<eddy_rows> rows;
   ASSERT_EQ(api().rows_create(8, nullptr, nullptr, nullptr, rows.out(), nullptr), EDDY_OK);
@@ -217,37 +165,16 @@ TEST_F(CApi, AnOperatorMayNotWaitForItsOwnRun) {
     eddy_session session = nullptr;
     eddy_code wait = EDDY_OK, close = EDDY_OK;
   } waits;
-  eddy_operator op = {};
-  op.struct_size = sizeof(op);
-  op.name = "Ask";
-  op.domain = "test";
-  op.since_version = 1;
-  op.min_inputs = op.max_inputs = 1;
-  op.num_outputs = 1;
-  op.user = &waits;
-  op.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
-    shapes->outputs[0] = shapes->inputs[0];
-    return EDDY_OK;
-  };
+  eddy_operator op = operator_of("Ask", &waits);
   op.run = [](void* user, const eddy_call*) -> eddy_code {
     auto& mine = *static_cast<Waits*>(user);
     mine.wait = api().run_wait(mine.run, -1, nullptr);
     mine.close = api().session_close(mine.session, nullptr);
     return EDDY_OK;
   };
-  ASSERT_EQ(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }), "ok");
+  add(op);
   Owned<eddy_graph> graph = new_graph();
-  const eddy_value_id x = input(graph.get(), "x", {});
-  eddy_node node = {};
-  node.struct_size = sizeof(node);
-  node.op = "Ask";
-  node.domain = "test";
-  node.num_outputs = 1;
-  node.inputs = &x;
-  node.num_inputs = 1;
-  eddy_value_id y = 0;
-  ASSERT_EQ(said([&](auto e) { return api().graph_node(graph.get(), &node, &y, e); }), "ok");
-  output(graph.get(), "y", y);
+  output(graph.get(), "y", own_op(graph.get(), "Ask", input(graph.get(), "x", {})));
   const float number = 2;
   for (const bool submits : {false, true}) {
     Owned<eddy_session> session = session_of(graph.get());
@@ -290,25 +217,29 @@ TEST_F(CApi, RowsThatAreClosedOrReleasedAreWantedNoMore) {
 }
 
 TEST_F(CApi, NamesAreTextWithoutControlCharacters) {
+  const eddy_decide decide = [](void*, const eddy_call*, int64_t*) -> eddy_code { return EDDY_OK; };
+  for (const char* name : {"", "a\nb", "\xff\xfe"}) {
+    EXPECT_THAT(said([&](auto e) {
+                  return api().library_add_host_function(library.get(), name, 0, decide, nullptr,
+                                                         nullptr, e);
+                }),
+                HasSubstr("the name of the host function"));
+    const eddy_operator op = operator_of(name, nullptr);
+    EXPECT_THAT(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }),
+                HasSubstr("the name of the operator"));
+  }
   Owned<eddy_graph> graph;
   EXPECT_THAT(
       said([&](auto e) { return api().graph_create(library.get(), "a\nb", graph.out(), e); }),
       HasSubstr("the name of the graph"));
   graph = new_graph();
   const eddy_type of = type(EDDY_FLOAT, {});
-  eddy_value_id x = 0;
+  eddy_value_id x = input(graph.get(), "x", {});
   for (const char* name : {"", "a\nb", "\xff\xfe"}) {
     EXPECT_THAT(said([&](auto e) { return api().graph_input(graph.get(), name, &of, &x, e); }),
-                HasSubstr("the name of the input"))
-        << name;
-    EXPECT_THAT(said([&](auto e) {
-                  return api().library_add_host_function(
-                      library.get(), name, 0,
-                      [](void*, const eddy_call*, int64_t*) -> eddy_code { return EDDY_OK; },
-                      nullptr, nullptr, e);
-                }),
-                testing::AnyOf(HasSubstr("the name of the host function"),
-                               HasSubstr("a graph or session was made")));
+                HasSubstr("the name of the input"));
+    EXPECT_THAT(said([&](auto e) { return api().graph_output(graph.get(), name, x, e); }),
+                HasSubstr("the name of the output"));
   }
 }
 
