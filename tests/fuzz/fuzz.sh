@@ -9,7 +9,7 @@ if [[ "$kind" == replay ]]; then
   "$binary" "$corpus" "$executions" 1 "${EDDY_FUZZ_SECONDS:-0}" 2>&1 | tee "$log"
 else
   mkdir -p "$TEST_TMPDIR/new"
-  "$binary" -max_total_time="${EDDY_FUZZ_SECONDS:-60}" -seed=1 -timeout=10 -rss_limit_mb=2048 \
+  "$binary" -max_total_time="${EDDY_FUZZ_SECONDS:-60}" -seed=1 -entropic=0 -timeout=10 -rss_limit_mb=2048 \
     -artifact_prefix="${TEST_UNDECLARED_OUTPUTS_DIR:-$TEST_TMPDIR}/" -print_final_stats=1 \
     "$TEST_TMPDIR/new" "$corpus" 2>&1 | tee "$log"
 fi
