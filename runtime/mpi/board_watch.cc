@@ -22,7 +22,7 @@ std::string BoardWatch::look(Clock::time_point now) {
     if (was_away || beats != std::exchange(beats_[r], beats)) seen_[r] = now;
   }
   const bool is_starting = num_running_ < beats_.size();
-  const auto limit = stall_ + (is_starting ? Clock::duration(0) : kOwnWatch);
+  const auto limit = stall_ + (is_starting || !is_own_ ? Clock::duration(0) : kOwnWatch);
   for (uint32_t r = 0; r < beats_.size(); ++r) {
     const Stage stage = board_.rank(r).stage.load(std::memory_order_acquire);
     if (stage == Stage::kGone || now - seen_[r] < limit) continue;

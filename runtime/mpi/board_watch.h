@@ -31,12 +31,18 @@ class BoardWatch {
   // say of the first that is missed, as "rank 1 has not begun for 3 s, while ranks start"; empty:
   // none is.
   std::string look(Clock::time_point now);
+  // From now on this is too long, for ranks that run, too; none's time begins anew.
+  void expect_within(std::chrono::nanoseconds limit) {
+    stall_ = limit;
+    is_own_ = false;
+  }
   // At the last look: ranks that run, or have.
   size_t num_running() const { return num_running_; }
 
  private:
   const JobBoard& board_;
-  const std::chrono::nanoseconds stall_;
+  std::chrono::nanoseconds stall_;
+  bool is_own_ = true;  // the watch of ranks that run, which comes first
   const bool counts_absent_;
   std::vector<uint32_t> beats_;
   std::vector<Clock::time_point> seen_;  // when a rank beat last

@@ -39,6 +39,10 @@ constexpr std::chrono::milliseconds kLastWords{200};
 constexpr std::chrono::seconds kCleanUp{5};
 // What ranks take to end with one that has said why.
 constexpr std::chrono::seconds kTogether{2};
+// A rank that gives no sign for so long has no part in a stop.
+constexpr std::chrono::seconds kStopStall{2};
+// Exit codes from here on are of signals.
+constexpr int kSignalled = 128;
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> result;
@@ -49,7 +53,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 // A child in a group of its own, with signals as usual, that ends with this process. All between
 // fork and exec is safe there, whatever other threads hold.
-pid_t start(const Launch& launch, const std::vector<std::string>& environment) {
+pid_t start(const Launch& launch, const std::vector<std::string>& environment,
+            const OutputRelay& relay) {
   const std::vector<char*> arguments = pointers(launch.arguments);
   const std::vector<char*> variables = pointers(environment);
   const pid_t parent = getpid();
@@ -58,6 +63,7 @@ pid_t start(const Launch& launch, const std::vector<std::string>& environment) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
+  relay.adopt();
   for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGQUIT}) std::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -137,7 +143,8 @@ class JobWatch {
       look_for_the_dead(now);
       look_for_stragglers(now);
       if (!has_decided() && !missed.empty()) {
-        status_ = device_lost(missed + "; all ranks were ended");
+        status_ = is_stopping_ ? cancelled("interrupted; " + missed + ", and all were ended")
+                               : device_lost(missed + "; all ranks were ended");
         decide(now);
       }
       if (!has_decided() && !is_stopping_ && options_.should_stop()) stop();
@@ -181,6 +188,14 @@ class JobWatch {
     return false;
   }
 
+  // Which other ranks do not see, and mpirun only in a second or two.
+  bool has_any_crashed() const {
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      if (has_failed(r) && board_.rank(r).exit_code.load() > kSignalled) return true;
+    }
+    return false;
+  }
+
   void look_for_the_dead(Clock::time_point now) {
     if (has_decided() || has_any_failed()) return;
     for (uint32_t r = 0; r < ranks_.size(); ++r) {
@@ -204,14 +219,14 @@ class JobWatch {
   void look_for_stragglers(Clock::time_point now) {
     if (has_decided() || !has_any_failed()) return;
     if (!failed_at_) failed_at_ = now;
-    if (now - *failed_at_ > kTogether) decide(now);
+    if (now - *failed_at_ > (has_any_crashed() ? kLastWords : kTogether)) decide(now);
   }
 
   void stop() {
     is_stopping_ = true;
     if (signs_.num_running() == ranks_.size()) {
       for (const RankProcess& rank : ranks_) rank.signal(SIGTERM);
-      return;
+      return signs_.expect_within(kStopStall);
     }
     status_ = cancelled("interrupted while ranks start");
     decide(Clock::now());
@@ -239,13 +254,13 @@ class JobWatch {
       if (left.empty()) break;
       std::this_thread::sleep_for(kRound);
     }
-    const int code =
-        WIFEXITED(mpirun_status_) ? WEXITSTATUS(mpirun_status_) : 128 + WTERMSIG(mpirun_status_);
+    const int code = WIFEXITED(mpirun_status_) ? WEXITSTATUS(mpirun_status_)
+                                               : kSignalled + WTERMSIG(mpirun_status_);
     if (!status_.is_ok()) return {0, status_};
     // With a rank that has yet to begin, whoever died first is not known.
     if (dead_ && num_begun() == ranks_.size()) return death(code);
     if (WIFSIGNALED(mpirun_status_) && !has_killed_mpirun_) {
-      return {0, run_failed("mpirun was ended by " + signal_text(code - 128) +
+      return {0, run_failed("mpirun was ended by " + signal_text(code - kSignalled) +
                             ", and so were its ranks")};
     }
     return without_a_death(code);
@@ -256,8 +271,8 @@ class JobWatch {
     if (has_killed_mpirun_) {
       return {0, run_failed(rank + " has ended without a word; all others were ended")};
     }
-    if (code > 128) {
-      return {code, run_failed(rank + " was ended by " + signal_text(code - 128) +
+    if (code > kSignalled) {
+      return {code, run_failed(rank + " was ended by " + signal_text(code - kSignalled) +
                                "; all others were ended")};
     }
     return {code, run_failed(rank + " has ended with exit code " + std::to_string(code) +
@@ -280,13 +295,13 @@ class JobWatch {
     }
     if (num_begun() == ranks_.size()) return {code, Status::ok()};
     const std::string how =
-        code > 128 ? signal_text(code - 128) : "exit code " + std::to_string(code);
+        code > kSignalled ? signal_text(code - kSignalled) : "exit code " + std::to_string(code);
     // An exit code above 128 is a rank's; mpirun's own end by a signal has been told.
     const std::string who =
-        code > 128 ? "a rank was ended by " : "'" + launch_.mpirun + "' has ended with ";
+        code > kSignalled ? "a rank was ended by " : "'" + launch_.mpirun + "' has ended with ";
     const std::string text = who + how + ", and " + std::to_string(num_begun()) + " of " +
                              std::to_string(ranks_.size()) + " ranks have begun";
-    if (num_begun() > 0 || code > 128) return {code, run_failed(text)};
+    if (num_begun() > 0 || code > kSignalled) return {code, run_failed(text)};
     return {0, invalid_argument(text + "; name Open MPI's mpirun")};
   }
 
@@ -316,12 +331,16 @@ Result<JobEnd> run_launch(const Launch& launch, const WatchOptions& options) {
   folder.add_variables(environment);
   // Ranks whose mpirun is killed.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const pid_t mpirun = start(launch, environment);
+  EDDY_ASSIGN_OR_RETURN(const auto relay, OutputRelay::open());
+  const pid_t mpirun = start(launch, environment, *relay);
   if (mpirun < 0) {
     return resource_exhausted(std::string("cannot start ranks: ") + std::strerror(errno));
   }
   setpgid(mpirun, mpirun);  // whichever of the two comes first
-  return JobWatch(launch, options, board, mpirun).run();
+  relay->start();
+  JobEnd end = JobWatch(launch, options, board, mpirun).run();
+  end.passed = relay->finish();
+  return end;
 }
 
 }  // namespace eddy

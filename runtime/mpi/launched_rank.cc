@@ -30,7 +30,10 @@ std::optional<LaunchedRank> find_launched_rank() {
     const std::optional<uint32_t> own = number_in(rank);
     const std::optional<uint32_t> all = number_in(size);
     if (!own || !all || *own >= *all) continue;
-    return LaunchedRank{*own, *all, std::clamp<uint32_t>(number_in(local).value_or(1), 1, *all)};
+    // Several programs, as in `mpirun -n 1 A : -n 1 B`.
+    const bool is_alike = number_in("OMPI_NUM_APP_CTX").value_or(1) == 1;
+    return LaunchedRank{*own, *all, std::clamp<uint32_t>(number_in(local).value_or(1), 1, *all),
+                        is_alike};
   }
   return std::nullopt;
 }

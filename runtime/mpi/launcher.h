@@ -6,7 +6,7 @@
 //
 // Ranks find themselves by find_launched_rank (mpi_library.h) and report by RankReport
 // (job_board.h). mpirun says nothing of its own, passes its input to rank 0, merges what ranks
-// print. Ranks may outnumber processors, and run on all of them; root, which mpirun refuses without
+// print, which comes through this process (output_relay.h). Ranks may outnumber processors, and run on all of them; root, which mpirun refuses without
 // two variables, gets these. Signals that this process blocks or ignores are as usual for them; a
 // terminal's do not reach them, only this process. What ends this process ends them.
 //
@@ -14,7 +14,8 @@
 //   a rank has ended without a report    the others are ended at once
 //   a rank has given no sign for `stall` while ranks start; later they watch over each other, and
 //                                        this process only in case they do not
-//   `should_stop` says so                ranks in a run are told by SIGTERM, others are ended
+//   `should_stop` says so                ranks in a run are told by SIGTERM, others are ended; all
+//                                        are where one then gives no sign for two seconds
 //
 // Errors: kUnsupported where there is no mpirun, with the package; kInvalidArgument where the one
 // that was named does not run. Cost: none of MPI; starting takes 0.25 to 0.3 s.
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "graph/base/status.h"
+#include "runtime/mpi/output_relay.h"
 
 namespace eddy {
 
@@ -59,6 +61,7 @@ struct WatchOptions {
 struct JobEnd {
   int exit_code = 0;  // that rank's, 128 and its number for a signal; 0: what the status stands for
   Status status;
+  OutputRelay::Passed passed = {};  // of what mpirun wrote
 };
 
 // Waits for its end. Waits for no child but its own.

@@ -24,6 +24,7 @@ struct LaunchedRank {
   uint32_t rank = 0;
   uint32_t num_ranks = 1;
   uint32_t num_local = 1;  // ranks on this machine
+  bool is_alike = true;    // all ranks have the same command line
   bool operator==(const LaunchedRank&) const = default;
 };
 std::optional<LaunchedRank> find_launched_rank();

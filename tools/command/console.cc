@@ -98,14 +98,30 @@ bool is_reader_gone() {
 
 }  // namespace
 
+void Console::note_passed(bool has_output, bool is_lost) {
+  if (has_output) has_printed_.store(true);
+  is_passed_lost_ = is_lost;
+}
+
 int Console::finish(const Outcome& outcome) {
   clear_progress();
   if (!outcome.status().is_ok()) fail(outcome);
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && !is_reader_gone()) {
-    write_line(stderr, "eddy: cannot write to standard output; is the disk full?");
-    return static_cast<int>(ExitCode::kRunFailed);
+  return flush(static_cast<int>(outcome.exit_code()));
+}
+
+int Console::finish_said(int exit_code) {
+  if (is_json_) {
+    const std::string why = "a rank has failed; standard error has its reason";
+    print({{"error", error_json(Outcome::of_process(exit_code, run_failed(why)))}});
   }
-  return static_cast<int>(outcome.exit_code());
+  return flush(exit_code);
+}
+
+int Console::flush(int exit_code) {
+  const bool is_lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if ((!is_lost || is_reader_gone()) && !is_passed_lost_) return exit_code;
+  write_line(stderr, "eddy: cannot write to standard output; is the disk full?");
+  return static_cast<int>(ExitCode::kRunFailed);
 }
 
 std::string duration_text(double ns) {

@@ -59,11 +59,16 @@ class Console {
   void fail(const Outcome& outcome);
   // {"code", "message", "path", "exit"}; for documents of work that was done in part, too.
   static Json error_json(const Outcome& outcome);
+  // Another process has written this one's results: whether anything, and whether it was lost.
+  void note_passed(bool has_output, bool is_lost);
   // The exit code once everything is out: a result that cannot be written is a failure too.
   int finish(const Outcome& outcome);
+  // The same of a process that was started, which has said why on standard error.
+  int finish_said(int exit_code);
 
  private:
   void clear_progress();
+  int flush(int exit_code);
   bool is_silent() const { return rank_.value_or(0) > 0; }
 
   const bool is_json_;
@@ -73,6 +78,7 @@ class Console {
   std::optional<uint32_t> rank_;
   std::atomic<bool> has_shared_failures_{false};
   bool has_progress_ = false;
+  bool is_passed_lost_ = false;
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> has_printed_{false};  // set by the thread that prints the document
 };

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -24,6 +25,12 @@ namespace {
 bool is_json_wanted = false;
 std::atomic_flag is_ending;
 thread_local bool is_reporter = false;  // of the thread that has claimed the report
+
+// Of a rank; empty, and none: this is no rank. Set before it is read, by the flag.
+std::atomic<bool> is_rank{false};
+const char* rank_name = "";
+void (*rank_note)(void* state, int exit_code) = nullptr;
+void* rank_state = nullptr;
 
 // In static memory, so that a handler finds it at any time. Released by `size_bytes`.
 struct Note {
@@ -50,6 +57,15 @@ void put_notes() {
   put(STDERR_FILENO, {"\n"});
 }
 
+std::string_view rank_text() {
+  return is_rank.load(std::memory_order_acquire) ? rank_name : std::string_view();
+}
+
+// Before the process ends.
+void note_end(int exit_code) {
+  if (is_rank.load(std::memory_order_acquire)) rank_note(rank_state, exit_code);
+}
+
 void put_document(std::string_view code, std::string_view what, std::string_view exit_code) {
   if (!is_json_wanted) return;
   put(STDOUT_FILENO, {"{\"error\": {\"code\": \"", code, "\", \"message\": \"", what,
@@ -60,19 +76,21 @@ struct Defect {
   int signal;
   std::string_view what;
   std::string_view exit_code;  // as shells print it
+  int code;
 };
-constexpr Defect kDefects[] = {{SIGABRT, "ended by SIGABRT", "134"},
-                               {SIGSEGV, "ended by SIGSEGV", "139"},
-                               {SIGBUS, "ended by SIGBUS", "135"},
-                               {SIGFPE, "ended by SIGFPE", "136"},
-                               {SIGILL, "ended by SIGILL", "132"}};
+constexpr Defect kDefects[] = {{SIGABRT, "ended by SIGABRT", "134", 134},
+                               {SIGSEGV, "ended by SIGSEGV", "139", 139},
+                               {SIGBUS, "ended by SIGBUS", "135", 135},
+                               {SIGFPE, "ended by SIGFPE", "136", 136},
+                               {SIGILL, "ended by SIGILL", "132", 132}};
 
 void put_defect(int signal) {
   for (const Defect& defect : kDefects) {
     if (defect.signal != signal) continue;
-    put(STDERR_FILENO, {"eddy: ", defect.what});
+    put(STDERR_FILENO, {"eddy: ", rank_text(), defect.what});
     put_notes();
     put_document("internal", defect.what, defect.exit_code);
+    note_end(defect.code);
   }
 }
 
@@ -85,6 +103,17 @@ void report_defect(int signal) {
 }  // namespace
 
 void crash_reports_are_json(bool says_json) { is_json_wanted = says_json; }
+
+CrashRank::CrashRank(uint32_t rank, void (*note)(void* state, int exit_code), void* state) {
+  std::snprintf(name_, sizeof(name_), "rank %u: ", rank);
+  if (rank > 0) is_json_wanted = false;
+  rank_name = name_;
+  rank_note = note;
+  rank_state = state;
+  is_rank.store(true, std::memory_order_release);
+}
+
+CrashRank::~CrashRank() { is_rank.store(false, std::memory_order_release); }
 
 void claim_report() {
   if (is_reporter) return;
@@ -99,9 +128,10 @@ void end_with_report(std::string_view what, std::string_view why) {
   // What the reporter lacks while it reports is not reported again.
   if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));
   claim_report();
-  put(STDERR_FILENO, {"eddy: ", what, why});
+  put(STDERR_FILENO, {"eddy: ", rank_text(), what, why});
   put_notes();
   put_document("resource exhausted", what, "4");
+  note_end(static_cast<int>(ExitCode::kRunFailed));
   std::_Exit(static_cast<int>(ExitCode::kRunFailed));
 }
 

@@ -9,12 +9,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace eddy {
 
 // Before the first end, on one thread.
 void crash_reports_are_json(bool says_json);
+
+// While it lives, on one thread at a time: the command is this rank of several. Reports start with
+// its number, of rank 0 alone with a document, and `note` has the exit code before a signal or
+// that code ends the process: in a handler of signals, so it takes no memory and no locks.
+class CrashRank {
+ public:
+  CrashRank(uint32_t rank, void (*note)(void* state, int exit_code), void* state);
+  ~CrashRank();
+  CrashRank(const CrashRank&) = delete;
+  CrashRank& operator=(const CrashRank&) = delete;
+
+ private:
+  char name_[20] = {};  // "rank 12: "
+};
 
 // "eddy: WHAT WHY"; the document has only WHAT, which needs no escapes.
 [[noreturn]] void end_with_report(std::string_view what, std::string_view why);

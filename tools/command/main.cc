@@ -1,9 +1,12 @@
 // eddy: the command. Parses the command line, runs one subcommand, and ends with its exit code.
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "ops/cpu/isa/isa.h"
+#include "runtime/mpi/mpi_library.h"
 #include "tools/command/console.h"
 #include "tools/command/crash_report.h"
 #include "tools/command/interrupts.h"
@@ -90,9 +94,18 @@ std::string wrong_start(int argc, char** argv) {
   return "";
 }
 
+// Ranks with one command line have the same to say of it.
+void join_usage(Console& console) {
+  const std::optional<LaunchedRank> launched = find_launched_rank();
+  if (!launched) return;
+  console.set_rank(launched->rank);
+  if (launched->is_alike) console.share_failures();
+}
+
 int parse_failure(const CLI::ParseError& error, const CLI::App& app,
                   const std::string& wrong_start_or_empty, Console& console) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  join_usage(console);
   std::string help = "eddy --help";
   for (const CLI::App* chosen : app.get_subcommands()) {
     console.set_subcommand(chosen->get_name());
@@ -145,7 +158,10 @@ int run_command(int argc, char** argv) {
     if (!sub->parsed()) continue;
     console.set_subcommand(sub->get_name());
     const Outcome environment = check_environment(sub->get_name());
-    if (environment.exit_code() != ExitCode::kSuccess) return console.finish(environment);
+    if (environment.exit_code() != ExitCode::kSuccess) {
+      join_usage(console);
+      return console.finish(environment);
+    }
     return console.finish(perform(action, console, interrupts));
   }
   return static_cast<int>(ExitCode::kUsage);
@@ -159,5 +175,9 @@ int run_command(int argc, char** argv) {
 int main(int argc, char** argv) {
   // Streams that share one of a GPU's queues wait for each other; by default there are 8.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // What opens the number of a closed one would get all that is written there. Writing fails here.
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (fcntl(file, F_GETFD) < 0) open("/dev/null", O_RDONLY);
+  }
   return eddy::run_command(argc, argv);
 }

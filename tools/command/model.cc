@@ -198,7 +198,7 @@ void add_model_options(CLI::App& app, ModelArguments& arguments) {
                  "all tensors in bytes, or as 2GiB, in equal shares for ranks; what wants more is "
                  "refused (three quarters of the machine's)")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+      ->check(check_number("bytes, from 1 to 8EiB", 1, 0x1p63 - 1024));
   add_shape_options(app, arguments.dims, arguments.shapes);
 }
 
@@ -350,7 +350,9 @@ Result<Model> load_model(const Library& library, const std::string& path,
   auto session = Session::create(library, std::move(*graph), options);
   if (!session.is_ok()) {
     Status status = session.take_status();
-    status.prepend_message(path);
+    // What is another rank's names it first, and that rank's file may be another.
+    const bool is_own = options.ranks.is_one_graph || !status.message().starts_with("rank ");
+    if (is_own) status.prepend_message(path);
     return status;
   }
   model.session = std::move(session).value();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "graph/base/check.h"
 #include "graph/base/status.h"
@@ -37,6 +38,10 @@ class Outcome {
   static Outcome differs(std::string message);
   // While running. A failure with a path is a node's own; one without is about the inputs.
   static Outcome of_run(Status status);
+  // Of a process that was started, with the code it ended with, above 0.
+  static Outcome of_process(int exit_code, Status status) {
+    return {static_cast<ExitCode>(exit_code), std::move(status)};
+  }
 
   ExitCode exit_code() const { return exit_code_; }
   // Ok exactly when there is no message.

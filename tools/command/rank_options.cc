@@ -14,6 +14,7 @@
 #include "runtime/mpi/mpi_transport.h"
 #include "runtime/net/rank_session.h"
 #include "runtime/net/world.h"
+#include "tools/command/crash_report.h"
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
 
@@ -92,11 +93,10 @@ Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts&
   options.should_describe = [&] { return interrupts.take_question(); };
   auto end = run_launch(*launch, options);
   if (!end.is_ok()) return Outcome::of_run(end.take_status());
+  console.note_passed(end->passed.out_bytes > 0, end->passed.is_out_lost);
   if (end->exit_code == 0) return end->status;
-  // A code of a rank's, for which this command has no words of its own.
-  if (!end->status.is_ok()) console.fail(Outcome::of_run(end->status));
-  std::fflush(stdout);
-  std::_Exit(end->exit_code);
+  if (!end->status.is_ok()) return Outcome::of_process(end->exit_code, end->status);
+  std::_Exit(console.finish_said(end->exit_code));
 }
 
 // `has_met`: all ranks were in one world, which this one has left by then.
@@ -135,7 +135,8 @@ void add_rank_options(CLI::App& app, RankArguments& arguments) {
 void add_launch_options(CLI::App& app, RankArguments& arguments) {
   app.add_option("--mpirun", arguments.mpirun, "Open MPI's mpirun, else found in PATH");
   app.add_option("--stall", arguments.stall_s,
-                 "seconds after which a rank that does not answer is lost, and ends the job")
+                 "seconds after which a rank that does not answer is lost, and ends the job; a "
+                 "--timeout that has passed waits for it as long")
       ->check(check_seconds())
       ->capture_default_str();
 }
@@ -211,6 +212,9 @@ Outcome run_as_ranks(const RankArguments& arguments, Console& console, Interrupt
                              std::_Exit(console.finish(outcome));
                            }};
   RankReport report(launched->rank, peers);
+  const CrashRank crash(
+      launched->rank,
+      [](void* state, int exit_code) { static_cast<RankReport*>(state)->end(exit_code); }, &report);
   bool has_met = false;
   Outcome outcome = meet_ranks(arguments, *launched, console, report, on_rank, has_met);
   // Said before the report: a launcher that reads it is not waiting for a reason.
@@ -227,8 +231,9 @@ Outcome say_shared(const Outcome& outcome, World& world, Console& console, RankR
     return outcome;
   }
   console.share_failures();
-  // Said before this rank leaves the world: the first process to end ends the job.
-  console.finish(outcome);
+  // Said before this rank leaves the world: the first process to end ends the job. So is the code:
+  // an mpirun that is being ended keeps ranks from leaving.
+  report.end(console.finish(outcome));
   return outcome;
 }
 

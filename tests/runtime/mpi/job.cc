@@ -23,6 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kThenAfter{500};
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -147,8 +149,12 @@ std::set<std::string> shared_files() {
   launch.environment.emplace_back("OMPI_MCA_mpi_yield_when_idle=1");
   const int flags = O_WRONLY | O_CREAT | O_TRUNC;
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-  dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
   dup2(open(err.c_str(), flags, 0600), STDERR_FILENO);
+  if (out == JobRequest::kClosed) {
+    close(STDOUT_FILENO);
+  } else {
+    dup2(open(out.c_str(), flags, 0600), STDOUT_FILENO);
+  }
   std::vector<char*> arguments;
   std::vector<char*> variables;
   for (std::string& text : launch.arguments) arguments.push_back(text.data());
@@ -189,14 +195,20 @@ Job run_job(const JobRequest& request) {
   const auto start = Clock::now();
   const pid_t child = fork();
   if (child == 0)
-    become_job(*launch, request.starts_itself ? "" : scratch.path(), folder + "/job_out",
-               folder + "/job_err");
+    become_job(*launch, request.starts_itself ? "" : scratch.path(),
+               request.out.empty() ? folder + "/job_out" : request.out, folder + "/job_err");
   int status = 0;
   bool is_signalled = request.signal == 0;
+  Clock::time_point then = Clock::time_point::max();  // the second signal
   while (waitpid(child, &status, WNOHANG) == 0) {
     const bool is_time = !is_signalled && Clock::now() - start > request.signal_after;
     if (is_time && read_file(folder + "/job_out").find(request.signal_when) != std::string::npos) {
       is_signalled = send_signal(child, request);
+      if (is_signalled && request.then_signal != 0) then = Clock::now() + kThenAfter;
+    }
+    if (Clock::now() > then) {
+      kill(child, request.then_signal);
+      then = Clock::time_point::max();
     }
     if (Clock::now() - start > request.limit) {
       job.is_late = true;
@@ -212,7 +224,7 @@ Job run_job(const JobRequest& request) {
   for (const std::string& name : shared_files()) {
     if (!files_before.contains(name)) job.files_left.push_back(name);
   }
-  job.out = read_file(folder + "/job_out");
+  job.out = request.out.empty() ? read_file(folder + "/job_out") : "";
   job.err = read_file(folder + "/job_err");
   return job;
 }

@@ -29,6 +29,9 @@ struct JobRequest {
   uint32_t signal_rank = 1;
   std::chrono::milliseconds signal_after{1500};
   std::string signal_when = {};  // and what it has printed by then
+  int then_signal = 0;           // to the first process, half a second later; 0: none
+  static constexpr const char* kClosed = "-";
+  std::string out = {};  // a file that gets its standard output, or kClosed; else it is kept
   std::chrono::seconds limit{30};
   std::chrono::seconds grace{2};
 };

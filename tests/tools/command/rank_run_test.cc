@@ -10,6 +10,7 @@
 #include "graph/io/tensor_file.h"
 #include "tests/runtime/mpi/job.h"
 #include "tests/tools/command/command_runner.h"
+#include "tests/tools/command/rank_jobs.h"
 #include "tests/tools/command/rank_models.h"
 
 namespace eddy::test {
@@ -18,32 +19,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr const char* kCommand = "tools/command/eddy";
-
-class RankRun : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_no_jobs(); !why.empty()) GTEST_SKIP() << why;
-  }
-};
-
-Job run(std::vector<std::string> arguments, bool starts_itself = true, uint32_t num_ranks = 2) {
-  arguments.insert(arguments.begin(), "run");
-  const Job job = run_job({.num_ranks = num_ranks,
-                           .program = kCommand,
-                           .arguments = std::move(arguments),
-                           .starts_itself = starts_itself});
-  EXPECT_FALSE(job.is_late) << job.err;
-  EXPECT_EQ(job.num_left, 0) << job.err;
-  return job;
-}
-
-void expect_one_line(const Job& job, int exit_code, const std::vector<std::string>& words) {
-  EXPECT_EQ(job.exit_code, exit_code) << job.err;
-  EXPECT_TRUE(is_one_line(job.err)) << job.err;
-  for (const std::string& word : words) EXPECT_THAT(job.err, HasSubstr(word));
-}
 
 TEST_F(RankRun, StartsItselfAsSoManyRanks) {
   const std::string path = write_test_file("sum.onnx", summing_model());
@@ -65,6 +40,10 @@ TEST_F(RankRun, RunsAsTheRanksThatMpirunStarted) {
   EXPECT_EQ(job.out.find("y:"), job.out.rfind("y:")) << "said once:\n" << job.out;
   expect_one_line(run({path, "--set", "x=2", "--ranks", "2"}, false, 3), 3,
                   {"--ranks 2", "mpirun has started 3"});
+}
+
+TEST_F(RankRun, UnderAnotherMpirunAWrongCommandLineIsNamedOnce) {
+  expect_one_line(run({"x.onnx", "--bogus"}, false), 2, {"eddy run: ", "--bogus"});
 }
 
 TEST_F(RankRun, LoopsWithSharedAndAgreedTests) {
@@ -295,91 +274,6 @@ TEST_F(RankRun, GraphsThatWouldMixUpAreRefusedBeforeAnythingIsSent) {
                   {"sum (AllReduce sum float[2])", "copy (Broadcast"});
 }
 
-using To = JobRequest::To;
-
-// Never ends by itself; one process gets a signal in the midst of it, or while it starts.
-Job endless(int signal, std::vector<std::string> options, To to = To::kRank,
-            std::chrono::milliseconds after = std::chrono::milliseconds(1500),
-            bool starts_itself = true) {
-  const std::string path = write_test_file("endless.onnx", halving_model(false, 2));
-  std::vector<std::string> arguments = {"run", path, "--ranks", "2", "--set", "x=64"};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  const Job job = run_job({.program = kCommand,
-                           .arguments = std::move(arguments),
-                           .starts_itself = starts_itself,
-                           .signal = signal,
-                           .signal_to = to,
-                           .signal_after = after,
-                           .limit = std::chrono::seconds(25)});
-  EXPECT_FALSE(job.is_late) << job.err;
-  EXPECT_EQ(job.num_left, 0) << job.err;
-  return job;
-}
-
-TEST_F(RankRun, ARankThatIsKilledIsNamedAndEndsAllOfThem) {
-  const Job job = endless(SIGKILL, {});
-  expect_one_line(job, 128 + SIGKILL, {"rank 1 was ended by signal 9 (Killed)"});
-  EXPECT_LT(job.seconds, 1.5 + 3) << "it ends within three seconds";
-}
-
-TEST_F(RankRun, ARankThatIsStoppedIsLostAndEndsTheJob) {
-  const Job job = endless(SIGSTOP, {"--stall", "2"});
-  EXPECT_EQ(job.exit_code, 4) << job.err;
-  EXPECT_THAT(job.err, HasSubstr("rank 0: "));
-  EXPECT_THAT(job.err, HasSubstr("rank 1"));
-}
-
-// As the system has just made it, as MPI starts, as the session is made.
-TEST_F(RankRun, ARankThatIsStoppedWhileRanksStartEndsTheJob) {
-  for (const int ms : {20, 200, 400, 600}) {
-    const Job job = endless(SIGSTOP, {"--stall", "3"}, To::kRank, std::chrono::milliseconds(ms));
-    EXPECT_EQ(job.exit_code, 4) << ms << " ms: " << job.err;
-    EXPECT_THAT(job.err, HasSubstr("rank 1 has")) << ms << " ms";
-  }
-}
-
-// Nobody watches but the ranks themselves.
-TEST_F(RankRun, UnderAnotherMpirunTheOthersMissARankThatIsStoppedWhileRanksStart) {
-  for (const int ms : {20, 200, 400, 600}) {
-    const Job job =
-        endless(SIGSTOP, {"--stall", "3"}, To::kRank, std::chrono::milliseconds(ms), false);
-    EXPECT_EQ(job.exit_code, 4) << ms << " ms: " << job.err;
-    EXPECT_THAT(job.err, HasSubstr("rank 0: ")) << ms << " ms";
-    EXPECT_THAT(job.err, HasSubstr("rank 1 has")) << ms << " ms";
-    EXPECT_LT(job.seconds, 15) << ms << " ms";
-  }
-}
-
-TEST_F(RankRun, ARankThatIsKilledWhileRanksStartEndsTheJob) {
-  for (const int ms : {20, 200, 400, 600}) {
-    const Job job = endless(SIGKILL, {}, To::kRank, std::chrono::milliseconds(ms));
-    EXPECT_EQ(job.exit_code, 128 + SIGKILL) << ms << " ms: " << job.err;
-    EXPECT_THAT(job.err, HasSubstr("signal 9 (Killed)")) << ms << " ms";
-    EXPECT_TRUE(is_one_line(job.err)) << ms << " ms: " << job.err;
-  }
-}
-
-TEST_F(RankRun, AnMpirunThatIsKilledLeavesNothing) {
-  const Job job = endless(SIGKILL, {}, To::kMpirun);
-  EXPECT_EQ(job.exit_code, 4) << job.err;
-  EXPECT_THAT(job.err, HasSubstr("mpirun was ended by signal 9 (Killed)"));
-  EXPECT_EQ(job.files_left, std::vector<std::string>());
-}
-
-TEST_F(RankRun, ARankThatIsInterruptedStopsAllOfThem) {
-  const Job job = endless(SIGTERM, {});
-  EXPECT_EQ(job.exit_code, 5) << job.err;
-  EXPECT_TRUE(is_one_line(job.err)) << job.err;
-}
-
-TEST_F(RankRun, AnInterruptedCommandEndsWithTheCodeOfACancel) {
-  for (const int ms : {150, 1500}) {
-    const Job job = endless(SIGINT, {}, To::kFirst, std::chrono::milliseconds(ms));
-    EXPECT_EQ(job.exit_code, 5) << ms << " ms: " << job.err;
-    EXPECT_TRUE(is_one_line(job.err)) << ms << " ms: " << job.err;
-  }
-}
-
 TEST_F(RankRun, ALauncherThatStartsNoRanksIsNoSuccess) {
   const std::string path = write_test_file("sum.onnx", summing_model());
   for (const char* const program : {"/bin/true", "/bin/false"}) {
@@ -403,13 +297,6 @@ TEST_F(RankRun, AValueMayBeForTheModelOfOneRankAlone) {
   EXPECT_EQ(json::parse(job.out)["outputs"]["y"]["data"], json({3, 3}));
   expect_one_line(run({both, "--ranks", "2", "--set", "a=1", "--set", "c=2"}), 3,
                   {"rank 1", "no value for input b"});
-}
-
-TEST_F(RankRun, ADeadlineStopsAllOfThem) {
-  const Job job = endless(0, {"--timeout", "2"});
-  EXPECT_EQ(job.exit_code, 5) << job.err;
-  EXPECT_TRUE(is_one_line(job.err)) << job.err;
-  EXPECT_THAT(job.err, HasSubstr("deadline"));
 }
 
 TEST(RankRunWithout, ALauncherItSaysWhatToInstall) {
