@@ -6,9 +6,10 @@
 //
 // Ranks find themselves by find_launched_rank (mpi_library.h) and report by RankReport
 // (job_board.h). mpirun says nothing of its own, passes its input to rank 0, merges what ranks
-// print, which comes through this process (output_relay.h). Ranks may outnumber processors, and run on all of them; root, which mpirun refuses without
-// two variables, gets these. Signals that this process blocks or ignores are as usual for them; a
-// terminal's do not reach them, only this process. What ends this process ends them.
+// print, which comes through this process (output_relay.h). Ranks may outnumber processors, and run
+// on all of them; root, which mpirun refuses without two variables, gets these. Signals that this
+// process blocks or ignores are as usual for them; a terminal's do not reach them, only this
+// process. What ends this process ends them.
 //
 // A job ends, and no process of it is left, once mpirun does, or
 //   a rank has ended without a report    the others are ended at once
