@@ -1,5 +1,6 @@
 #include "graph/io/text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,6 +51,16 @@ bool is_clean_utf8(std::string_view text) {
     i += length;
   }
   return true;
+}
+
+std::string as_clean_utf8(std::string_view text) {
+  std::string clean;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = sequence_length(text, i);
+    clean += length == 0 ? "\xef\xbf\xbd" : text.substr(i, length);
+    i += std::max<size_t>(length, 1);
+  }
+  return clean;
 }
 
 std::string quoted(std::string_view text) { return "'" + shortened(text) + "'"; }

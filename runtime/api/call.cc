@@ -155,6 +155,8 @@ Status Call::check_wait_for_next() const { return state_->core().runs->check_wai
 
 bool Call::is_done() const { return state_->core().is_in_child() || !state_->run.is_under_way(); }
 
+bool Call::has_run() const { return state_->has_run; }
+
 bool Call::is_overdue() const { return state_->run.owes(); }
 
 void Call::cancel() {

@@ -47,6 +47,10 @@ Result<int64_t> call_watched(const HostState& state, const KernelArgs& args) {
 Status keep(const std::string& name, int64_t decision, const TensorView& output) {
   switch (output.element) {
     case ElementType::kBool:
+      if (decision != 0 && decision != 1) {
+        return run_failed("host function '" + name + "' decided " + std::to_string(decision) +
+                          ", but its output is a bool: 0 or 1");
+      }
       *output.mutable_as<bool>() = decision != 0;
       return Status::ok();
     case ElementType::kInt32:

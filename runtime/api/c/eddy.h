@@ -497,7 +497,7 @@ typedef struct eddy_api {
   eddy_code (*run_submit)(eddy_run run, const eddy_run_options* options, eddy_executor executor,
                           eddy_run_callback callback, void* user, eddy_error* error);
   /* Until it has ended, at most for so long (negative: without end): EDDY_NOT_DONE, or its result.
-   */
+   * EDDY_INVALID_STATE before the first. */
   eddy_code (*run_wait)(eddy_run run, int64_t timeout_ns, eddy_error* error);
   eddy_code (*run_poll)(eddy_run run, eddy_error* error);
   /* Readable once a submitted run has ended, until the next one is submitted; asked for before the

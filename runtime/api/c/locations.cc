@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "graph/io/text.h"
 #include "graph/io/wire_reader.h"
 #include "graph/io/wire_writer.h"
 #include "runtime/api/c/convert.h"
@@ -51,7 +52,7 @@ Refusal read_location(const eddy_location* given, std::optional<Location>& locat
   if (given == nullptr) return {};
   eddy_location read;
   EDDY_C_TRY(read_struct(given, EDDY_C_UPTO(eddy_location, line), "a location", read));
-  const auto text = [](const char* from) { return from == nullptr ? "" : one_line(from); };
+  const auto text = [](const char* from) { return from == nullptr ? "" : as_clean_utf8(one_line(from)); };
   location = Location{text(read.file), read.line, read.column, text(read.text)};
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/io/text.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
@@ -11,7 +12,8 @@ namespace eddy::c {
 Status as_status(eddy_code code, const std::string& said) {
   if (code == EDDY_OK) return Status::ok();
   const bool is_status = code > EDDY_OK && code <= EDDY_INTERNAL;
-  std::string message = said;
+  // A caller's words: of any bytes.
+  std::string message = as_clean_utf8(one_line(said));
   if (message.empty()) message = "it returned " + std::to_string(code) + " and said no reason";
   return {is_status ? static_cast<StatusCode>(code) : StatusCode::kRunFailed, std::move(message)};
 }

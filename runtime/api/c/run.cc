@@ -275,6 +275,7 @@ Refusal RunObject::check_ended() {
 
 Refusal RunObject::result() {
   const uint64_t submission = this->submission();
+  if (!call().has_run()) return {EDDY_INVALID_STATE, "no run was submitted yet"};
   const Status status = call().wait();
   if (!call().is_done()) return status;
   Refusal found = end_run(status, submission);

@@ -225,6 +225,9 @@ TEST_F(BadUse, BindingsThatDoNotFitAreNamed) {
   const float numbers[] = {1, 2};
   const std::vector<int64_t> dims = {2};
   const eddy_tensor of = tensor(numbers, dims);
+  EXPECT_EQ(api().run_wait(run.get(), -1, nullptr), EDDY_INVALID_STATE) << "there was none";
+  EXPECT_THAT(said([&](auto e) { return api().run_poll(run.get(), e); }),
+              HasSubstr("no run was submitted yet"));
   EXPECT_THAT(said([&](auto e) { return api().run_bind_input_memory(run.get(), 0, &of, e); }),
               AllOf(HasSubstr("float[2]"), HasSubstr("'x'")));
   EXPECT_THAT(said([&](auto e) { return api().run_bind_input_memory(run.get(), 9, &of, e); }),

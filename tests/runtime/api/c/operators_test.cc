@@ -332,6 +332,26 @@ TEST_P(CHostFunctions, DecideALoop) {
   EXPECT_EQ(asked, 7);
 }
 
+TEST_P(CHostFunctions, ThatAnswersAPredicateOtherwiseThanWith0Or1Fails) {
+  const eddy_decide decide = [](void*, const eddy_call* call, int64_t* decision) -> eddy_code {
+    const eddy_pending pending = call->defer(call->impl);
+    *decision = 7;
+    if (pending == nullptr) return EDDY_OK;
+    EXPECT_EQ(api().pending_complete(pending, EDDY_OK, 7, nullptr, nullptr), EDDY_OK);
+    return EDDY_LATER;
+  };
+  ASSERT_EQ(api().library_add_host_function(library.get(), "go_on", GetParam(), decide, nullptr,
+                                            nullptr, nullptr),
+            EDDY_OK);
+  Owned<eddy_graph> graph = doubling_while("go_on");
+  Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_run> run = run_of(session.get());
+  const float one = 1;
+  bind(run.get(), 0, &one);
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              HasSubstr("host function 'go_on' decided 7, but its output is a bool: 0 or 1"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Flags, CHostFunctions,
                          testing::Values(0u, EDDY_ANSWERS_LATER, EDDY_NON_BLOCKING));
 

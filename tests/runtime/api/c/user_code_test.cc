@@ -15,6 +15,27 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+TEST_F(CApi, WordsOfACallerAreShownAsUtf8InOneLine) {
+  eddy_operator broken = operator_of("Broken", nullptr);
+  broken.run = [](void*, const eddy_call* call) -> eddy_code {
+    call->fail(call->impl, "caf\xe9 \xc3\xa9\nand \xff");
+    return EDDY_RUN_FAILED;
+  };
+  ASSERT_EQ(api().library_add_operator(library.get(), &broken, nullptr), EDDY_OK);
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_location at = {sizeof(at), "b\xfc.calc", 3, 1, ""};
+  const eddy_value_id x = input(graph.get(), "x", {});
+  ASSERT_EQ(api().graph_set_location(graph.get(), &at, nullptr), EDDY_OK);
+  output(graph.get(), "y", own_op(graph.get(), "Broken", x));
+  Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_run> run = run_of(session.get());
+  const float number = 2;
+  bind(run.get(), 0, &number);
+  EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+              AllOf(HasSubstr("b\xef\xbf\xbd.calc:3:1"),
+                    HasSubstr("caf\xef\xbf\xbd \xc3\xa9?and \xef\xbf\xbd")));
+}
+
 TEST_F(CApi, ACallbackThatThrowsIsLoggedAndTheRunIsAsItWas) {
   struct Logged {
     std::mutex mutex;
