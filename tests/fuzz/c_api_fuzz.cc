@@ -16,8 +16,13 @@ constexpr int kMostCalls = 200;
 
 // What a campaign is measured by: inputs are of any length.
 struct Total {
+  static constexpr uint64_t kShown = 10'000'000;
   uint64_t num_calls = 0;
-  ~Total() { std::printf("%llu calls\n", static_cast<unsigned long long>(num_calls)); }
+  void add() {
+    if (++num_calls % kShown == 0) show();
+  }
+  void show() const { std::printf("%llu calls\n", static_cast<unsigned long long>(num_calls)); }
+  ~Total() { show(); }
 };
 Total total;
 
@@ -35,7 +40,7 @@ class Caller {
     for (int i = 0; i < kMostCalls && at_ < size_; ++i) {
       eddy_error error = nullptr;
       check(call(byte() % kNumCalls, &error), error);
-      ++total.num_calls;
+      total.add();
     }
   }
 
