@@ -84,8 +84,7 @@ bool Importer::define(Scope& scope, std::string_view name, Value value) {
 
 std::optional<Value> Importer::find(const Scope& scope, std::string_view name) const {
   for (const Scope* s = &scope; s != nullptr; s = s->parent) {
-    const auto it = s->values.find(name);
-    if (it != s->values.end()) return it->second;
+    if (const Value* const value = s->values.find_or_null(name)) return *value;
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "graph/base/check.h"
+#include "graph/base/name_map.h"
 #include "graph/io/external_data.h"
 #include "graph/io/function_table.h"
 #include "graph/io/import_options.h"
@@ -54,7 +55,7 @@ class Importer {
   struct Scope {
     const Scope* parent = nullptr;
     const Env* env = nullptr;
-    std::unordered_map<std::string_view, Value> values = {};
+    NameMap<Value> values = {};
     // The names of initializers: in the file they lie beside the weights, which a lookup there
     // would bring back into memory.
     std::forward_list<std::string> names = {};

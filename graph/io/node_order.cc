@@ -5,9 +5,9 @@
 #include <numeric>
 #include <queue>
 #include <string>
-#include <unordered_set>
 
 #include "graph/base/check.h"
+#include "graph/base/name_map.h"
 #include "graph/io/text.h"
 
 namespace eddy {
@@ -27,22 +27,35 @@ void for_each_use(const OnnxNode& node, FreeNames& free_names, const Use& use) {
 
 using Edges = std::vector<std::vector<uint32_t>>;
 
-// For each node the nodes it depends on.
-Edges dependences(std::span<const OnnxNode> nodes, FreeNames& free_names) {
-  std::unordered_map<std::string_view, uint32_t> producers;
+NameMap<uint32_t> producers_of(std::span<const OnnxNode> nodes) {
+  NameMap<uint32_t> producers;
   producers.reserve(nodes.size());
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     for (std::string_view name : nodes[i].outputs) {
       if (!name.empty()) producers.emplace(name, i);
     }
   }
-  Edges before(nodes.size());
+  return producers;
+}
+
+// visit(i, producer), for each name that node i uses of another of the nodes, or of itself.
+template <typename Visit>
+void for_each_dependence(std::span<const OnnxNode> nodes, FreeNames& free_names,
+                         const Visit& visit) {
+  const NameMap<uint32_t> producers = producers_of(nodes);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     for_each_use(nodes[i], free_names, [&](std::string_view name) {
-      const auto producer = producers.find(name);
-      if (producer != producers.end()) before[i].push_back(producer->second);
+      const uint32_t* const producer = producers.find_or_null(name);
+      if (producer != nullptr) visit(i, *producer);
     });
   }
+}
+
+// For each node the nodes it depends on.
+Edges dependences(std::span<const OnnxNode> nodes, FreeNames& free_names) {
+  Edges before(nodes.size());
+  for_each_dependence(nodes, free_names,
+                      [&](uint32_t i, uint32_t producer) { before[i].push_back(producer); });
   return before;
 }
 
@@ -104,17 +117,18 @@ Result<std::vector<uint32_t>> sort_nodes(std::span<const OnnxNode> nodes, const 
 const std::vector<std::string_view>& FreeNames::of(const OnnxGraph& graph) {
   const auto known = known_.find(&graph);
   if (known != known_.end()) return known->second;
-  std::unordered_set<std::string_view> settled;  // defined here, or listed already
+  NameMap<bool> settled;  // defined here, or listed already
   settled.reserve(graph.nodes.size() + graph.initializers.size());
-  for (const OnnxValueInfo& input : graph.inputs) settled.insert(input.name);
-  for (const OnnxTensor& initializer : graph.initializers) settled.insert(initializer.name);
-  for (const OnnxSparseTensor& sparse : graph.sparse_initializers) {
-    settled.insert(sparse.values.name);
+  const auto settle = [&](std::string_view name) { return settled.emplace(name, true).second; };
+  for (const OnnxValueInfo& input : graph.inputs) settle(input.name);
+  for (const OnnxTensor& initializer : graph.initializers) settle(initializer.name);
+  for (const OnnxSparseTensor& sparse : graph.sparse_initializers) settle(sparse.values.name);
+  for (const OnnxNode& node : graph.nodes) {
+    for (std::string_view name : node.outputs) settle(name);
   }
-  for (const OnnxNode& node : graph.nodes) settled.insert(node.outputs.begin(), node.outputs.end());
   std::vector<std::string_view> names;
   const auto use = [&](std::string_view name) {
-    if (settled.insert(name).second) names.push_back(name);
+    if (settle(name)) names.push_back(name);
   };
   for (const OnnxNode& node : graph.nodes) for_each_use(node, *this, use);
   for (const OnnxValueInfo& output : graph.outputs) use(output.name);
@@ -122,12 +136,10 @@ const std::vector<std::string_view>& FreeNames::of(const OnnxGraph& graph) {
 }
 
 Result<std::vector<uint32_t>> order_nodes(std::span<const OnnxNode> nodes, FreeNames& free_names) {
-  const Edges before = dependences(nodes, free_names);
   bool is_ordered = true;
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
-    for (uint32_t producer : before[i]) is_ordered &= producer < i;
-  }
-  if (!is_ordered) return sort_nodes(nodes, before);
+  for_each_dependence(nodes, free_names,
+                      [&](uint32_t i, uint32_t producer) { is_ordered &= producer < i; });
+  if (!is_ordered) return sort_nodes(nodes, dependences(nodes, free_names));
   std::vector<uint32_t> order(nodes.size());
   std::iota(order.begin(), order.end(), 0u);
   return order;
