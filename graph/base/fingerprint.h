@@ -25,6 +25,8 @@ class Fingerprint {
   void add(std::string_view text) { add_bytes(text.data(), text.size()); }
   void add_bytes(const void* bytes, size_t size_bytes);
 
+  bool operator==(const Fingerprint&) const = default;
+
   // 32 hexadecimal digits.
   std::string text() const;
 

@@ -5,6 +5,7 @@
 
 #include "graph/compile/choose_plan.h"
 #include "graph/compile/device_choice.h"
+#include "graph/program/fingerprint.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "graph/schedule/costs/cost_table.h"
 #include "graph/schedule/plan_graph.h"
@@ -290,8 +291,14 @@ Result<std::shared_ptr<CompiledProgram>> plan_program(SessionCore& core, Graph g
   }
   EDDY_RETURN_IF_ERROR(check(options));
   // Before anything follows it: strands, simulations and recordings execute this very program.
-  EDDY_RETURN_IF_ERROR(prove_plan(made->graph, made->plan));
-  log.done("proved the plan");
+  if (prepared_or_null != nullptr && fingerprint(made->plan.program) == prepared_or_null->proved) {
+    EDDY_RETURN_IF_ERROR(check_plan(made->graph, made->plan));
+    made->plan.is_proved = true;
+    log.done("made the plan that was proved when it was saved");
+  } else {
+    EDDY_RETURN_IF_ERROR(prove_plan(made->graph, made->plan));
+    log.done("proved the plan");
+  }
   // While the constants are all there.
   made->made = prepared_or_null != nullptr ? prepared_or_null->made
                                            : simplified_fingerprint(given, made->graph);
@@ -339,7 +346,9 @@ Result<std::unique_ptr<SessionCore>> make_core(const Library& library, Graph gra
   core->tell_notices();
   std::string key;  // empty: this session's alone
   if (may_share(options)) {
-    key = program_key(given, graph, options, core->host().num_workers());
+    const Fingerprint named =
+        prepared_or_null != nullptr ? prepared_or_null->named : named_fingerprint(given, graph);
+    key = program_key(named, options, core->host().num_workers());
     core->program = library.shared_programs().find_or_null(key);
   }
   ForRanks for_ranks{{}, given};

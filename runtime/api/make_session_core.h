@@ -26,7 +26,9 @@ namespace eddy {
 
 // Of a graph that make_graph_to_run() has made before.
 struct PreparedGraph {
-  Fingerprint made;  // simplified_fingerprint() of what it made then
+  Fingerprint made;         // simplified_fingerprint() of what it made then
+  Fingerprint named = {};   // stands for the graph with its names
+  Fingerprint proved = {};  // of a program that was proved: an equal one of this graph is, too
   PackingStore packings = {};
 };
 

@@ -14,7 +14,7 @@
 namespace eddy {
 namespace {
 
-constexpr uint64_t kFormat = 2;
+constexpr uint64_t kFormat = 3;
 constexpr uint32_t kFactsField = 1000, kDataField = 1001;
 constexpr std::string_view kMagic = "eddy plan\n";
 constexpr size_t kSumDigits = 32;
@@ -36,6 +36,7 @@ enum FactField : uint32_t {
   kPackingFact,
   kModelBytesFact,
   kNotesFact,
+  kProvedFact,
 };
 constexpr uint64_t kSimplify = 1, kFoldsNorms = 2, kBlocksChannels = 4;
 
@@ -66,6 +67,11 @@ WireWriter packing_fact(const PlanFile::Packing& packing) {
   return fact;
 }
 
+void put_fingerprint(uint32_t field, const Fingerprint& fingerprint, WireWriter& facts) {
+  const auto state = std::bit_cast<std::array<char, sizeof(Fingerprint)>>(fingerprint);
+  facts.bytes(field, std::string_view(state.data(), state.size()));
+}
+
 std::string facts_of(const PlanFile& plan) {
   WireWriter facts;
   facts.varint(kFormatFact, kFormat);
@@ -88,8 +94,8 @@ std::string facts_of(const PlanFile& plan) {
     facts.message(kInputDimsFact, fact);
   }
   facts.bytes(kGivenFact, plan.given);
-  const auto made = std::bit_cast<std::array<char, sizeof(Fingerprint)>>(plan.made);
-  facts.bytes(kMadeFact, std::string_view(made.data(), made.size()));
+  put_fingerprint(kMadeFact, plan.made, facts);
+  put_fingerprint(kProvedFact, plan.proved, facts);
   facts.bytes(kGraphFact, plan.graph);
   for (const PlanFile::Packing& packing : plan.packings) {
     facts.message(kPackingFact, packing_fact(packing));
@@ -184,7 +190,9 @@ class FactReader {
         plan_.notes = as_text(bytes);
         return true;
       case kMadeFact:
-        return made(bytes);
+        return fingerprint(bytes, plan_.made);
+      case kProvedFact:
+        return fingerprint(bytes, plan_.proved);
       case kDimFact:
         return dim(bytes);
       case kInputDimsFact:
@@ -196,11 +204,11 @@ class FactReader {
     }
   }
 
-  bool made(std::span<const std::byte> bytes) {
+  static bool fingerprint(std::span<const std::byte> bytes, Fingerprint& to) {
     std::array<char, sizeof(Fingerprint)> words;
     if (bytes.size() != words.size()) return false;
     std::memcpy(words.data(), bytes.data(), words.size());
-    plan_.made = std::bit_cast<Fingerprint>(words);
+    to = std::bit_cast<Fingerprint>(words);
     return true;
   }
 

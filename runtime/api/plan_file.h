@@ -45,6 +45,7 @@ struct PlanFile {
   std::string given = {};  // fingerprint of the model's graph, as text
   Fingerprint made = {};   // simplified_fingerprint() of what it became
   std::string graph = {};  // stands for the graph that the file's model gives, with its names
+  Fingerprint proved = {};  // of its program, which was proved
   uint64_t model_bytes = 0;
   std::string notes = {};  // its saver's
 

@@ -22,6 +22,7 @@
 #include "graph/io/file_bytes.h"
 #include "graph/io/import.h"
 #include "graph/io/text.h"
+#include "graph/program/fingerprint.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/make_session_core.h"
 #include "runtime/api/plan_file.h"
@@ -52,7 +53,7 @@ Status check_devices(const SessionOptions& options) {
 
 // Stands for a graph with its names, but for the bytes of large constants, for which `made` stands.
 std::string graph_key(const Fingerprint& made, const Graph& graph) {
-  return program_key(simplified_fingerprint(made, graph), graph, SessionOptions(), 0);
+  return named_fingerprint(simplified_fingerprint(made, graph), graph).text();
 }
 
 // By the address of their bytes: the first constant that has it.
@@ -236,6 +237,7 @@ Status save(const Library& library, Graph graph, const SessionOptions& options,
     packing.offset_bytes = data.add({made.memory[i].get(), packing.size_bytes});
   }
   plan.packings = std::move(made.packings);
+  plan.proved = fingerprint(core->plan().program);
   return replace_file(path, format_plan_file(plan, model, data));
 }
 
@@ -252,11 +254,14 @@ Result<std::unique_ptr<SessionCore>> load(const Library& library, std::shared_pt
         "the saved plan is spoilt (its graph has another fingerprint); save it again from its "
         "model");
   }
-  Fingerprint given = open.plan.made;
-  given.add(std::string_view("saved plan"));
+  Fingerprint named;
+  named.add(std::string_view("saved plan"));
+  named.add(open.plan.graph);
   const PreparedGraph prepared{.made = open.plan.made,
+                               .named = named,
+                               .proved = open.plan.proved,
                                .packings = store_of(std::move(file), open, graph)};
-  return make_session_core(library, std::move(graph), given, options, &prepared);
+  return make_session_core(library, std::move(graph), open.plan.made, options, &prepared);
 }
 
 Result<std::unique_ptr<SessionCore>> load_file(const Library& library, const std::string& path,

@@ -41,10 +41,14 @@ void add_options(const SessionOptions& options, Fingerprint& key) {
 
 }  // namespace
 
-std::string program_key(const Fingerprint& given, const Graph& graph, const SessionOptions& options,
-                        int num_workers) {
-  Fingerprint key = given;
-  add_names(graph, key);
+Fingerprint named_fingerprint(const Fingerprint& given, const Graph& graph) {
+  Fingerprint named = given;
+  add_names(graph, named);
+  return named;
+}
+
+std::string program_key(const Fingerprint& named, const SessionOptions& options, int num_workers) {
+  Fingerprint key = named;
   add_options(options, key);
   key.add(static_cast<uint64_t>(num_workers));
   return key.text();

@@ -55,8 +55,9 @@ class SharedPrograms {
   std::map<std::string, std::weak_ptr<const CompiledProgram>> programs_;  // under the mutex
 };
 
-// `given`: graph_fingerprint(graph). `num_workers`: of the host, for which plans are made.
-std::string program_key(const Fingerprint& given, const Graph& graph, const SessionOptions& options,
-                        int num_workers);
+// `given`, which is graph_fingerprint(graph), with the graph's names.
+Fingerprint named_fingerprint(const Fingerprint& given, const Graph& graph);
+// `named`: that. `num_workers`: of the host, for which plans are made.
+std::string program_key(const Fingerprint& named, const SessionOptions& options, int num_workers);
 
 }  // namespace eddy

@@ -35,7 +35,7 @@ struct Plan {
   MemoryPlan memory;                 // why values have the blocks that the program gives them
   std::string assignment;            // "rank", "matching", "serial": for reports
   std::vector<std::string> notices;  // one line each: why it was planned this way
-  bool is_proved = false;            // by prove_plan; a session runs nothing else
+  bool is_proved = false;            // by prove_plan, or its equal; a session runs nothing else
 };
 
 // The graph's node that a step launches, runs as loop or case, tests, advances or retains for.

@@ -121,6 +121,24 @@ TEST_F(SavedPlanTest, GivesTheBitsAndTheFingerprintOfTheSessionThatWasSaved) {
   EXPECT_EQ((*loaded)->fingerprint(), (*original)->fingerprint());
 }
 
+// The proof of the program that was saved holds for an equal one, and for no other.
+TEST_F(SavedPlanTest, IsNotProvedAgainWhereItsProgramIsTheSame) {
+  const auto proofs = [&] {
+    std::string lines;
+    SessionOptions options;
+    options.log = [&lines](std::string_view line) { (lines += line) += '\n'; };
+    const Library other;  // shares nothing
+    const auto loaded = Session::load(other, path_, options);
+    EXPECT_TRUE(loaded.is_ok()) << loaded.status().to_string();
+    return std::pair(lines.find("proved the plan") != std::string::npos,
+                     lines.find("proved when it was saved") != std::string::npos);
+  };
+  save();
+  EXPECT_EQ(proofs(), std::pair(false, true));
+  edit([](PlanFile& plan) { plan.proved.add(1); });
+  EXPECT_EQ(proofs(), std::pair(true, false));
+}
+
 TEST_F(SavedPlanTest, ItsPackingsAreUsed) {
   save();
   edit([](PlanFile& plan) { EXPECT_GE(plan.packings.size(), 3u); });
