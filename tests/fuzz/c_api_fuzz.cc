@@ -29,7 +29,7 @@ Total total;
 class Caller {
  public:
   Caller(const uint8_t* data, size_t size)
-      : data_(data), size_(size), shares_library_(size % kOwnLibrary != 0) {}
+      : data_(data), size_(size), shares_(size % kOwn != kOwn - 1) {}
   ~Caller() {
     for (void* handle : handles_) api_.release(handle);
   }
@@ -46,23 +46,24 @@ class Caller {
 
  private:
   static constexpr int kNumCalls = 48;
-  // A library of one's own takes as long as a hundred calls: one input in so many makes them.
-  static constexpr size_t kOwnLibrary = 61;
+  // Contexts and libraries of one's own take as long as hundreds of other calls: inputs of one size
+  // in so many make them.
+  static constexpr size_t kOwn = 61;
 
-  eddy_code make_context(eddy_context* made, eddy_error* error) {
-    return api_.context_create(nullptr, 0, made, error);
-  }
-  // That of all inputs.
-  eddy_library shared_library() {
-    static const eddy_library shared = [this] {
-      eddy_context context = nullptr;
-      eddy_library library = nullptr;
-      EDDY_CHECK(make_context(&context, nullptr) == EDDY_OK);
-      EDDY_CHECK(api_.library_create(context, &library, nullptr) == EDDY_OK);
-      api_.release(context);
-      return library;
-    }();
-    return shared;
+  // Those of all other inputs.
+  struct Shared {
+    explicit Shared(const eddy_api& api) {
+      EDDY_CHECK(api.context_create(nullptr, 0, &context, nullptr) == EDDY_OK);
+      EDDY_CHECK(api.library_create(context, &library, nullptr) == EDDY_OK);
+    }
+    eddy_context context = nullptr;
+    eddy_library library = nullptr;
+  };
+  template <typename T>
+  eddy_code share(T Shared::*which) {
+    static const Shared shared(api_);
+    api_.retain(shared.*which);
+    return keep(EDDY_OK, shared.*which);
   }
 
   uint8_t byte() { return at_ < size_ ? data_[at_++] : 0; }
@@ -163,7 +164,7 @@ class Caller {
   const eddy_api& api_ = *eddy_get_api(EDDY_API_VERSION);
   const uint8_t* const data_;
   const size_t size_;
-  const bool shares_library_;
+  const bool shares_;
   size_t at_ = 0;
   std::vector<void*> handles_;
   float numbers_[32] = {1, 2, 3, 4};
@@ -176,14 +177,14 @@ eddy_code Caller::build(int which, eddy_error* error) {
   switch (which) {
     case 0: {
       eddy_context made = nullptr;
-      return keep(make_context(&made, error), made);
+      if (shares_) return share(&Shared::context);
+      return keep(api_.context_create(nullptr, 0, &made, error), made);
     }
     case 1: {
       eddy_library made = nullptr;
       const auto context = any<eddy_context>();
-      if (!shares_library_) return keep(api_.library_create(context, &made, error), made);
-      api_.retain(shared_library());
-      return keep(EDDY_OK, shared_library());
+      if (shares_) return share(&Shared::library);
+      return keep(api_.library_create(context, &made, error), made);
     }
     case 2: {
       eddy_graph made = nullptr;
