@@ -4,7 +4,7 @@
 // column are always 0, so rows can be compared and counted word by word.
 //
 // Memory: rows * ceil(columns / 64) * 8 bytes; the caller checks the size before it makes one.
-// Cost: test, set O(1); or_row, count_row O(columns / 64).
+// Cost: test, set O(1); or_row O(columns / 64).
 #pragma once
 
 #include <bit>
@@ -50,12 +50,6 @@ class BitMatrix {
     std::span<uint64_t> target = row(to);
     std::span<const uint64_t> source = row(from);
     for (size_t i = 0; i < target.size(); ++i) target[i] |= source[i];
-  }
-
-  uint32_t count_row(uint32_t r) const {
-    uint32_t count = 0;
-    for (uint64_t word : row(r)) count += static_cast<uint32_t>(std::popcount(word));
-    return count;
   }
 
   // Calls visit(column) for each set bit of the row, ascending.

@@ -99,7 +99,6 @@ class VirtualNet::RankTransport final : public Transport {
     const std::lock_guard lock(net_->mutex_);
     EDDY_RETURN_IF_ERROR(health());
     net_->messages_[to][rank_].emplace_back(bytes.begin(), bytes.end());
-    ++net_->num_messages_;
     return Status::ok();
   }
   bool poll(Progress& progress) override {
@@ -162,11 +161,6 @@ size_t VirtualNet::num_under_way() const {
 uint64_t VirtualNet::num_transfers() const {
   const std::lock_guard lock(mutex_);
   return num_transfers_;
-}
-
-uint64_t VirtualNet::num_messages() const {
-  const std::lock_guard lock(mutex_);
-  return num_messages_;
 }
 
 void VirtualNet::lose(uint32_t rank) {

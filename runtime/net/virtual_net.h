@@ -49,7 +49,6 @@ class VirtualNet : public std::enable_shared_from_this<VirtualNet> {
   std::vector<std::string> violations() const;
   size_t num_under_way() const;
   uint64_t num_transfers() const;  // started
-  uint64_t num_messages() const;   // sent
   // The rank's next call fails, and all that follow.
   void lose(uint32_t rank);
   // Its polls find nothing any more, as if its process were stopped.
@@ -116,7 +115,7 @@ class VirtualNet : public std::enable_shared_from_this<VirtualNet> {
   std::vector<std::vector<UnderWay>> under_way_;                           // by rank
   std::vector<std::vector<std::deque<std::vector<std::byte>>>> messages_;  // by rank, and from
   std::vector<bool> is_lost_, is_frozen_;
-  uint64_t num_transfers_ = 0, num_messages_ = 0;
+  uint64_t num_transfers_ = 0;
   std::vector<std::string> violations_;
 };
 
