@@ -47,6 +47,13 @@ Lifetime Lifetimes::united(Lifetime a, const Lifetime& b) const {
   return a;
 }
 
+bool Lifetimes::exclude(RegionId a, RegionId b) const {
+  if (a == b) return false;
+  const RegionId meeting = tree_.common(a, b);
+  const NodeId in_a = tree_.container(a, meeting);
+  return !in_a.is_none() && in_a == tree_.container(b, meeting);
+}
+
 bool Lifetimes::overlap_across(const Lifetime& a, const Lifetime& b) const {
   const RegionId meeting = tree_.common(a.home, b.home);
   const NodeId in_a = tree_.container(a.home, meeting);

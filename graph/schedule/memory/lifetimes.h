@@ -43,6 +43,9 @@ class Lifetimes {
     EDDY_DCHECK(a.home == b.home) << "lifetimes of two regions";
     return !a.lasts_to_end && precede(a.touches, b.writes);
   }
+  // Of regions that are never at work at the same time: nothing at home in one overlaps what is at
+  // home in the other.
+  bool exclude(RegionId a, RegionId b) const;
   bool overlap(const Lifetime& a, const Lifetime& b) const {
     if (a.home != b.home) return overlap_across(a, b);
     return !ends_before(a, b) && !ends_before(b, a);

@@ -225,11 +225,46 @@ class MemoryPlanner {
     }
   }
 
+  // The number of each block's home among those that there are.
+  std::vector<uint32_t> number_homes(const std::vector<Block>& blocks) const {
+    std::vector<uint32_t> numbers(graph_.num_regions(), UINT32_MAX);
+    std::vector<uint32_t> homes;
+    uint32_t count = 0;
+    for (const Block& block : blocks) {
+      uint32_t& number = numbers[life_[block.storage].home.index()];
+      if (number == UINT32_MAX) number = count++;
+      homes.push_back(number);
+    }
+    return homes;
+  }
+
+  // By these numbers: whether what is at home there never meets.
+  BitMatrix exclusions(const std::vector<Block>& blocks, const std::vector<uint32_t>& homes) const {
+    std::vector<RegionId> regions;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      if (homes[b] == regions.size()) regions.push_back(life_[blocks[b].storage].home);
+    }
+    const auto count = static_cast<uint32_t>(regions.size());
+    BitMatrix excluded(count, count);
+    for (uint32_t a = 0; a < count; ++a) {
+      for (uint32_t b = 0; b < a; ++b) {
+        if (!lifetimes_.exclude(regions[a], regions[b])) continue;
+        excluded.set(a, b);
+        excluded.set(b, a);
+      }
+    }
+    return excluded;
+  }
+
   Layout lay_out_blocks(const std::vector<Block>& blocks, uint64_t bound) {
     const auto count = static_cast<uint32_t>(blocks.size());
     BitMatrix conflicts(count, count);
+    const std::vector<uint32_t> homes = number_homes(blocks);
+    const BitMatrix excluded = exclusions(blocks, homes);
     for (uint32_t a = 0; a < count; ++a) {
       for (uint32_t b = 0; b < a; ++b) {
+        // Of two branches these are half of all pairs.
+        if (excluded.test(homes[a], homes[b])) continue;
         const bool is_conflict =
             blocks[a].storage == blocks[b].storage ||
             lifetimes_.overlap(life_[blocks[a].storage], life_[blocks[b].storage]);
