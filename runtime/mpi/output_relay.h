@@ -7,8 +7,9 @@
 //   relay->start();                          // in the parent
 //   const OutputRelay::Passed passed = relay->finish();   // once the child has ended
 //
-// Errors: resource_exhausted where the system gives no pipe. Threads: one of its own, which passes
-// on; a reader that is slow holds up the child, as without a relay.
+// Contract: the process ignores SIGPIPE. Errors: resource_exhausted where the system gives no pipe.
+// Threads: one of its own, which passes on; a reader that is slow holds up the child, as without a
+// relay.
 // Cost: one more copy of what is written.
 #pragma once
 
