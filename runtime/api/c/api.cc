@@ -1,5 +1,6 @@
 // The table of the C interface, and the one symbol that a program finds.
 #include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/handles.h"
 
 namespace eddy::c {
 namespace {
@@ -14,5 +15,6 @@ constexpr eddy_api kApi = {
 }  // namespace eddy::c
 
 extern "C" const eddy_api* eddy_get_api(uint32_t version) {
+  eddy::c::HandleTable::guard_forks();
   return version == EDDY_API_VERSION ? &eddy::c::kApi : nullptr;
 }

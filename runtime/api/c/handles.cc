@@ -1,5 +1,6 @@
 #include "runtime/api/c/handles.h"
 
+#include <pthread.h>
 #include <mutex>
 #include <new>
 #include <string>
@@ -94,6 +95,11 @@ union HandleTable::Place {
 constinit HandleTable::Place HandleTable::place_;
 
 HandleTable& HandleTable::get() { return place_.table; }
+
+void HandleTable::guard_forks() {
+  [[maybe_unused]] static const int failed = pthread_atfork(
+      [] { get().lock_.lock(); }, [] { get().lock_.unlock(); }, [] { get().lock_.unlock(); });
+}
 
 HandleTable::Cell* HandleTable::cell_or_null(void* handle) const {
   const uint64_t number = reinterpret_cast<uintptr_t>(handle) & 0xffffffffu;

@@ -8,7 +8,8 @@
 //
 //   state: | generation 24 | references 20 | alone 1 | pins 19 |   one atomic word
 //
-// The one process-wide thing of the interface; cells are reused, their memory is kept.
+// The one process-wide thing of the interface; cells are reused, their memory is kept. A child of
+// fork() may make and release handles whatever other threads of its parent were doing.
 // Internal to runtime/api/c. Threads: any; pin() acquires what add() and unpin() have released.
 // Cost: two locked instructions a call, one lock for each object made and gone.
 #pragma once
@@ -54,6 +55,8 @@ enum class Use : uint8_t { kShared, kAlone };
 class HandleTable {
  public:
   static HandleTable& get();
+  // Once: from then on a process that forks has the lock meanwhile, so that the child can take it.
+  static void guard_forks();
 
   // One reference to the object. Throws std::bad_alloc.
   void* add(Kind kind, std::shared_ptr<Object> object);

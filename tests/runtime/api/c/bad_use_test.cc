@@ -296,6 +296,39 @@ TEST_F(BadUse, AForkedChildIsToldToMakeItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
+// Whatever locks of the interface other threads hold at that moment.
+TEST_F(BadUse, AForkedChildMakesAndReleasesHandles) {
+  const float number = 2;
+  const eddy_tensor of = tensor(&number, {});
+  const auto make_one = [&] {
+    Owned<eddy_value> made;
+    return api().value_copy(&of, made.out(), nullptr) == EDDY_OK;
+  };
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      while (!is_over) make_one();
+    });
+  }
+  constexpr int kForks = 200;
+  constexpr unsigned kLimitSeconds = 20;  // of a child that hangs
+  for (int i = 0; i < kForks; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(kLimitSeconds);
+      _exit(make_one() ? 0 : 1);
+    }
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+      ADD_FAILURE() << "child " << i << ": " << status;
+      break;
+    }
+  }
+  is_over = true;
+  for (std::thread& other : others) other.join();
+}
+
 // A callback may neither wait for its own run's session, nor does releasing everything there hang.
 TEST_F(BadUse, CallbacksThatWaitAreRefusedAndMayReleaseTheirSession) {
   struct Everything {
