@@ -95,7 +95,16 @@ void GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs, const std:
   EDDY_CHECK(node.kind == NodeKind::kExec && node.op != nullptr) << node.name << " is no exec node";
   EDDY_CHECK(inputs.size() == node.inputs.size())
       << inputs.size() << " inputs for the " << node.inputs.size() << " of " << node.name;
-  copy_exec(id, inputs, device, node.attributes);
+  copy_exec(id, inputs, device, attributes(node));
+}
+
+Attributes GraphCopier::attributes(const Node& node) {
+  Attributes copy = node.attributes;
+  for (const Attributes::Entry& entry : node.attributes.entries()) {
+    const auto* const type = std::get_if<ValueType>(&entry.value);
+    if (type != nullptr) copy.set(entry.name, attribute_type(*type));
+  }
+  return copy;
 }
 
 std::vector<Value> GraphCopier::copy_exec(NodeId id, std::span<const Value> inputs,

@@ -43,6 +43,8 @@ class GraphCopier {
   virtual void end_region() {}
   virtual std::string name_of(NodeId id) { return source_.node(id).name; }
   virtual ValueType input_type(const ValueInfo& input) { return with_symbols(input.type); }
+  // A type among the attributes of a node.
+  virtual ValueType attribute_type(const ValueType& type) { return with_symbols(type); }
   // The types of a loop's carried values; they may be wider than those of its initial values.
   virtual std::vector<std::optional<ValueType>> carried_types(NodeId id);
   // What a loop's carried values are at first.
@@ -57,6 +59,10 @@ class GraphCopier {
   // What a loop or branch hands on under the name `to`.
   virtual Value handed_on(ValueId from, ValueId /*to*/) { return value(from); }
 
+  // With the builder's symbols for the source's.
+  ValueType with_symbols(ValueType type);
+  // A node's, with the builder's symbols in types.
+  Attributes attributes(const Node& node);
   void copy_exec(NodeId id);
   void copy_exec(NodeId id, std::span<const Value> inputs, const std::string& device);
   // The same node, with inputs and attributes of one's own; its outputs are defined, too.
@@ -86,7 +92,6 @@ class GraphCopier {
   GraphBuilder& builder_;
 
  private:
-  ValueType with_symbols(ValueType type);
   std::vector<Value> handed_on(std::span<const ValueId> from, std::span<const ValueId> to);
 
   std::vector<Value> values_;  // by the source's ValueId

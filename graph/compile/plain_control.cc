@@ -52,7 +52,7 @@ class PlainControl : public GraphCopier {
     for (const ValueId output : node.outputs) {
       options.output_names.push_back(source_.value(output).name);
     }
-    define_all(node.outputs, builder_.ops(node.op->name, values(node.inputs), node.attributes,
+    define_all(node.outputs, builder_.ops(node.op->name, values(node.inputs), attributes(node),
                                           std::move(options)));
   }
 

@@ -65,6 +65,8 @@ class Simplifier : public GraphCopier {
     return builder_.constant_in_blob(view, info.name);
   }
 
+  ValueType attribute_type(const ValueType& type) override { return substitute(type); }
+
   ValueType input_type(const ValueInfo& info) override {
     const ValueType type = substitute(info.type);
     const auto given = std::find_if(options_.input_dims.begin(), options_.input_dims.end(),

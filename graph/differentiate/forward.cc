@@ -75,14 +75,6 @@ Value ForwardCopy::value(ValueId id) {
   return GraphCopier::value(id);
 }
 
-ValueType ForwardCopy::with_builder_symbols(ValueType type) {
-  for (int axis = 0; axis < type.tensor.dims.rank(); ++axis) {
-    const int64_t dim = type.tensor.dims[axis];
-    if (dim < kUnknownDim) type.tensor.dims[axis] = builder_.symbol(source_.symbol(dim));
-  }
-  return type;
-}
-
 Tapes ForwardCopy::empty_tapes(const std::set<ElementType>& types) {
   Tapes tapes;
   for (const ElementType element : types) {

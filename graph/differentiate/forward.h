@@ -40,7 +40,7 @@ class ForwardCopy : public GraphCopier {
 
   // What stands for a value of the source in the region that is open.
   Value of(ValueId id) { return value(id); }
-  ValueType type_of(ValueId id) { return with_builder_symbols(source_.value(id).type); }
+  ValueType type_of(ValueId id) { return with_symbols(source_.value(id).type); }
   // What loops of the open region hand on beside their own results: trips, rows, last ones.
   Value handed_out(const Kept& item) const { return handed_on_.at(item); }
   Tapes& tapes() { return tapes_; }
@@ -64,7 +64,6 @@ class ForwardCopy : public GraphCopier {
   void branch(NodeId id) override;
 
  private:
-  ValueType with_builder_symbols(ValueType type);
   void record_loop(NodeId id);
   void record_states(NodeId id);
   void record_case(NodeId id);

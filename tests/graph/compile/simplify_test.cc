@@ -66,6 +66,24 @@ TEST_F(SimplifyTest, ShapesOfKnownSizeFoldAndTakeTheirBranchAlong) {
   EXPECT_EQ(graph.node(NodeId(0)).op->name, "Neg");
 }
 
+// Nothing else names the symbols, so the copy has other numbers for them.
+TEST_F(SimplifyTest, TypesAmongAttributesKeepTheirSymbols) {
+  GraphBuilder b(ops_);
+  const int64_t free = b.symbol("free");
+  const int64_t given = b.symbol("given");
+  const ValueType type = tensor_type(ElementType::kFloat, {given, free});
+  const Value none = b.op("Optional", {}, {{"type", type}});
+  const Value one = b.op("HostPredicate", {none}, {{"name", "ask"}}, {.domain = "eddy"});
+  b.output("y", one);
+  SimplifyOptions options;
+  options.dims = {{"given", 3}};
+  const Graph graph = run(b, options);
+  const auto& kept = std::get<ValueType>(*graph.node(NodeId(0)).attributes.find_or_null("type"));
+  ASSERT_EQ(kept.tensor.dims.rank(), 2);
+  EXPECT_EQ(kept.tensor.dims[0], 3);
+  EXPECT_EQ(graph.symbol(kept.tensor.dims[1]), "free");
+}
+
 TEST_F(SimplifyTest, WithoutASizeTheBranchStays) {
   GraphBuilder b(ops_);
   const Value x = b.input("x", tensor_type(ElementType::kFloat, {b.symbol("n")}));
