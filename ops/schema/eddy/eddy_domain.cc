@@ -62,12 +62,23 @@
 namespace eddy {
 namespace {
 
+bool is_decision(const ValueType& type) {
+  constexpr TypeSet kDecisions = {ElementType::kBool, ElementType::kInt32, ElementType::kInt64};
+  return type.is_tensor() && type.tensor.is_ranked && kDecisions.contains(type.tensor.element) &&
+         std::ranges::all_of(type.tensor.dims, [](int64_t dim) { return dim == 1; });
+}
+
 Status infer_host_predicate(InferContext& context) {
   if (context.attributes().get_string("name", "").empty()) {
     return invalid_argument("attribute 'name' of HostPredicate is empty: name the host function");
   }
   if (const AttributeValue* type = context.attributes().find_or_null("type")) {
-    context.set_output(0, std::get<ValueType>(*type));
+    const auto& decision = std::get<ValueType>(*type);
+    if (!is_decision(decision)) {
+      return invalid_argument("the type of HostPredicate is " + to_string(decision) +
+                              "; a host function decides one bool, int32 or int64");
+    }
+    context.set_output(0, decision);
   } else {
     context.set_output(0, TensorType(ElementType::kBool, Dims()));
   }

@@ -207,6 +207,15 @@ TEST(MovementSchemaTest, AHostPredicateIsOneBoolUnlessItSaysOtherwise) {
   }
   call.attributes.set("type", i64({}));
   EXPECT_EQ(to_string((*infer_op_types(call, {f({2})}))[0]), "int64[]");
+  for (const ValueType& type : {i64({2}), i64({kS0}), f({}), ValueType::sequence_of(i64({})),
+                                tensor_type(ElementType::kUint8, {})}) {
+    call.attributes.set("type", type);
+    EXPECT_THAT(infer_op_types(call, {f({2})}).status().to_string(),
+                HasSubstr("a host function decides one bool, int32 or int64"))
+        << to_string(type);
+  }
+  call.attributes.set("type", i64({1}));
+  EXPECT_EQ(to_string((*infer_op_types(call, {f({2})}))[0]), "int64[1]");
   // It is given views of tensors.
   EXPECT_THAT(infer_op_types(call, {ValueType::sequence_of(f({}))}).status().to_string(),
               HasSubstr("must be a tensor"));
