@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "graph/io/text.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/version.h"
@@ -30,10 +31,11 @@ eddy_code report(const Refusal& refusal, const Locations* locations_or_null, con
     const Locations& locations = locations_or_null == nullptr ? none : *locations_or_null;
     auto made = std::make_shared<ErrorObject>();
     made->code = refusal.code();
-    made->reason = refusal.reason();
+    // Names, paths and options of a caller are of any bytes.
+    made->reason = as_clean_utf8(one_line(refusal.reason()));
     made->parts = split_path(refusal.path());
     const Location* found = locations.find_or_null(made->parts);
-    made->line = locations.line(made->parts, refusal.reason());
+    made->line = as_clean_utf8(one_line(locations.line(made->parts, refusal.reason())));
     if (found == nullptr && at != nullptr && !at->file.empty()) {
       found = at;
       made->line = at->start_of_line() + made->line;

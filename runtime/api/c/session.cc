@@ -7,6 +7,7 @@
 #include "graph/compile/plan_drawing.h"
 #include "graph/compile/plan_svg.h"
 #include "graph/compile/plan_text.h"
+#include "graph/io/text.h"
 #include "graph/ir/node_facts.h"
 #include "graph/ir/symbols.h"
 #include "runtime/api/c/api_functions.h"
@@ -404,7 +405,7 @@ std::string seconds(uint64_t ns) {
 
 std::string metrics_text(const SessionObject& session, const std::string& name) {
   const eddy_metrics m = session.metrics();
-  const std::string label = "session=" + quoted(one_line(name));
+  const std::string label = "session=" + quoted(as_clean_utf8(one_line(name)));
   std::string text;
   const auto head = [&](const char* metric, const char* type, const char* help) {
     text += std::string("# HELP ") + metric + " " + help + "\n# TYPE " + metric + " " + type + "\n";

@@ -54,6 +54,7 @@ TEST_F(CMetrics, MetricsCountTheRunsUnderWayAndThoseThatWait) {
   }
   EXPECT_EQ(metrics().runs_in_flight, 0u);
   EXPECT_EQ(metrics().runs_waiting, 0u);
+  EXPECT_THAT(metrics_text(session.get(), "a\xff"), HasSubstr("session=\"a\xef\xbf\xbd\""));
   EXPECT_THAT(metrics_text(session.get(), "a\"b"),
               HasSubstr("eddy_runs_total{session=\"a\\\"b\",end=\"cancelled\"} 3\n"));
 }

@@ -36,6 +36,23 @@ TEST_F(CApi, WordsOfACallerAreShownAsUtf8InOneLine) {
                     HasSubstr("caf\xef\xbf\xbd \xc3\xa9?and \xef\xbf\xbd")));
 }
 
+TEST_F(CApi, NamesOfACallerAreShownAsUtf8InOneLine) {
+  eddy_session session = nullptr;
+  EXPECT_THAT(said([&](auto e) {
+                return api().session_load(library.get(), "no\xff\nfile", nullptr, 0, &session, e);
+              }),
+              HasSubstr("no\xef\xbf\xbd?file"));
+  const eddy_option option = {
+      "thr\xe9"
+      "ads",
+      "1"};
+  EXPECT_THAT(said([&](auto e) {
+                return api().session_load(library.get(), "no", &option, 1, &session, e);
+              }),
+              HasSubstr("thr\xef\xbf\xbd"
+                        "ads"));
+}
+
 TEST_F(CApi, ACallbackThatThrowsIsLoggedAndTheRunIsAsItWas) {
   struct Logged {
     std::mutex mutex;
