@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/mpi/board_watch.h"
+#include "runtime/mpi/rank_process.h"
 
 namespace eddy {
 namespace {
@@ -112,14 +113,19 @@ RankReport::RankReport(uint32_t rank, const PeerWatch& peers)
   reach(JobBoard::Stage::kStarting);
   std::optional<BoardWatch> watch;
   if (watches) watch.emplace(board_, peers.stall, peers.are_all_here);
-  beats_ = std::jthread([own = own_, lost = peers.lost,
-                         watch = std::move(watch)](const std::stop_token& stop) mutable {
+  const uint32_t next = watches && peers.are_all_here ? (rank + 1) % peers.num_ranks : rank;
+  beats_ = std::jthread([this, own = own_, lost = peers.lost, watch = std::move(watch),
+                         next_or_own = next, rank](const std::stop_token& stop) mutable {
+    RankProcess process;
     std::mutex mutex;
     std::condition_variable_any ended;
     std::unique_lock lock(mutex);
     while (!stop.stop_requested()) {
       own->beats.fetch_add(1, std::memory_order_relaxed);
-      const std::string missed = watch ? watch->look(BoardWatch::Clock::now()) : "";
+      std::string missed = watch ? watch->look(BoardWatch::Clock::now()) : "";
+      if (watch && next_or_own != rank && has_ended_silently(next_or_own, process)) {
+        missed = "rank " + std::to_string(next_or_own) + " has ended without a word";
+      }
       if (!missed.empty()) {
         watch.reset();
         lost(missed);
@@ -127,6 +133,20 @@ RankReport::RankReport(uint32_t rank, const PeerWatch& peers)
       ended.wait_for(lock, stop, kBeat, [] { return false; });
     }
   });
+}
+
+// Each rank has one that watches its process. Once one has said why, others are ended.
+bool RankReport::has_ended_silently(uint32_t rank, RankProcess& process) const {
+  const JobBoard::Rank& other = board_.rank(rank);
+  const auto stage = [&] { return other.stage.load(std::memory_order_acquire); };
+  if (stage() == JobBoard::Stage::kAbsent || stage() >= JobBoard::Stage::kEnded) return false;
+  if (!process.is_known()) process.know(other.process.load(std::memory_order_relaxed));
+  // Its report may have come in between.
+  if (!process.has_ended() || stage() >= JobBoard::Stage::kEnded) return false;
+  for (uint32_t r = 0; r < board_.num_ranks(); ++r) {
+    if (board_.rank(r).exit_code.load(std::memory_order_relaxed) != 0) return false;
+  }
+  return true;
 }
 
 RankReport::~RankReport() {

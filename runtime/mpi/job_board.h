@@ -27,6 +27,8 @@
 
 namespace eddy {
 
+class RankProcess;
+
 class JobBoard {
  public:
   enum class Stage : uint32_t {
@@ -74,7 +76,8 @@ struct PeerWatch {
   bool are_all_here = false;  // on this machine: one that has not begun is missed, too
   std::chrono::nanoseconds stall = std::chrono::seconds(30);
   // Called once, on a thread of its own, of a rank that is missed: "rank 1 has not begun for 3 s,
-  // while ranks start". May end the process.
+  // while ranks start", or of the next rank, where that has ended without a report. May end the
+  // process.
   std::function<void(const std::string& why)> lost = {};
 };
 
@@ -92,6 +95,8 @@ class RankReport {
   bool has_launcher() const { return has_launcher_; }
 
  private:
+  bool has_ended_silently(uint32_t rank, RankProcess& process) const;
+
   JobBoard board_;
   const bool has_launcher_;
   JobBoard::Rank* own_ = nullptr;  // none: it reports to nobody

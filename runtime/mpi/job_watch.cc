@@ -1,8 +1,6 @@
 // What a launcher does while its job runs.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "runtime/mpi/job_board.h"
 #include "runtime/mpi/job_folder.h"
 #include "runtime/mpi/launcher.h"
+#include "runtime/mpi/rank_process.h"
 
 namespace eddy {
 namespace {
@@ -96,34 +95,6 @@ std::vector<pid_t> children_with(const std::string& variable) {
   }
   return found;
 }
-
-// A rank's process, which may have gone while its number is another's by now.
-class RankProcess {
- public:
-  RankProcess() = default;
-  RankProcess(const RankProcess&) = delete;
-  RankProcess& operator=(const RankProcess&) = delete;
-  ~RankProcess() {
-    if (handle_ >= 0) close(handle_);
-  }
-
-  bool is_known() const { return is_known_; }
-  void know(pid_t id) {
-    is_known_ = true;
-    handle_ = static_cast<int>(syscall(SYS_pidfd_open, id, 0));
-  }
-  bool has_ended() const {
-    pollfd ended = {handle_, POLLIN, 0};
-    return is_known_ && (handle_ < 0 || poll(&ended, 1, 0) > 0);
-  }
-  void signal(int signal) const {
-    if (handle_ >= 0) syscall(SYS_pidfd_send_signal, handle_, signal, nullptr, 0);
-  }
-
- private:
-  bool is_known_ = false;
-  int handle_ = -1;  // none: it has gone
-};
 
 class JobWatch {
  public:
@@ -293,7 +264,11 @@ class JobWatch {
       const int failed = board_.rank(r).exit_code.load(std::memory_order_relaxed);
       return {failed, Status::ok()};
     }
-    if (num_begun() == ranks_.size()) return {code, Status::ok()};
+    if (num_begun() == ranks_.size()) {
+      if (code == 0) return {0, Status::ok()};
+      return {0, run_failed("mpirun has ended with exit code " + std::to_string(code) +
+                            ", and so have its ranks")};
+    }
     const std::string how =
         code > kSignalled ? signal_text(code - kSignalled) : "exit code " + std::to_string(code);
     // An exit code above 128 is a rank's; mpirun's own end by a signal has been told.
@@ -302,6 +277,7 @@ class JobWatch {
     const std::string text = who + how + ", and " + std::to_string(num_begun()) + " of " +
                              std::to_string(ranks_.size()) + " ranks have begun";
     if (num_begun() > 0 || code > kSignalled) return {code, run_failed(text)};
+    if (!launch_.is_mpirun_given) return {0, run_failed(text)};
     return {0, invalid_argument(text + "; name Open MPI's mpirun")};
   }
 
@@ -340,6 +316,11 @@ Result<JobEnd> run_launch(const Launch& launch, const WatchOptions& options) {
   relay->start();
   JobEnd end = JobWatch(launch, options, board, mpirun).run();
   end.passed = relay->finish();
+  const bool has_lost_words = end.status.is_ok() && end.exit_code != 0 && end.passed.err_bytes == 0;
+  if (has_lost_words) {
+    end.status = run_failed("a rank has ended with exit code " + std::to_string(end.exit_code) +
+                            ", and mpirun has passed on no reason");
+  }
   return end;
 }
 

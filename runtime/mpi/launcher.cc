@@ -35,6 +35,7 @@ std::string real_program(const std::string& program) {
 Result<Launch> make_launch(const LaunchRequest& request) {
   Launch launch;
   launch.num_ranks = request.num_ranks;
+  launch.is_mpirun_given = !request.mpirun.empty();
   launch.mpirun = request.mpirun.empty() ? find_in_path() : request.mpirun;
   if (launch.mpirun.empty()) {
     return unsupported(

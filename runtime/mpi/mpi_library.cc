@@ -14,7 +14,7 @@ namespace {
 
 Status no_memory_file() {
   return resource_exhausted(
-      "cannot open MPI: the system refuses a file in memory; raise its limits (ulimit -n, -v)");
+      "cannot open MPI: the system refuses a file in memory; raise its limits (ulimit -n, -v, -f)");
 }
 
 // The image as a file in memory; its descriptor.

@@ -77,7 +77,7 @@ void OutputRelay::pass_some(Way& way) {
   const ssize_t size = read(way.from, bytes.data(), bytes.size());
   if (size < 0 && errno == EINTR) return;
   if (size <= 0) return close_once(way.from);
-  if (&way == &ways_[0]) passed_.out_bytes += static_cast<uint64_t>(size);
+  (&way == &ways_[0] ? passed_.out_bytes : passed_.err_bytes) += static_cast<uint64_t>(size);
   write_all(way, bytes.data(), static_cast<size_t>(size));
 }
 

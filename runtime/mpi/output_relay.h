@@ -25,6 +25,7 @@ class OutputRelay {
  public:
   struct Passed {
     uint64_t out_bytes = 0;    // that came for standard output
+    uint64_t err_bytes = 0;    // and for standard error
     bool is_out_lost = false;  // which did not take all of it, though its reader was there
   };
 
@@ -53,7 +54,7 @@ class OutputRelay {
   void pass_some(Way& way);
   void write_all(Way& way, const char* bytes, size_t size);
 
-  Way ways_[2];  // standard output, standard error
+  Way ways_[2];    // standard output, standard error
   Passed passed_;  // the thread's, until it has ended
   std::jthread thread_;
 };

@@ -1,12 +1,14 @@
 #include "tools/command/interrupts.h"
 
 #include <pthread.h>
+#include <unistd.h>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <system_error>
 
 #include "graph/base/check.h"
 #include "tools/command/outcome.h"
@@ -34,6 +36,7 @@ Interrupts::Interrupts(std::function<void()> abandon) : abandon_(std::move(aband
 }
 
 Interrupts::~Interrupts() {
+  while (is_abandoned_.load()) pause();  // the process ends in a moment
   is_ending_.store(true);
   pthread_kill(thread_.native_handle(), SIGUSR2);
   thread_.join();
@@ -77,7 +80,13 @@ void Interrupts::interrupt() {
     std::fputs("eddy: interrupted twice, not waiting any longer\n", stderr);
     std::_Exit(static_cast<int>(ExitCode::kCancelled));
   }
-  if (!cancel_attached() && !is_patient_.load()) abandon_();
+  if (cancel_attached() || is_patient_.load()) return;
+  is_abandoned_.store(true);
+  try {
+    std::thread(abandon_).detach();
+  } catch (const std::system_error&) {
+    abandon_();
+  }
 }
 
 bool Interrupts::cancel_attached() {

@@ -23,7 +23,8 @@ namespace eddy {
 
 class Interrupts {
  public:
-  // `abandon` runs on the signal thread and must not return.
+  // `abandon` runs on a thread of its own, as its words may have to wait for a reader, and must not
+  // return.
   explicit Interrupts(std::function<void()> abandon);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
@@ -78,6 +79,7 @@ class Interrupts {
   std::atomic<bool> is_interrupted_{false};
   std::atomic<bool> is_patient_{false};
   std::atomic<bool> is_ending_{false};
+  std::atomic<bool> is_abandoned_{false};
   std::atomic<bool> notes_questions_{false};
   std::atomic<bool> has_question_{false};
   std::atomic<int64_t> rank_{-1};  // one of several

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <optional>
 #include <string>
@@ -104,7 +105,11 @@ void join_usage(Console& console) {
 
 int parse_failure(const CLI::ParseError& error, const CLI::App& app,
                   const std::string& wrong_start_or_empty, Console& console) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help and --version
+  if (error.get_exit_code() == 0) {  // --help and --version
+    app.exit(error);
+    std::cout.flush();
+    return console.finish(Outcome::success());
+  }
   join_usage(console);
   std::string help = "eddy --help";
   for (const CLI::App* chosen : app.get_subcommands()) {

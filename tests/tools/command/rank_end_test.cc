@@ -153,6 +153,24 @@ TEST_F(RankEnd, AnInterruptDoesNotWaitForARankThatIsStopped) {
   expect_one_line(job, 5, {"interrupted; rank 1 has given no sign of life for "});
 }
 
+TEST_F(RankEnd, WhereMpirunPassesOnNothingTheCommandSaysSo) {
+  const Job job = endless({.signal = SIGSTOP, .to = To::kMpirun, .then = SIGINT}, {"--json"});
+  expect_document(job, 5, "a rank has ended with exit code 5, and mpirun has passed on no reason");
+}
+
+TEST_F(RankEnd, UnderAnotherMpirunOneRankNamesTheOneThatWasKilled) {
+  const Job job = endless({.signal = SIGKILL, .starts_itself = false});
+  EXPECT_EQ(job.exit_code, 128 + SIGKILL);
+  EXPECT_TRUE(is_one_line(job.err)) << job.err;
+  EXPECT_THAT(job.err, HasSubstr("rank 0: rank 1 has ended without a word"));
+}
+
+TEST_F(RankEnd, HelpThatIsLostIsAFailure) {
+  const Job job = run_job(
+      {.program = kCommand, .arguments = {"--help"}, .starts_itself = true, .out = "/dev/full"});
+  expect_one_line(job, 4, {"cannot write to standard output"});
+}
+
 TEST_F(RankEnd, StandardOutputThatTakesNoMoreIsAFailureAsOfOneProcess) {
   const std::string path = write_test_file("sum.onnx", summing_model());
   for (const char* const out : {"/dev/full", JobRequest::kClosed}) {
