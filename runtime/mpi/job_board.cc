@@ -128,6 +128,8 @@ RankReport::RankReport(uint32_t rank, const PeerWatch& peers)
       }
       if (!missed.empty()) {
         watch.reset();
+        // Its own end, if that comes of it, is no news to others.
+        own->exit_code.store(-1, std::memory_order_relaxed);
         lost(missed);
       }
       ended.wait_for(lock, stop, kBeat, [] { return false; });

@@ -22,6 +22,7 @@ using To = JobRequest::To;
 using RankEnd = RankRun;
 
 struct Ending {
+  uint32_t num_ranks = 2;
   int signal = 0;
   To to = To::kRank;
   std::chrono::milliseconds after{1500};
@@ -33,9 +34,11 @@ struct Ending {
 // Never ends by itself; one process gets a signal in the midst of it, or while it starts.
 Job endless(const Ending& ending, std::vector<std::string> options = {}) {
   const std::string path = write_test_file("endless.onnx", halving_model(false, 2));
-  std::vector<std::string> arguments = {"run", path, "--ranks", "2", "--set", "x=64"};
+  std::vector<std::string> arguments = {"run",   path,  "--ranks", std::to_string(ending.num_ranks),
+                                        "--set", "x=64"};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  const Job job = run_job({.program = kCommand,
+  const Job job = run_job({.num_ranks = ending.num_ranks,
+                           .program = kCommand,
                            .arguments = std::move(arguments),
                            .starts_itself = ending.starts_itself,
                            .signal = ending.signal,
@@ -159,10 +162,12 @@ TEST_F(RankEnd, WhereMpirunPassesOnNothingTheCommandSaysSo) {
 }
 
 TEST_F(RankEnd, UnderAnotherMpirunOneRankNamesTheOneThatWasKilled) {
-  const Job job = endless({.signal = SIGKILL, .starts_itself = false});
-  EXPECT_EQ(job.exit_code, 128 + SIGKILL);
-  EXPECT_TRUE(is_one_line(job.err)) << job.err;
-  EXPECT_THAT(job.err, HasSubstr("rank 0: rank 1 has ended without a word"));
+  for (const uint32_t num_ranks : {2, 3}) {
+    const Job job = endless({.num_ranks = num_ranks, .signal = SIGKILL, .starts_itself = false});
+    EXPECT_EQ(job.exit_code, 128 + SIGKILL);
+    EXPECT_TRUE(is_one_line(job.err)) << job.err;
+    EXPECT_THAT(job.err, HasSubstr("rank 0: rank 1 has ended without a word"));
+  }
 }
 
 TEST_F(RankEnd, HelpThatIsLostIsAFailure) {
