@@ -11,10 +11,10 @@
 // fingerprint.
 //
 // The file is untrusted. Its graph goes through the importer and the builder, as any model's, and
-// has to have the fingerprint noted. No program is in it: the graph is planned here, which fits this
-// machine's workers and needs no validator. It says which program was proved; an equal one is not
-// proved again, so a file that lies about that can only hide a defect of Eddy's own planner. Large
-// constants and packings are taken as a model's weights are: other bytes change results alone.
+// has to have the fingerprint noted. No program is in it: the graph is planned here, which fits
+// this machine's workers and needs no validator. It says which program was proved; an equal one is
+// not proved again, so a file that lies about that can only hide a defect of Eddy's own planner.
+// Large constants and packings are taken as a model's weights are: other bytes change results.
 //
 // Errors: kUnsupported where version, compiler, kernels or vector instructions are not those that
 // the plan was saved for, for options that make another graph (defaults take the plan's), devices

@@ -52,7 +52,9 @@ Refusal read_location(const eddy_location* given, std::optional<Location>& locat
   if (given == nullptr) return {};
   eddy_location read;
   EDDY_C_TRY(read_struct(given, EDDY_C_UPTO(eddy_location, line), "a location", read));
-  const auto text = [](const char* from) { return from == nullptr ? "" : as_clean_utf8(one_line(from)); };
+  const auto text = [](const char* from) {
+    return from == nullptr ? "" : as_clean_utf8(one_line(from));
+  };
   location = Location{text(read.file), read.line, read.column, text(read.text)};
   return {};
 }
