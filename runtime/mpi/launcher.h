@@ -58,8 +58,8 @@ struct WatchOptions {
   std::function<bool()> should_describe = [] { return false; };
 };
 
-// How a job has ended. Not ok: why, which no rank has said, or whose words mpirun has lost. Ok: all
-// went well, or the rank that has failed first has said why.
+// How a job has ended. Not ok: why, which no rank has said. Ok: all went well, or the rank that has
+// failed first has said why.
 struct JobEnd {
   int exit_code = 0;  // that rank's, 128 and its number for a signal; 0: what the status stands for
   Status status;

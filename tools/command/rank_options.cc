@@ -96,6 +96,12 @@ Outcome lead_ranks(const RankArguments& arguments, Console& console, Interrupts&
   console.note_passed(end->passed.out_bytes > 0, end->passed.is_out_lost);
   if (end->exit_code == 0) return end->status;
   if (!end->status.is_ok()) return Outcome::of_process(end->exit_code, end->status);
+  if (end->passed.err_bytes == 0) {
+    return Outcome::of_process(
+        end->exit_code, run_failed(fmt::format("a rank has ended with exit code {}, and mpirun has "
+                                               "passed on no reason",
+                                               end->exit_code)));
+  }
   std::_Exit(console.finish_said(end->exit_code));
 }
 
