@@ -8,7 +8,7 @@ namespace eddy {
 
 // True for well-formed UTF-8 without control characters (below 0x20, and 0x7f).
 bool is_clean_utf8(std::string_view text);
-// Each byte of `text` that is none, U+FFFD instead.
+// The same text, with U+FFFD in place of each byte that keeps it from being that.
 std::string as_clean_utf8(std::string_view text);
 
 // Text for a message: shortened where it is long, in quotes.

@@ -44,6 +44,18 @@ TEST(TextTest, EveryByteInEveryPlaceOfAWord) {
   }
 }
 
+TEST(TextTest, WhatIsNotCleanIsReplacedByteByByte) {
+  EXPECT_EQ(as_clean_utf8(""), "");
+  EXPECT_EQ(as_clean_utf8("a\u20ac/b"), "a\u20ac/b");
+  EXPECT_EQ(as_clean_utf8("a\xff"
+                          "b\n"),
+            "a\ufffd"
+            "b\ufffd");
+  EXPECT_EQ(as_clean_utf8("\xe2\x82"), "\ufffd\ufffd") << "cut off";
+  EXPECT_EQ(as_clean_utf8("\xc0\xaf"), "\ufffd\ufffd") << "too long a form";
+  EXPECT_EQ(as_clean_utf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd") << "half a pair";
+}
+
 TEST(TextTest, AsTheSlowDecoder) {
   size_t num_clean = 0;
   for (uint64_t seed = 0; seed < 20'000; ++seed) {
@@ -56,6 +68,9 @@ TEST(TextTest, AsTheSlowDecoder) {
       if (random.below(12) == 0) text += static_cast<char>(random.below(256));
     }
     ASSERT_EQ(is_clean_utf8(text), is_clean_slowly(text)) << "seed " << seed;
+    const std::string clean = as_clean_utf8(text);
+    ASSERT_TRUE(is_clean_utf8(clean)) << "seed " << seed;
+    ASSERT_EQ(clean == text, is_clean_utf8(text)) << "seed " << seed;
     num_clean += is_clean_utf8(text) ? 1 : 0;
   }
   EXPECT_GT(num_clean, 5'000u);
