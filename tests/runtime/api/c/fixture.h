@@ -166,59 +166,49 @@ class CApi : public testing::Test {
     return value;
   }
 
-  // while function(x): x = x + x; rows stacks each x before it is doubled.
-  Owned<eddy_graph> doubling_while(const char* function) {
-    Owned<eddy_graph> graph = new_graph();
-    eddy_graph g = graph.get();
-    const eddy_value_id x = input(g, "x", {});
+  static void output(eddy_graph graph, const char* name, eddy_value_id value) {
+    EXPECT_EQ(said([&](auto e) { return api().graph_output(graph, name, value, e); }), "ok");
+  }
+
+  // Outputs y, which is x doubled while `more`(x), and rows, each x before it is doubled.
+  template <typename More>
+  static void double_while(eddy_graph g, eddy_value_id x, const char* name, const More& more) {
     eddy_while loop = {};
     loop.struct_size = sizeof(loop);
+    loop.name = name;
     loop.initial = &x;
     loop.num_carried = 1;
     loop.num_rows = 1;
     eddy_value_id before[2] = {};
     EXPECT_EQ(said([&](auto e) { return api().graph_begin_while(g, &loop, before, e); }), "ok");
-    const eddy_value_id more = decided(g, function, before[1]);
+    const eddy_value_id goes_on = more(before[1]);
     eddy_value_id after[2] = {};
     EXPECT_EQ(
-        said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
+        said([&](auto e) { return api().graph_begin_after(g, goes_on, &before[1], 1, after, e); }),
         "ok");
     const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
     eddy_value_id outputs[2] = {};
     EXPECT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, outputs, 2, e); }), "ok");
     output(g, "y", outputs[0]);
     output(g, "rows", outputs[1]);
+  }
+
+  // While function(x).
+  Owned<eddy_graph> doubling_while(const char* function) {
+    Owned<eddy_graph> graph = new_graph();
+    eddy_graph g = graph.get();
+    double_while(g, input(g, "x", {}), nullptr,
+                 [&](eddy_value_id x) { return decided(g, function, x); });
     return graph;
   }
 
-  static void output(eddy_graph graph, const char* name, eddy_value_id value) {
-    EXPECT_EQ(said([&](auto e) { return api().graph_output(graph, name, value, e); }), "ok");
-  }
-
-  // y = x while x < limit: x = 2x; rows stacks each x before it is doubled.
+  // While x < limit.
   Owned<eddy_graph> doubling() {
     Owned<eddy_graph> graph = new_graph();
     eddy_graph g = graph.get();
     const eddy_value_id x = input(g, "x", {});
     const eddy_value_id limit = input(g, "limit", {});
-    eddy_while loop = {};
-    loop.struct_size = sizeof(loop);
-    loop.name = "double";
-    loop.initial = &x;
-    loop.num_carried = 1;
-    loop.num_rows = 1;
-    eddy_value_id before[2] = {};
-    EXPECT_EQ(said([&](auto e) { return api().graph_begin_while(g, &loop, before, e); }), "ok");
-    const eddy_value_id more = op(g, "Less", {before[1], limit});
-    eddy_value_id after[2] = {};
-    EXPECT_EQ(
-        said([&](auto e) { return api().graph_begin_after(g, more, &before[1], 1, after, e); }),
-        "ok");
-    const eddy_value_id next[2] = {op(g, "Add", {after[1], after[1]}), after[1]};
-    eddy_value_id outputs[2] = {};
-    EXPECT_EQ(said([&](auto e) { return api().graph_end_while(g, next, 2, outputs, 2, e); }), "ok");
-    output(g, "y", outputs[0]);
-    output(g, "rows", outputs[1]);
+    double_while(g, x, "double", [&](eddy_value_id now) { return op(g, "Less", {now, limit}); });
     return graph;
   }
 
