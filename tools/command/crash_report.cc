@@ -124,6 +124,8 @@ void claim_report() {
   is_reporter = true;
 }
 
+bool has_claimed_report() { return is_reporter; }
+
 void end_with_report(std::string_view what, std::string_view why) {
   // What the reporter lacks while it reports is not reported again.
   if (is_reporter) std::_Exit(static_cast<int>(ExitCode::kRunFailed));

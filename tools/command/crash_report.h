@@ -37,6 +37,7 @@ class CrashRank {
 // The caller is about to end the command and reports the reason; sudden ends on other threads print
 // nothing from now on. Does not return if another thread is already reporting.
 void claim_report();
+bool has_claimed_report();  // the calling thread
 
 [[noreturn]] void end_without_memory();  // a new-handler
 // A terminate-handler. What a library throws on a thread of its own is the system's refusal;

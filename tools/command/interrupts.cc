@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "graph/base/check.h"
+#include "tools/command/crash_report.h"
 #include "tools/command/outcome.h"
 
 namespace eddy {
@@ -36,7 +37,9 @@ Interrupts::Interrupts(std::function<void()> abandon) : abandon_(std::move(aband
 }
 
 Interrupts::~Interrupts() {
-  while (is_abandoned_.load()) pause();  // the process ends in a moment
+  // What was abandoned ends the process in a moment, unless this thread reports another end, which
+  // it then waits for.
+  while (is_abandoned_.load() && !has_claimed_report()) pause();
   is_ending_.store(true);
   pthread_kill(thread_.native_handle(), SIGUSR2);
   thread_.join();

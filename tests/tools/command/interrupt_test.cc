@@ -1,7 +1,11 @@
 // A run that would never end is ended by its deadline or by Ctrl-C, with exit code 5; Ctrl-\ prints
-// the state of the run, which continues.
+// the state of the run, which continues. A second Ctrl-C ends the command whatever it waits for.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +56,38 @@ TEST_P(Endless, TerminatedRightBehindAnInterruptionStillDrains) {
     EXPECT_EQ(run.err.find("interrupted twice"), std::string::npos) << run.err;
     EXPECT_TRUE(is_one_line(run.err)) << run.err;
   }
+}
+
+// Its standard output is a pipe that is full and that nobody reads.
+TEST(Interrupt, TwiceEndsACommandThatNobodyReads) {
+  const std::string path = write_test_file("add.onnx", adding_model());
+  int out[2], err[2];
+  ASSERT_EQ(pipe(out), 0);
+  ASSERT_EQ(pipe(err), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    alarm(60);
+    execl("tools/command/eddy", "eddy", "run", path.c_str(), "--dim", "s7=200000",
+          "--random-inputs", "1", "--json", nullptr);
+    _exit(127);
+  }
+  close(err[1]);
+  // Something is there to be read, and then more than the pipe holds.
+  pollfd written = {out[0], POLLIN, 0};
+  EXPECT_EQ(poll(&written, 1, 30'000), 1);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  int status = 0;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(waitpid(child, &status, WNOHANG), 0) << "it waits for its reader";
+    kill(child, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  for (const int file : {out[0], out[1], err[0]}) close(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(Loops, Endless, testing::Values("device", "host"));
