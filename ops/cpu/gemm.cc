@@ -117,7 +117,7 @@ void gemm_by_tiles(const GemmArgs& g, float* turned_or_null) {
     t.b = &b;
     int rows = 0;
     for (int64_t i = 0; i < g.m; i += rows) {
-      rows = tiles.next_rows(g.m - i, vectors);
+      rows = tiles.next_rows(g.m - i, vectors, t);
       const float* a = g.a + i * a_row;
       t.a = &a;
       t.c = g.c + i * g.c_row + j;
@@ -206,7 +206,7 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
   const float* const ahead_end = std::min(ahead + depth * width, data_end);
   int rows = 0;
   for (int64_t i = 0; i < product.m; i += rows) {
-    rows = tiles_.next_rows(product.m - i, vectors);
+    rows = tiles_.next_rows(product.m - i, vectors, t);
     const float* a = product.a + i * product.a_row + first * product.a_step;
     t.a = &a;
     t.c = product.c + i * product.c_row + index * width;

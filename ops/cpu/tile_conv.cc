@@ -193,7 +193,7 @@ class GroupRun {
     const int64_t width = p_.output[p_.last()];
     int rows = 0;
     for (int64_t i = 0; i < width; i += rows) {
-      rows = weights_.tiles().next_rows(width - i, vectors_);
+      rows = weights_.tiles().next_rows(width - i, vectors_, tile_);
       for (int64_t s = 0; s < segments_.count; ++s) {
         const auto at = static_cast<size_t>(s);
         a_[at] = a + i * tile_.a_row + segments_.a[at];

@@ -210,7 +210,7 @@ class BlockedConvPart {
     const int64_t y_at = (row * plane_.out_columns + column) * tiles_.width;
     int rows = 0;
     for (int64_t i = 0; i < count; i += rows) {
-      rows = tiles_.next_rows(count - i, num_vectors_);
+      rows = tiles_.next_rows(count - i, num_vectors_, tile_);
       for (int64_t s = 0; s < num_runs_; ++s) {
         const auto at = static_cast<size_t>(s);
         a_[at] = x + i * tile_.a_row + offsets_[at];

@@ -136,7 +136,7 @@ void LargeWindowConv::run_segments(const Call& call, const Work& work, int64_t p
         work.sums + (line - work.lines.begin) * out_columns * width + panel * panel_width_;
     int rows = 0;
     for (int64_t i = 0; i < out_columns; i += rows) {
-      rows = tiles.next_rows(out_columns - i, vectors);
+      rows = tiles.next_rows(out_columns - i, vectors, tile);
       const float* const at = first + i * along.stride;
       int64_t channel = segments.begin / down.kernel, row = segments.begin % down.kernel;
       for (int64_t s = 0; s < tile.num_segments; ++s) {

@@ -158,7 +158,7 @@ void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first)
       args.b = &b;
       int rows = 0;
       for (int64_t i = 0; i < shape_.batch; i += rows) {
-        rows = tiles_.next_rows(shape_.batch - i, vectors);
+        rows = tiles_.next_rows(shape_.batch - i, vectors, args);
         const float* const a = work.inputs + product * at_once_ * images() + i;
         args.a = &a;
         args.c = work.sums + (at * images() + i) * width;

@@ -156,7 +156,7 @@ class WinogradPart {
       int64_t lines = product + 1 < kProducts ? vectors : 0;
       int rows = 0;
       for (int64_t i = 0; i < count; i += rows) {
-        rows = tiles_.next_rows(count - i, vectors);
+        rows = tiles_.next_rows(count - i, vectors, args);
         const float* const a = inputs_ + (product * at_once_ + i) * conv_.depth();
         args.a = &a;
         args.c = products_ + (product * at_once_ + i) * width;

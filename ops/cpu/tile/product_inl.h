@@ -25,6 +25,10 @@ struct TileLoop {
   static constexpr int kUnroll = depth_unroll(M, N);
   static constexpr int64_t kLinesAhead = lines_ahead(M, N* S::kWidth);
   V sums[kUnroll][M][N];
+  // Of three rows of A one address: their distance is the only register besides.
+  static constexpr int kGroup = 3;
+  static constexpr int kGroups = (M + kGroup - 1) / kGroup;
+  const float* rows[kGroups];
   const float* ahead;
   int64_t ahead_step;  // floats; 0: the same again, which costs little
 
@@ -33,7 +37,7 @@ struct TileLoop {
         EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
   }
 
-  [[gnu::always_inline]] void step(int u, const float* a, int64_t a_row, const float* b, int last) {
+  [[gnu::always_inline]] void step(int u, int64_t a_row, const float* b, int last) {
     constexpr int kSecondLevel = 2;
     if constexpr (Fetches) {
       EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
@@ -46,7 +50,7 @@ struct TileLoop {
           Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last) : S::load(b + j * S::kWidth);
     }
     EDDY_UNROLL for (int i = 0; i < M; ++i) {
-      const V x = S::set1(a[i * a_row]);
+      const V x = S::set1(rows[i / kGroup][i % kGroup * a_row]);
       EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::fma(x, row[j], sums[u][i][j]);
     }
   }
@@ -54,29 +58,17 @@ struct TileLoop {
   [[gnu::always_inline]] void run_segment(const TileArgs& t, const float* a, const float* b,
                                           int last) {
     const int64_t a_row = t.a_row, a_step = t.a_step, b_row = t.b_row;
-    // Several steps a turn where a tile fills the registers: the processor then foresees where a
-    // short depth ends.
-    constexpr int kTimes = M * N > 16 ? 4 : 1;
-    int64_t k = 0;
-    for (; k + kTimes * kUnroll <= t.depth; k += kTimes * kUnroll) {
-      EDDY_UNROLL for (int u = 0; u < kTimes * kUnroll; ++u) {
-        step(u % kUnroll, a, a_row, b, last);
-        a += a_step;
-        b += b_row;
-      }
-    }
-    for (; k + kUnroll <= t.depth; k += kUnroll) {
-      EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) {
-        step(u, a, a_row, b, last);
-        a += a_step;
-        b += b_row;
-      }
-    }
-    for (; k < t.depth; ++k) {
-      step(0, a, a_row, b, last);
-      a += a_step;
+    EDDY_UNROLL for (int g = 0; g < kGroups; ++g) rows[g] = a + g * kGroup * a_row;
+    const auto take = [&](int u) __attribute__((always_inline)) {
+      step(u, a_row, b, last);
+      EDDY_UNROLL for (int g = 0; g < kGroups; ++g) rows[g] += a_step;
       b += b_row;
+    };
+    int64_t k = 0;
+    for (; k + kUnroll <= t.depth; k += kUnroll) {
+      EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) take(u);
     }
+    for (; k < t.depth; ++k) take(0);
   }
 
   [[gnu::always_inline]] V total(int i, int j) const {

@@ -123,6 +123,7 @@ struct TileKernels {
   int width;        // floats in a vector
   int max_rows;     // of a tile
   int max_vectors;  // of a tile
+  int short_rows;   // of a tile of max_vectors that adds up at most kShortDepth terms
   // Tiles of few vectors have registers for more rows; 0 rows: none. [vectors - 1]
   struct Tall {
     int rows;
@@ -157,11 +158,19 @@ struct TileKernels {
 
   int panel_width() const { return width * max_vectors; }
 
-  // The rows of the next tile, where `left` are left: of a tall one, else an even part of the rest.
-  int next_rows(int64_t left, int64_t vectors) const {
+  // Up to here a tile that fills the registers loses more between its end and the next one's
+  // beginning than it gains in between.
+  static constexpr int64_t kShortDepth = 96;
+
+  // The rows of the next tile of a product as `args`, where `left` are left: of a tall one, else an
+  // even part of the rest.
+  int next_rows(int64_t left, int64_t vectors, const TileArgs& args) const {
     const int rows = tall[vectors - 1].rows;
     if (rows > 0 && left >= rows) return rows;
-    const int64_t parts = (left + max_rows - 1) / max_rows;
+    const int64_t depth = args.num_segments * args.depth;
+    const bool is_short = depth <= kShortDepth && vectors == max_vectors;
+    const int64_t most = is_short ? short_rows : max_rows;
+    const int64_t parts = (left + most - 1) / most;
     return static_cast<int>((left + parts - 1) / parts);
   }
   void run(const TileArgs& args, int rows, int64_t vectors, bool is_edge = false) const {

@@ -12,6 +12,7 @@ struct Avx2 {
   static constexpr int kWidth = 8;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 2;
+  static constexpr int kShortRows = 6;
   static constexpr int tall_rows(int) { return 0; }
 
   static __m256i first(int n) {

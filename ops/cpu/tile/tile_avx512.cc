@@ -17,6 +17,7 @@ struct Avx512 {
   static constexpr int kWidth = 16;
   static constexpr int kMaxRows = 6;
   static constexpr int kMaxVectors = 4;
+  static constexpr int kShortRows = 4;
   // As many sums as 6 rows of 4 vectors have.
   static constexpr int tall_rows(int vectors) { return vectors <= 2 ? 12 : vectors == 3 ? 8 : 0; }
 

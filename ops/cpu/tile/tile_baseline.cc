@@ -12,6 +12,7 @@ struct Sse4 {
   static constexpr int kWidth = 4;
   static constexpr int kMaxRows = 4;
   static constexpr int kMaxVectors = 2;
+  static constexpr int kShortRows = 4;
   static constexpr int tall_rows(int) { return 0; }
 
   static V zero() { return _mm_setzero_ps(); }

@@ -3,7 +3,7 @@
 // and calls no inline function of the standard library: a function shared with other files could
 // be kept by the linker in a form that older processors cannot run.
 //
-// S offers: V, kWidth, kMaxRows, kMaxVectors, tall_rows(vectors) (0: none), zero(), set1(x),
+// S offers: V, kWidth, kMaxRows, kMaxVectors, kShortRows, tall_rows(vectors) (0: none), zero(), set1(x),
 // load(p), store(p, v), load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a *
 // b + c, add, sub, mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127),
 // round(v), min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude,
@@ -334,6 +334,7 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.width = S::kWidth;
   set.max_rows = S::kMaxRows;
   set.max_vectors = S::kMaxVectors;
+  set.short_rows = S::kShortRows;
   fill_row<S, 1>(set);
   fill_row<S, 2>(set);
   fill_row<S, 3>(set);

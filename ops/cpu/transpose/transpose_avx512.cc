@@ -30,15 +30,16 @@ void transpose_quarters(const Words* rows, Pairs* columns) {
 }
 
 // Quarter s of row j, of row j + 4, of row j + 8 and of row j + 12, as one vector: put together by
-// loads, of which the processor makes more at a time than exchanges of quarters between vectors.
+// masked loads, of which the processor makes more at a time than exchanges of quarters between
+// vectors, or insertions.
 Words load_quarters(const uint32_t* in, int64_t stride) {
   const auto quarter = [&](int64_t row) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + row * stride));
   };
   __m512i four = _mm512_castsi128_si512(quarter(0));
-  four = _mm512_inserti32x4(four, quarter(4), 1);
-  four = _mm512_inserti32x4(four, quarter(8), 2);
-  return reinterpret_cast<Words>(_mm512_inserti32x4(four, quarter(12), 3));
+  four = _mm512_mask_broadcast_i32x4(four, 0x00f0, quarter(4));
+  four = _mm512_mask_broadcast_i32x4(four, 0x0f00, quarter(8));
+  return reinterpret_cast<Words>(_mm512_mask_broadcast_i32x4(four, 0xf000, quarter(12)));
 }
 
 // Whole blocks, or with `rows` and `columns` of at most 16.
