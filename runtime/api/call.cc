@@ -105,35 +105,53 @@ Status Call::run(const RunOptions& options) {
   return state_->run.run(options, state_->check_bindings());
 }
 
-Status Call::submit(const RunOptions& options, Callback callback, AtOnce at_once,
+namespace {
+
+class CallbackEnd : public RunEnd {
+ public:
+  explicit CallbackEnd(Call::Callback callback) : callback_(std::move(callback)) {}
+  void end(std::shared_ptr<RunEnd>& self, const Status& status) override {
+    const std::shared_ptr<RunEnd> gone = std::move(self);  // the callback may own the session
+    callback_(status);
+  }
+
+ private:
+  const Call::Callback callback_;
+};
+
+std::shared_ptr<RunEnd> end_of(Call::Callback callback) {
+  if (!callback) return nullptr;
+  return std::make_shared<CallbackEnd>(std::move(callback));
+}
+
+}  // namespace
+
+Status Call::submit(const RunOptions& options, Callback callback,
                     const std::function<void()>& begun) {
-  return submit_to(nullptr, options, std::move(callback), std::move(at_once), begun);
+  return submit_to(nullptr, options, end_of(std::move(callback)), begun);
+}
+
+Status Call::submit(const RunOptions& options, std::shared_ptr<RunEnd> end,
+                    const std::function<void()>& begun) {
+  return submit_to(nullptr, options, std::move(end), begun);
 }
 
 Status Call::submit_on(Stream& stream, const RunOptions& options, Callback callback,
                        const std::function<void()>& begun) {
-  return submit_to(&stream, options, std::move(callback), {}, begun);
+  return submit_to(&stream, options, end_of(std::move(callback)), begun);
 }
 
-Status Call::submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
-                       AtOnce at_once, const std::function<void()>& begun) {
+Status Call::submit_on(Stream& stream, const RunOptions& options, std::shared_ptr<RunEnd> end,
+                       const std::function<void()>& begun) {
+  return submit_to(&stream, options, std::move(end), begun);
+}
+
+Status Call::submit_to(Stream* stream_or_null, const RunOptions& options,
+                       std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun) {
   EDDY_RETURN_IF_ERROR(state_->check_at_rest());
   state_->has_run.store(true, std::memory_order_relaxed);
-  Run::Ending ending;
-  if (callback) {
-    ending.on_end = [&core = state_->core(),
-                     callback = std::move(callback)](const Status& status) mutable {
-      {
-        const SessionScope scope(&core, nullptr);
-        core.call_user([&] { callback(status); });
-        callback = nullptr;  // it may own the session
-      }
-      core.runs->let_go();
-    };
-    ending.at_once = std::move(at_once);
-  }
-  return state_->run.submit(options, state_->check_bindings(), stream_or_null, std::move(ending),
-                            begun);
+  return state_->run.submit(options, state_->check_bindings(), stream_or_null,
+                            std::move(end_or_null), begun);
 }
 
 Status Call::wait() {

@@ -28,6 +28,7 @@
 #include <memory>
 
 #include "graph/base/status.h"
+#include "runtime/api/run_end.h"
 #include "runtime/api/run_options.h"
 #include "runtime/api/tensor.h"
 #include "runtime/device/device.h"
@@ -41,10 +42,6 @@ struct SessionCore;
 class Call {
  public:
   using Callback = std::function<void(const Status&)>;
-  // Asked first, by the thread that ends the run (a worker, the scheduler's, one that stops it):
-  // true: it has done all that the callback does, which is not called. Quick: it waits for nothing,
-  // calls nothing of users', and owns nothing of the session.
-  using AtOnce = std::function<bool(const Status&)>;
 
   // Cancels a run that is under way and waits for its end; in a host function, where no thread may
   // wait, it only cancels, and bound memory must stay until the run has ended.
@@ -75,12 +72,17 @@ class Call {
   // Else it is called once, last, on the session's callback thread, when this Call may be used
   // again, by it too.
   // `begun` is called before that, once this Call may not be used but by those that wait for it.
-  Status submit(const RunOptions& options = {}, Callback callback = {}, AtOnce at_once = {},
+  Status submit(const RunOptions& options = {}, Callback callback = {},
                 const std::function<void()>& begun = {});
+  // The same for what more than a callback is asked of.
+  Status submit(const RunOptions& options, std::shared_ptr<RunEnd> end,
+                const std::function<void()>& begun);
   // In the order of a stream of the session's (Session::create_stream(), adopt_stream()): what is
   // in front may write the inputs, what is behind read the outputs.
   Status submit_on(Stream& stream, const RunOptions& options = {}, Callback callback = {},
                    const std::function<void()>& begun = {});
+  Status submit_on(Stream& stream, const RunOptions& options, std::shared_ptr<RunEnd> end,
+                   const std::function<void()>& begun);
 
   // Blocks until no run is under way; the last one's result. A run that no worker has begun yet may
   // run here.
@@ -113,8 +115,8 @@ class Call {
   struct State;
   explicit Call(std::unique_ptr<State> state);
   static Result<std::unique_ptr<Call>> prepare(SessionCore& core, TraceRecorder* trace_or_null);
-  Status submit_to(Stream* stream_or_null, const RunOptions& options, Callback callback,
-                   AtOnce at_once, const std::function<void()>& begun);
+  Status submit_to(Stream* stream_or_null, const RunOptions& options,
+                   std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun);
 
   std::unique_ptr<State> state_;
 };

@@ -106,7 +106,6 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
         core_.scheduler(), options.answer_limit,
         [this, on_overdue = options.on_overdue] { return tell_overdue(on_overdue); });
   }
-  if (!is_waited_for) followers_ = std::make_unique<Followers>();
   if (deadline) timer_.arm(core_.scheduler(), *deadline, [this] { stop(StopReason::kDeadline); });
   return Status::ok();
 } catch (const std::bad_alloc&) {
@@ -149,7 +148,8 @@ Status Run::refuse(const RunOptions& options, Status why) {
   for (const StreamedOutput& each : options.streams) {
     if (each.stream != nullptr) each.stream->refuse(why);
   }
-  followers_ = nullptr;
+  end_or_null_ = nullptr;
+  gate_or_null_ = nullptr;
   set_status(why);
   signal_.set();
   return why;
@@ -177,15 +177,15 @@ Status Run::run(const RunOptions& options, Status ready) {
   return status_;
 }
 
-Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending,
-                   const std::function<void()>& begun) {
+Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_null,
+                   std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun) {
   signal_.clear();
   is_waited_for = false;
   is_submitters_ = false;
   if (ready.is_ok() && runs_->is_in_child()) ready = ForkGuard::error();
-  if (ready.is_ok()) ready = begin(options, ending.on_end != nullptr);
+  if (ready.is_ok()) ready = begin(options, end_or_null != nullptr);
   if (!ready.is_ok()) return refuse(options, std::move(ready));
-  followers_->ending = std::move(ending);
+  end_or_null_ = std::move(end_or_null);
   if (begun) begun();
   if (stream_or_null != nullptr) {
     ready = enter(*stream_or_null);
@@ -201,8 +201,8 @@ Status Run::submit(const RunOptions& options, Status ready, Stream* stream_or_nu
 
 Status Run::enter(Stream& stream) {
   Device& device = core_.stream_device();
-  EDDY_ASSIGN_OR_RETURN(followers_->gate, device.create_gate());
-  return StreamPlace::enter(device, stream, followers_->gate, *runs_, *this, &Run::arrive);
+  EDDY_ASSIGN_OR_RETURN(gate_or_null_, device.create_gate());
+  return StreamPlace::enter(device, stream, gate_or_null_, *runs_, *this, &Run::arrive);
 }
 
 void Run::arrive(const SessionRuns::Arrival& arrival) {
@@ -448,38 +448,49 @@ void Run::finish() {
     runs_->withdraw(*this);
     if (values_.has_state()) values_.drop_state();
   }
-  const std::unique_ptr<Followers> followers = std::move(followers_);
-  leave(followers.get());
+  leave();
 }
 
 // Afterwards the session may be gone.
-void Run::call_back(SessionCore& core, Ending ending, Status status, CallbackWake wake) {
+void Run::call_back(SessionCore& core, std::shared_ptr<RunEnd> end, Status status,
+                    CallbackWake wake) {
   bool is_done = false;
-  if (ending.at_once) core.call_user([&] { is_done = ending.at_once(status); });
-  if (is_done) {
-    ending = {};
-    return core.runs->let_go();
-  }
-  core.callbacks.post([on_end = std::move(ending.on_end),
-                       status = std::move(status)]() mutable { on_end(std::move(status)); },
-                      wake);
+  core.call_user([&] { is_done = end->end_at_once(end, status); });
+  if (!is_done) return post_end(core, std::move(end), std::move(status), wake);
+  end = nullptr;
+  core.runs->let_go();
 }
 
-void Run::leave(Followers* followers_or_null) {
+void Run::post_end(SessionCore& core, std::shared_ptr<RunEnd> end, Status status,
+                   CallbackWake wake) {
+  core.callbacks.post(
+      [&core, end = std::move(end), status = std::move(status)]() mutable {
+        {
+          const SessionScope scope(&core, nullptr);
+          core.call_user([&] { end->end(end, status); });
+        }
+        core.runs->let_go();
+        if (end != nullptr) end->left(status);
+      },
+      wake);
+}
+
+void Run::call_back_refused(SessionCore& core, std::shared_ptr<RunEnd> end, Status why) {
+  core.runs->hold();
+  post_end(core, std::move(end), std::move(why), CallbackWake::kYes);
+}
+
+void Run::leave() {
   SessionCore& core = core_;
-  Ending ending;
-  std::shared_ptr<Gate> gate;
+  std::shared_ptr<RunEnd> end = std::move(end_or_null_);
+  std::shared_ptr<Gate> gate = std::move(gate_or_null_);
   Status status;
-  if (followers_or_null != nullptr) {
-    ending = std::move(followers_or_null->ending);
-    gate = std::move(followers_or_null->gate);
-    if (ending.on_end) status = status_;
-  }
+  if (end != nullptr) status = status_;
   const CallbackWake wake = helped_here == this ? CallbackWake::kNo
                             : is_submitters_    ? CallbackWake::kUnlessNapping
                                                 : CallbackWake::kYes;
   std::shared_ptr<void> keeper;
-  const size_t num_holds = (ending.on_end ? 1 : 0) + (gate != nullptr ? 1 : 0);
+  const size_t num_holds = (end != nullptr ? 1 : 0) + (gate != nullptr ? 1 : 0);
   RunEntry* const next = runs_->leave(*this, num_holds, keeper);
   // From here on the session may be gone, unless it is held or the next run is in flight.
   const bool had_gate = gate != nullptr;
@@ -487,7 +498,7 @@ void Run::leave(Followers* followers_or_null) {
   gate = nullptr;  // before the end is seen: nothing of a run that has ended is left
   if (!signal_.is_set()) signal_.set();
   // And this run, too.
-  if (ending.on_end) call_back(core, std::move(ending), std::move(status), wake);
+  if (end != nullptr) call_back(core, std::move(end), std::move(status), wake);
   if (next != nullptr) static_cast<Run*>(next)->start();
   if (keeper != nullptr) {
     keeper = nullptr;

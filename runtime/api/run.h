@@ -26,6 +26,7 @@
 #include "graph/base/short_lock.h"
 #include "runtime/api/answer_watch.h"
 #include "runtime/api/deadline_timer.h"
+#include "runtime/api/run_end.h"
 #include "runtime/api/run_values.h"
 #include "runtime/api/session_runs.h"
 
@@ -40,15 +41,6 @@ class Run : private RunEntry {
     kOnce,  // takes a state when it is sure of its turn, and collects its outputs
     kKept,  // has a state from the beginning, where its values are bound
   };
-  // Called as callbacks are, once the run has ended; lets go of the session
-  // (SessionRuns::let_go()).
-  using OnEnd = std::function<void(Status)>;
-  // `at_once` as Call::AtOnce; may be empty, and is asked only where there is an `on_end`.
-  struct Ending {
-    OnEnd on_end;
-    std::function<bool(const Status&)> at_once;
-  };
-
   Run(SessionCore& core, Kind kind, TraceRecorder* trace_or_null);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -65,11 +57,13 @@ class Run : private RunEntry {
   SessionCore& core() const { return core_; }
 
   // Both need a run that has ended. A failure of `ready`, or of what the run needs, refuses it: it
-  // has ended with that status, which is returned, and OnEnd is not called.
+  // has ended with that status, which is returned, and its RunEnd is not called.
   Status run(const RunOptions& options, Status ready);
   // `begun`, where there is one, is called once it is under way, before it can end.
-  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null, Ending ending,
-                const std::function<void()>& begun = {});
+  Status submit(const RunOptions& options, Status ready, Stream* stream_or_null,
+                std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun = {});
+  // Calls end() of one that was refused, on the callback thread.
+  static void call_back_refused(SessionCore& core, std::shared_ptr<RunEnd> end, Status why);
 
   bool is_under_way() const { return !signal_.is_set(); }
   // Whether this thread may wait for it.
@@ -96,12 +90,6 @@ class Run : private RunEntry {
 
  private:
   void end_answer_watch();
-
-  // What follows the end of a run that no thread waits for.
-  struct Followers {
-    Ending ending;
-    std::shared_ptr<Gate> gate;  // behind which its caller's stream waits
-  };
 
   enum class Collected { kNone, kAll, kWanted };
 
@@ -140,8 +128,11 @@ class Run : private RunEntry {
   void abandon(const Status& why);
   void finish();
   Status collect();
-  void leave(Followers* followers_or_null);
-  static void call_back(SessionCore& core, Ending ending, Status status, CallbackWake wake);
+  void leave();
+  static void call_back(SessionCore& core, std::shared_ptr<RunEnd> end, Status status,
+                        CallbackWake wake);
+  static void post_end(SessionCore& core, std::shared_ptr<RunEnd> end, Status status,
+                       CallbackWake wake);
 
   SessionCore& core_;
   const std::shared_ptr<SessionRuns> runs_;
@@ -153,7 +144,9 @@ class Run : private RunEntry {
   Collected collected_;
   std::span<const size_t> wanted_;
   std::span<Tensor> into_;
-  std::unique_ptr<Followers> followers_;
+  // What follows the end of a run that no thread waits for.
+  std::shared_ptr<RunEnd> end_or_null_;
+  std::shared_ptr<Gate> gate_or_null_;  // behind which its caller's stream waits
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
   void set_status(Status status);
 

@@ -1,6 +1,7 @@
 #include "runtime/api/run_handle.h"
 
 #include <optional>
+#include <utility>
 
 #include "runtime/api/run.h"
 #include "runtime/api/session_core.h"
@@ -9,11 +10,15 @@
 namespace eddy {
 
 // A run that owns what it was given, until its callback has returned.
-struct RunHandle::State {
+struct RunHandle::State : RunEnd {
   explicit State(std::shared_ptr<SessionRuns> r) : runs(std::move(r)) {}
 
-  // On the callback thread: the run has ended, or was refused.
-  void end(SessionCore& core, Status how);
+  // What users have handed over goes as their callback is called: it may own the session.
+  void end(std::shared_ptr<RunEnd>& self, const Status& how) override;
+  void left(const Status& how) override {
+    status = how;
+    done.set();
+  }
 
   const std::shared_ptr<SessionRuns> runs;
   std::shared_ptr<CallbackQueue> callbacks;  // null where `run` is none
@@ -24,20 +29,10 @@ struct RunHandle::State {
   EndSignal done;
 };
 
-void RunHandle::State::end(SessionCore& core, Status how) {
-  {
-    // What users have handed over goes as their callback is called: it may own the session.
-    const SessionScope scope(&core, nullptr);
-    core.call_user([&] {
-      if (callback) callback(how.is_ok() ? run->take_outputs() : Result<NamedTensors>(how));
-    });
-    callback = nullptr;
-    inputs.clear();
-  }
-  core.runs->let_go();
-  // From here on the session may be gone.
-  status = std::move(how);
-  done.set();
+void RunHandle::State::end(std::shared_ptr<RunEnd>&, const Status& how) {
+  const RunCallback called = std::exchange(callback, nullptr);
+  const NamedTensors given = std::exchange(inputs, {});
+  if (called) called(how.is_ok() ? run->take_outputs() : Result<NamedTensors>(how));
 }
 
 RunHandle::RunHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -65,12 +60,8 @@ RunHandle RunHandle::submit(SessionCore& core, Stream* stream_or_null, NamedTens
   state->callback = std::move(callback);
   Run& run = state->run.emplace(core, Run::Kind::kOnce, options.trace_or_null);
   run.collect_if(state->callback != nullptr);
-  const auto end = [state, &core](Status how) { state->end(core, std::move(how)); };
-  ready = run.submit(options, run.values().give_inputs(state->inputs), stream_or_null, {end, {}});
-  if (!ready.is_ok()) {
-    core.runs->hold();
-    core.callbacks.post([end, ready] { end(ready); });
-  }
+  ready = run.submit(options, run.values().give_inputs(state->inputs), stream_or_null, state);
+  if (!ready.is_ok()) Run::call_back_refused(core, state, std::move(ready));
   return RunHandle(state);
 }
 

@@ -59,12 +59,10 @@ Status SessionCore::prepare_threads(const Needs& needs) {
   return Status::ok();
 }
 
-void SessionCore::call_user(const std::function<void()>& function) const try {
-  function();
-} catch (const std::exception& error) {
-  if (options.log) options.log(std::string("a run's callback threw: ") + error.what());
-} catch (...) {
-  if (options.log) options.log("a run's callback threw something");
+void SessionCore::log_thrown(const char* what_or_null) const {
+  if (!options.log) return;
+  options.log(what_or_null == nullptr ? std::string("a run's callback threw something")
+                                      : std::string("a run's callback threw: ") + what_or_null);
 }
 
 void SessionCore::note_refusal(const Status& why) {

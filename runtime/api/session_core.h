@@ -103,7 +103,15 @@ struct SessionCore {
   void call_on_worker(std::function<void()> function);
 
   // What users' functions throw must not end the thread that calls them.
-  void call_user(const std::function<void()>& function) const;
+  template <typename Function>
+  void call_user(const Function& function) const try {
+    function();
+  } catch (const std::exception& error) {
+    log_thrown(error.what());
+  } catch (...) {
+    log_thrown(nullptr);
+  }
+  void log_thrown(const char* what_or_null) const;
 
   // Threads that a run will need and that may not have been made yet.
   struct Needs {

@@ -7,6 +7,10 @@
 
 namespace eddy::c {
 
+Refusal is_missing(const char* what) {
+  return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
+}
+
 Refusal check_name(const char* name, const char* what) {
   if (name == nullptr || is_clean_utf8(name)) return {};
   return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + name +

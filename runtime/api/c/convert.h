@@ -59,9 +59,11 @@ Refusal write_struct(const T& value, const char* what, T* given) {
 // The end of a member, for `least`.
 #define EDDY_C_UPTO(type, member) (offsetof(type, member) + sizeof(type::member))
 
-inline Refusal need(const void* pointer, const char* what) {
-  if (pointer != nullptr) return {};
-  return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
+Refusal is_missing(const char* what);
+[[gnu::always_inline]] inline Refusal need(const void* pointer, const char* what) {
+  if (pointer == nullptr) [[unlikely]]
+    return is_missing(what);
+  return {};
 }
 
 // As files have names: UTF-8 without control characters. Null is empty.

@@ -29,16 +29,44 @@ ExecutorObject::~ExecutorObject() {
   }
 }
 
+namespace {
+
+void call(std::shared_ptr<Task> task) {
+  Task& called = *task;
+  called.call(std::move(task));
+}
+
+class FunctionTask : public Task {
+ public:
+  explicit FunctionTask(std::function<void()> function) : function_(std::move(function)) {}
+  void call(std::shared_ptr<Task>) override { function_(); }
+
+ private:
+  const std::function<void()> function_;
+};
+
+}  // namespace
+
+void ExecutorObject::Queue::push(std::shared_ptr<Task>&& task) {
+  waiting.push_back(std::move(task));
+  num_waiting.store(waiting.size(), std::memory_order_relaxed);
+}
+
+std::shared_ptr<Task> ExecutorObject::Queue::pop() {
+  std::shared_ptr<Task> task = std::move(waiting.front());
+  waiting.pop_front();
+  num_waiting.store(waiting.size(), std::memory_order_relaxed);
+  return task;
+}
+
 void ExecutorObject::loop(const std::shared_ptr<Queue>& queue) {
   std::unique_lock lock(queue->mutex);
   while (true) {
     queue->changed.wait(lock, [&] { return !queue->waiting.empty() || queue->is_ending; });
     if (queue->waiting.empty()) return;
-    std::function<void()> function = std::move(queue->waiting.front());
-    queue->waiting.pop_front();
+    std::shared_ptr<Task> task = queue->pop();
     lock.unlock();
-    function();
-    function = nullptr;  // what it holds goes outside of the lock
+    c::call(std::move(task));  // what it holds goes outside of the lock
     lock.lock();
   }
 }
@@ -53,41 +81,45 @@ void ExecutorObject::released() noexcept {
 }
 
 void ExecutorObject::post(std::function<void()> function) {
-  if (kind_ == EDDY_EXECUTOR_INLINE) return function();
+  post(std::make_shared<FunctionTask>(std::move(function)));
+}
+
+void ExecutorObject::post(std::shared_ptr<Task> task) {
+  if (kind_ == EDDY_EXECUTOR_INLINE) return c::call(std::move(task));
   if (kind_ == EDDY_EXECUTOR_CALLER) {
-    if (!try_post(function)) function();
+    if (!try_post(std::move(task))) c::call(std::move(task));
     return;
   }
   {
     const std::lock_guard lock(queue_->mutex);
-    queue_->waiting.push_back(std::move(function));
+    queue_->push(std::move(task));
   }
   queue_->changed.notify_one();
 }
 
-bool ExecutorObject::try_post(std::function<void()>& function) {
+bool ExecutorObject::try_post(std::shared_ptr<Task>&& task) {
   if (kind_ != EDDY_EXECUTOR_CALLER) return false;
   const std::lock_guard lock(queue_->mutex);
   if (queue_->is_released) return false;
-  queue_->waiting.push_back(std::exchange(function, nullptr));
-  file_.set();
+  queue_->push(std::move(task));
+  if (queue_->waiting.size() == 1) file_.set();
   return true;
 }
 
+// The descriptor is cleared by whoever takes the last one. One that comes unseen afterwards sets it
+// again.
 size_t ExecutorObject::run(size_t max) {
   size_t count = 0;
   for (; count < max; ++count) {
-    std::function<void()> function;
+    if (count > 0 && queue_->num_waiting.load(std::memory_order_relaxed) == 0) break;
+    std::shared_ptr<Task> task;
     {
       const std::lock_guard lock(queue_->mutex);
-      if (queue_->waiting.empty()) {
-        file_.clear();
-        break;
-      }
-      function = std::move(queue_->waiting.front());
-      queue_->waiting.pop_front();
+      if (queue_->waiting.empty()) break;
+      task = queue_->pop();
+      if (queue_->waiting.empty()) file_.clear();
     }
-    function();
+    c::call(std::move(task));
   }
   return count;
 }

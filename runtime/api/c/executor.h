@@ -1,12 +1,13 @@
 // ExecutorObject: where users' callbacks run: inline, on a thread of its own, or where the caller
 // drains it (its own event loop, woken by a file descriptor).
 //
-// Internal to runtime/api/c. Each posted function is called exactly once. When the last handle of
+// Internal to runtime/api/c. Each posted task is called exactly once. When the last handle of
 // one that the caller drains goes, nobody can drain it any more: what waits is called then, by that
 // thread, and what comes later inline. Ownership: runs and streams of rows keep their executor.
-// Threads: any; one function at a time but for inline ones.
+// Threads: any; one task at a time but for inline ones.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -19,6 +20,13 @@
 
 namespace eddy::c {
 
+// What an executor calls, once: it is given the executor's hold, and throws nothing.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual void call(std::shared_ptr<Task> self) = 0;
+};
+
 class ExecutorObject : public Object {
  public:
   static constexpr Kind kKind = Kind::kExecutor;
@@ -28,9 +36,10 @@ class ExecutorObject : public Object {
   ~ExecutorObject() override;
 
   void released() noexcept override;
+  void post(std::shared_ptr<Task> task);
   void post(std::function<void()> function);
-  // Of one that the caller drains: takes the function, unless it would be called here.
-  bool try_post(std::function<void()>& function);
+  // Of one that the caller drains: takes the task, unless it would be called here.
+  bool try_post(std::shared_ptr<Task>&& task);
   int32_t kind() const { return kind_; }
   int fd() const { return file_.fd(); }
   // Calls at most `max` of what waits; how many.
@@ -40,9 +49,13 @@ class ExecutorObject : public Object {
   struct Queue {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::function<void()>> waiting;  // under the mutex
+    std::deque<std::shared_ptr<Task>> waiting;  // under the mutex
+    std::atomic<size_t> num_waiting{0};         // written under the mutex; a hint beside it
     bool is_ending = false;                     // under the mutex
     bool is_released = false;                   // under the mutex
+
+    void push(std::shared_ptr<Task>&& task);  // under the mutex
+    std::shared_ptr<Task> pop();              // under the mutex
   };
   static void loop(const std::shared_ptr<Queue>& queue);
 
@@ -52,11 +65,11 @@ class ExecutorObject : public Object {
   std::thread thread_;
 };
 
-// What calls that give no executor use; never null.
-inline void post_to(const std::shared_ptr<ExecutorObject>& executor_or_null,
-                    std::function<void()> function) {
-  if (executor_or_null == nullptr) return function();
-  executor_or_null->post(std::move(function));
+// Calls that give no executor have it called here.
+inline void post_to(ExecutorObject* executor_or_null, std::shared_ptr<Task> task) {
+  if (executor_or_null != nullptr) return executor_or_null->post(std::move(task));
+  Task& called = *task;
+  called.call(std::move(task));
 }
 
 }  // namespace eddy::c

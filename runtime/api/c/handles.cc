@@ -108,7 +108,28 @@ HandleTable::Cell* HandleTable::cell_or_null(void* handle) const {
   return chunk == nullptr ? nullptr : &(*chunk)[(number - 1) % kChunk];
 }
 
+struct HandleTable::SpareCell {
+  ~SpareCell() {
+    is_gone = true;
+    if (cell_or_null != nullptr) get().give_back(*cell_or_null);
+  }
+  Cell* cell_or_null = nullptr;
+  bool is_gone = false;  // the thread ends
+};
+
+// Not inlined, as depth().
+__attribute__((noinline)) HandleTable::SpareCell& HandleTable::spare_cell() {
+  thread_local SpareCell spare;
+  return spare;
+}
+
+void HandleTable::give_back(Cell& cell) {
+  const std::lock_guard lock(lock_);
+  free_.push_back(cell.number);
+}
+
 HandleTable::Cell& HandleTable::take_free_cell() {
+  if (Cell* const spare = std::exchange(spare_cell().cell_or_null, nullptr)) return *spare;
   const std::lock_guard lock(lock_);
   if (!free_.empty()) {
     const uint32_t number = free_.back();
@@ -206,8 +227,12 @@ void HandleTable::end(Cell& cell, uint64_t age) {
   cell.state.store(next << kGenerationShift, std::memory_order_release);
   // A cell that has been used so often is used no more, as its first handles would be good again.
   if (next != 0) {
-    const std::lock_guard lock(lock_);
-    free_.push_back(cell.number);
+    SpareCell& spare = spare_cell();
+    if (spare.cell_or_null == nullptr && !spare.is_gone) {
+      spare.cell_or_null = &cell;
+    } else {
+      give_back(cell);
+    }
   }
   object->released();
   if (depth() == 0) return;

@@ -11,7 +11,7 @@
 // The one process-wide thing of the interface; cells are reused, their memory is kept. A child of
 // fork() may make and release handles whatever other threads of its parent were doing.
 // Internal to runtime/api/c. Threads: any; pin() acquires what add() and unpin() have released.
-// Cost: two locked instructions a call, one lock for each object made and gone.
+// Cost: two locked instructions a call; a lock where a thread makes or ends several objects in a row.
 #pragma once
 
 #include <array>
@@ -83,8 +83,12 @@ class HandleTable {
   static Place place_;
 
   constexpr HandleTable() = default;
+  // The last cell that the thread has ended is the next one that it takes.
+  struct SpareCell;
+  static SpareCell& spare_cell();
   Cell* cell_or_null(void* handle) const;
   Cell& take_free_cell();
+  void give_back(Cell& cell);
   void end(Cell& cell, uint64_t generation);
 
   std::array<std::atomic<Chunk*>, kMaxChunks> chunks_{};

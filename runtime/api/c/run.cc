@@ -74,7 +74,7 @@ Refusal RunObject::stop_trace(std::string& json) {
   return {};
 }
 
-Refusal RunObject::begin_run() {
+Refusal RunObject::begin_run(uint64_t* submission_or_null) {
   if (!call().is_done()) return {};
   std::vector<MemoryCheck> checks;
   for (size_t i = 0; session_->own.checks_memory && i < inputs_.size(); ++i) {
@@ -84,6 +84,7 @@ Refusal RunObject::begin_run() {
   }
   const std::lock_guard lock(mutex_);
   ++submission_;
+  if (submission_or_null != nullptr) *submission_or_null = submission_;
   overdue_ = Status();
   checks_ = std::move(checks);
   is_placed_ = false;

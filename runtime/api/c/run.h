@@ -78,7 +78,7 @@ class RunObject : public Object {
   };
   // `begun` is called once the run may not be used by others until it has ended: from then on, as
   // it may be called back before this returns, it is its callback's.
-  static Refusal submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
+  static Refusal submit(std::shared_ptr<RunObject> run, eddy_run handle,
                         const eddy_run_options* options, Ending ending,
                         const std::function<void()>& begun);
   // Until the run has ended or is overdue; EDDY_NOT_DONE where the limit (< 0: none) comes first.
@@ -92,23 +92,29 @@ class RunObject : public Object {
  private:
   Refusal read_options(const eddy_run_options* given, RunOptions& options) const;
   // A submission that tells someone of its end, or that may be overdue.
-  struct Submission : std::enable_shared_from_this<Submission> {
+  struct Submission final : RunEnd, Task {
+    // By the thread that ends the run: nothing; a thread that waits sees it; the task is posted.
+    enum class AtOnce : uint8_t { kNothing, kWaited, kPosted };
+
     RunObject* object = nullptr;             // kept by one of the two, or by the thread that waits
     std::shared_ptr<RunObject> run;          // goes where the user is told
     std::shared_ptr<RunObject> overdue_run;  // until it has ended; under the object's mutex
     eddy_run handle = nullptr;               // with a reference of its own, or null
     uint64_t number = 0;
     Ending ending;
+    AtOnce at_once = AtOnce::kNothing;
     bool has_ended = false;
     eddy_code code = EDDY_OK;  // once it has
 
-    void end(const Status& status);
-    bool end_at_once(const Status& status);
-    // Of a run whose thread waits for it.
+    bool end_at_once(std::shared_ptr<RunEnd>& self, const Status& status) override;
+    void end(std::shared_ptr<RunEnd>& self, const Status& status) override;
+    // Tells the caller. The run, whose last handle may go then, goes with it.
+    void call(std::shared_ptr<Task> self) override;
+
     bool end_waited();
     void note_end(const Status& status);
-    void note_overdue(const std::shared_ptr<RunObject>& run, const Status& why);
-    std::function<void()> tell();
+    static void note_overdue(std::shared_ptr<Submission> self, const std::shared_ptr<RunObject>& of,
+                             const Status& why);
   };
   // On the way into runs of sessions that may owe: such a run tells the submission.
   static void watch(const std::shared_ptr<RunObject>& run, const std::shared_ptr<Submission>& made,
@@ -119,7 +125,7 @@ class RunObject : public Object {
   bool is_overdue() { return !overdue_.is_ok() && ended_ < submission_ && call().is_overdue(); }
   // Sets the descriptor and counts the run, unless the next one was submitted; its code.
   eddy_code note_end(uint64_t submission, const Status& status);
-  bool may_end_at_once(const Ending& ending) const;  // under the mutex
+  bool may_end_at_once(const Ending& ending) const;  // by the thread that has the run alone
   // Before the next run: the last one may have ended unseen.
   void settle() {
     if (is_counted_.load(std::memory_order_relaxed) || !call().is_done()) return;
@@ -136,8 +142,8 @@ class RunObject : public Object {
     TensorView view;
     Dims dims;
   };
-  Status submit_to(StreamObject* stream_or_null, const RunOptions& options, Call::Callback callback,
-                   Call::AtOnce at_once, const std::function<void()>& begun);
+  Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
+                   std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun);
   Refusal bind_to(Call& call);
   Refusal execute_as(const eddy_run_options* given);
   Refusal execute_with(const RunOptions& options);
@@ -146,7 +152,7 @@ class RunObject : public Object {
   bool is_watched() const {
     return session_->own.checks_memory || has_placings_.load(std::memory_order_relaxed);
   }
-  Refusal begin_run();
+  Refusal begin_run(uint64_t* submission_or_null = nullptr);
   // Of that submission; nothing where the next one has begun.
   Refusal end_run(const Status& status, uint64_t submission);
   uint64_t submission();

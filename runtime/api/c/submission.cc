@@ -7,66 +7,54 @@
 namespace eddy::c {
 
 Status RunObject::submit_to(StreamObject* stream_or_null, const RunOptions& options,
-                            Call::Callback callback, Call::AtOnce at_once,
-                            const std::function<void()>& begun_now) {
-  const Status begun =
+                            std::shared_ptr<RunEnd> end_or_null,
+                            const std::function<void()>& begun) {
+  const Status status =
       stream_or_null == nullptr
-          ? call().submit(options, std::move(callback), std::move(at_once), begun_now)
-          : call().submit_on(*stream_or_null->stream, options, std::move(callback), begun_now);
-  if (begun.is_ok()) return begun;
+          ? call().submit(options, std::move(end_or_null), begun)
+          : call().submit_on(*stream_or_null->stream, options, std::move(end_or_null), begun);
+  if (status.is_ok()) return status;
   const std::lock_guard lock(mutex_);  // there is no run to be checked
   checks_.clear();
   is_placed_ = true;
   ended_ = submission_;
   changed_.notify_all();
-  return begun;
+  return status;
 }
 
-Refusal RunObject::submit(const std::shared_ptr<RunObject>& run, eddy_run handle,
+Refusal RunObject::submit(std::shared_ptr<RunObject> run, eddy_run handle,
                           const eddy_run_options* given, Ending ending,
                           const std::function<void()>& begun) {
+  RunObject& self = *run;  // its caller's pin keeps it
   RunOptions options;
-  EDDY_C_TRY(run->read_options(given, options));
-  EDDY_C_TRY(run->check_ended());
-  run->settle();
-  bool calls_back = ending.callback_or_null != nullptr;
-  uint64_t submission = 0;
+  EDDY_C_TRY(self.read_options(given, options));
+  EDDY_C_TRY(self.check_ended());
+  self.settle();
   StreamObject* const stream = ending.stream_or_null.get();
   // A callback of the run before, which comes late, then counts and tells nothing of this one.
-  EDDY_C_TRY(run->begin_run());
-  {
-    const std::lock_guard lock(run->mutex_);
-    calls_back |= run->file_.is_open();
-    submission = run->submission_;
+  uint64_t number = 0;
+  EDDY_C_TRY(self.begin_run(&number));
+  self.stream_or_null_ = ending.stream_or_null;
+  const bool calls_back = ending.callback_or_null != nullptr || self.file_.is_open();
+  std::shared_ptr<Submission> made;
+  if (calls_back || self.session_->may_owe) {
+    made = std::make_shared<Submission>();
+    made->object = &self;
+    made->number = number;
+    if (self.may_end_at_once(ending)) made->at_once = Submission::AtOnce::kPosted;
+    made->ending = std::move(ending);
+    if (self.session_->may_owe) watch(run, made, options);
+    made->run = std::move(run);
   }
-  run->stream_or_null_ = ending.stream_or_null;
-  if (!calls_back && !run->session_->may_owe) {
-    run->is_counted_.store(false, std::memory_order_relaxed);
-    const Status status = run->submit_to(stream, options, {}, {}, begun);
-    if (!status.is_ok()) run->is_counted_.store(true, std::memory_order_relaxed);
-    return status;
+  if (calls_back) {
+    EDDY_C_TRY(HandleTable::get().retain(handle));
+    made->handle = handle;
+    if (self.file_.is_open()) self.file_.clear();
   }
-  if (calls_back) EDDY_C_TRY(HandleTable::get().retain(handle));
-  bool may_end_at_once = false;
-  {
-    const std::lock_guard lock(run->mutex_);
-    run->is_counted_.store(false, std::memory_order_relaxed);
-    if (run->file_.is_open()) run->file_.clear();
-    may_end_at_once = run->may_end_at_once(ending);
-  }
-  Call::AtOnce at_once;
-  const auto made = std::make_shared<Submission>();
-  made->object = run.get();
-  made->run = run;
-  if (calls_back) made->handle = handle;
-  made->number = submission;
-  made->ending = std::move(ending);
-  if (may_end_at_once) at_once = [made](const Status& how) { return made->end_at_once(how); };
-  if (run->session_->may_owe) watch(run, made, options);
-  const Status status = run->submit_to(
-      stream, options, [made](const Status& how) { made->end(how); }, std::move(at_once), begun);
+  self.is_counted_.store(false, std::memory_order_relaxed);
+  const Status status = self.submit_to(stream, options, std::move(made), begun);
   if (status.is_ok()) return {};
-  run->is_counted_.store(true, std::memory_order_relaxed);
+  self.is_counted_.store(true, std::memory_order_relaxed);
   if (!calls_back) return status;
   [[maybe_unused]] const Refusal given_back = HandleTable::get().release(handle);
   return status;
@@ -78,7 +66,9 @@ void RunObject::watch(const std::shared_ptr<RunObject>& run,
   options.on_overdue = [of = std::weak_ptr(made), to = std::weak_ptr(run)](const Status& why) {
     const std::shared_ptr<Submission> submission = of.lock();
     const std::shared_ptr<RunObject> object = to.lock();
-    if (submission != nullptr && object != nullptr) submission->note_overdue(object, why);
+    if (submission != nullptr && object != nullptr) {
+      Submission::note_overdue(submission, object, why);
+    }
   };
 }
 
@@ -94,11 +84,10 @@ Refusal RunObject::execute_owing(const std::shared_ptr<RunObject>& run,
   const auto made = std::make_shared<Submission>();
   made->object = run.get();
   made->number = run->submission();
+  made->at_once = Submission::AtOnce::kWaited;
   watch(run, made, options);
   run->is_counted_.store(false, std::memory_order_relaxed);
-  const Status status = run->submit_to(
-      nullptr, options, [made](const Status& how) { made->end(how); },
-      [made](const Status&) { return made->end_waited(); }, {});
+  const Status status = run->submit_to(nullptr, options, made, {});
   if (status.is_ok()) return run->wait(-1);
   run->count(static_cast<eddy_code>(status.code()));
   return status;
@@ -127,7 +116,7 @@ eddy_code RunObject::note_end(uint64_t submission, const Status& status) {
   count(code);
   if (file_.is_open()) file_.set();
   ended_ = submission;
-  changed_.notify_all();
+  if (session_->may_owe) changed_.notify_all();  // else no thread waits so
   return code;
 }
 
@@ -138,18 +127,20 @@ void RunObject::Submission::note_end(const Status& status) {
   has_ended = true;
 }
 
-void RunObject::Submission::note_overdue(const std::shared_ptr<RunObject>& of, const Status& why) {
+void RunObject::Submission::note_overdue(std::shared_ptr<Submission> self,
+                                         const std::shared_ptr<RunObject>& of, const Status& why) {
+  Submission& made = *self;
   {
     const std::lock_guard lock(of->mutex_);
-    if (of->submission_ != number || of->ended_ == number) return;
+    if (of->submission_ != made.number || of->ended_ == made.number) return;
     of->overdue_ = why;
-    overdue_run = of;
-    code = static_cast<eddy_code>(why.code());
-    of->count(code);
+    made.overdue_run = of;
+    made.code = static_cast<eddy_code>(why.code());
+    of->count(made.code);
     if (of->file_.is_open()) of->file_.set();
     of->changed_.notify_all();
   }
-  if (run != nullptr) post_to(ending.executor_or_null, tell());
+  if (made.run != nullptr) post_to(made.ending.executor_or_null.get(), std::move(self));
 }
 
 bool RunObject::Submission::end_waited() {
@@ -160,35 +151,35 @@ bool RunObject::Submission::end_waited() {
   return true;
 }
 
-// Allocates nothing.
-std::function<void()> RunObject::Submission::tell() {
-  return [self = shared_from_this()] {
-    const std::shared_ptr<RunObject> run = std::move(self->run);
-    if (self->ending.callback_or_null != nullptr) {
-      std::string thrown;
-      const bool has_thrown = !has_returned(thrown, [&] {
-        self->ending.callback_or_null(self->ending.user, self->handle, self->code);
-      });
-      if (has_thrown) self->object->session_->library->context->log("a run's callback: " + thrown);
-    }
-    if (self->handle == nullptr) return;
-    [[maybe_unused]] const Refusal gone = HandleTable::get().release(self->handle);
-  };
+void RunObject::Submission::call(std::shared_ptr<Task>) {
+  const std::shared_ptr<RunObject> of = std::move(run);
+  if (ending.callback_or_null != nullptr) {
+    std::string thrown;
+    const bool has_thrown =
+        !has_returned(thrown, [&] { ending.callback_or_null(ending.user, handle, code); });
+    if (has_thrown) of->session_->library->context->log("a run's callback: " + thrown);
+  }
+  if (handle == nullptr) return;
+  [[maybe_unused]] const Refusal gone = HandleTable::get().release(handle);
 }
 
-void RunObject::Submission::end(const Status& status) {
+void RunObject::Submission::end(std::shared_ptr<RunEnd>& self, const Status& status) {
   note_end(status);
+  std::shared_ptr<Submission> made = std::static_pointer_cast<Submission>(std::move(self));
   const std::shared_ptr<RunObject> overdue = std::move(overdue_run);  // it was told
-  if (overdue == nullptr) post_to(ending.executor_or_null, tell());
+  if (overdue == nullptr) post_to(ending.executor_or_null.get(), std::move(made));
 }
 
-// The run, whose last handle may go then, goes where the user is told, or at the end above.
-bool RunObject::Submission::end_at_once(const Status& status) {
+bool RunObject::Submission::end_at_once(std::shared_ptr<RunEnd>& self, const Status& status) {
+  if (at_once == AtOnce::kNothing) return false;
+  if (at_once == AtOnce::kWaited) return end_waited();
   note_end(status);
   if (overdue_run != nullptr) return false;
   if (ending.callback_or_null == nullptr || ending.executor_or_null == nullptr) return false;
-  std::function<void()> told = tell();
-  return ending.executor_or_null->try_post(told);
+  std::shared_ptr<Task> task = std::static_pointer_cast<Submission>(std::move(self));
+  const bool is_posted = ending.executor_or_null->try_post(std::move(task));
+  if (!is_posted) self = std::static_pointer_cast<Submission>(std::move(task));
+  return is_posted;
 }
 
 }  // namespace eddy::c
