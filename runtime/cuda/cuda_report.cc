@@ -70,6 +70,15 @@ CudaReport report_cuda() {
 }
 
 // Code is compatible with drivers of the toolkit's major version and later ones.
+Status check_gpu(const CudaReport& report, int ordinal) {
+  if (!report.status.is_ok()) return report.status;
+  const size_t count = report.devices.size();
+  if (static_cast<size_t>(ordinal) < count) return Status::ok();
+  return device_lost("there is no GPU " + std::to_string(ordinal) + ", " +
+                     (count == 1 ? "only GPU 0" : "only 0 to " + std::to_string(count - 1)) +
+                     "; eddy info lists them");
+}
+
 std::string cuda_kernels_text(const CudaReport& report) {
   if (!report.has_kernels) return "no kernels: this build was made without a CUDA toolkit";
   std::string line = "kernels for compute capability 8.0, 9.0 and newer, made by CUDA " +

@@ -28,6 +28,9 @@ CudaReport report_cuda(const Result<std::shared_ptr<const CudaApi>>& api);
 // Of the driver and the libraries of this machine.
 CudaReport report_cuda();
 
+// Whether there is a GPU of this number: kDeviceLost with what is missing, or which there are.
+Status check_gpu(const CudaReport& report, int ordinal);
+
 // "kernels for ..., made by CUDA 13.0", and whether the driver is too old for them; or that this
 // build has none.
 std::string cuda_kernels_text(const CudaReport& report);

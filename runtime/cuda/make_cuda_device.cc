@@ -1,6 +1,7 @@
 #include "runtime/cuda/make_cuda_device.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "graph/base/check.h"
@@ -10,6 +11,7 @@
 #include "ops/cuda/elementwise/node_function.h"
 #include "ops/cuda/images/image.h"
 #include "ops/cuda/text/persistent_text.h"
+#include "runtime/cuda/callers_kernels.h"
 #include "runtime/cuda/cuda_graph_capture.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/cuda_transfers.h"
@@ -157,6 +159,9 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
                    {.products = parts->products.get(),
                     .dnn = parts->dnn.get(),
                     .long_lines = parts->long_lines.get()});
+  for (const KernelEntry& each : options.kernels) {
+    parts->kernels.add(in_context_of(*parts->module, each));
+  }
   load_loop_kernels(*parts, sources.loop_image_or_null);
   add_cuda_transfers(parts->kernels, *parts->device);
   const Status early = allow_programmatic_launch(parts->device->context(),
@@ -178,6 +183,17 @@ Result<ExecutionDevice> make_cuda_device(const CudaSources& sources, const CudaO
   return ExecutionDevice{std::shared_ptr<Device>(parts, parts->device.get()),
                          std::shared_ptr<const KernelRegistry>(parts, &parts->kernels),
                          channels_last && parts->dnn != nullptr};
+}
+
+std::optional<int> cuda_ordinal(std::string_view device) {
+  if (device == "cuda") return 0;
+  if (!device.starts_with("cuda:") || device.size() > 9) return std::nullopt;
+  int ordinal = 0;
+  const auto [end, error] =
+      std::from_chars(device.data() + 5, device.data() + device.size(), ordinal);
+  const bool is_number =
+      error == std::errc() && end == device.data() + device.size() && device[5] != '-';
+  return is_number ? std::optional(ordinal) : std::nullopt;
 }
 
 std::string early_launches_text(const ExecutionDevice& made) {

@@ -13,6 +13,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ops/cuda/compiled/kernel_compiler.h"
 #include "ops/cuda/libraries/cublas_lt.h"
@@ -43,7 +45,13 @@ struct CudaOptions {
   // without, few kernels of float32 read channels last. Without cuDNN, or with
   // SessionOptions::blocks_channels or simplify off, they come first.
   std::optional<bool> channels_last = {};
+  // Of the caller's own operators (callers_kernels.h); what they name and hold outlives the device.
+  std::vector<KernelEntry> kernels = {};
 };
+
+// The GPU of a device name: for "cuda" the first, for "cuda:2" that one, as report_cuda() counts
+// them; none: it names no GPU.
+std::optional<int> cuda_ordinal(std::string_view device);
 
 // What a device is made on: the machine's, or a test's.
 struct CudaSources {

@@ -110,16 +110,6 @@ void add_planning_options(CLI::App& app, ModelArguments& arguments) {
 
 namespace {
 
-// The GPU of a device name: for "cuda" the first, for "cuda:2" that one as `eddy info` counts them;
-// none: another device.
-std::optional<int> cuda_ordinal(const std::string& device) {
-  if (device == "cuda") return 0;
-  const std::string number = device.starts_with("cuda:") ? device.substr(5) : "";
-  const bool is_number = !number.empty() && number.size() <= 4 &&
-                         number.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? std::optional(std::stoi(number)) : std::nullopt;
-}
-
 std::string check_device(const std::string& device) {
   const bool is_known = device == "cpu" || device == "virtual" || cuda_ordinal(device);
   return is_known ? "" : device + " is not cpu, cuda, cuda:N (the N-th GPU, from 0) or virtual";
@@ -217,17 +207,6 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 
 namespace {
 
-// The error before a model is read, where there is no driver or no such GPU.
-Status check_cuda(int ordinal) {
-  const CudaReport report = report_cuda();
-  if (!report.status.is_ok()) return report.status;
-  const size_t count = report.devices.size();
-  if (static_cast<size_t>(ordinal) < count) return Status::ok();
-  return device_lost("there is no GPU " + std::to_string(ordinal) + ", " +
-                     (count == 1 ? "only GPU 0" : "only 0 to " + std::to_string(count - 1)) +
-                     "; eddy info lists them");
-}
-
 std::function<Result<std::shared_ptr<Device>>()> virtual_device(const ModelArguments& arguments,
                                                                 size_t memory_limit_bytes) {
   VirtualDeviceOptions options;
@@ -247,7 +226,7 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
   SessionOptions options;
   if (const std::optional<int> ordinal = cuda_ordinal(arguments.device)) {
     const std::string option = "--device " + arguments.device;
-    Status status = check_cuda(*ordinal);
+    Status status = check_gpu(report_cuda(), *ordinal);
     if (!status.is_ok()) return std::move(status.prepend_message(option));
     const CudaOptions wanted{.device = {.ordinal = *ordinal},
                              .allows_tf32 = arguments.tf32,

@@ -68,6 +68,13 @@ extern "C" CuResult cuLaunchHostFunc(CuStream stream, void (*function)(void*), v
   return driver().launch(stream, {function, data});
 }
 
+// What NVRTC asks a driver that it finds: it takes for granted that every one has this call.
+extern "C" CuResult cuGetExportTable(const void** table, const void*) {
+  constexpr auto kNotFound = static_cast<CuResult>(500);
+  *table = nullptr;
+  return kNotFound;
+}
+
 }  // namespace eddy::testing
 
 // The signatures are types, and a function of a named type cannot be defined: so each symbol jumps.
