@@ -137,7 +137,7 @@ class InputValue {
     value->dims = dims;
     value->bytes = std::move(bytes_);
     value->strings = std::move(strings_);
-    return Tensor::adopt(value->view(), value, false);
+    return Tensor::adopt(value->view(), value);
   }
 
  private:

@@ -45,14 +45,14 @@ bool is_compact(const DLTensor& tensor) {
   return true;
 }
 
-Result<bool> is_on_gpu(const DLTensor& tensor) {
+Result<std::optional<int32_t>> gpu_of(const DLTensor& tensor) {
   switch (tensor.device.device_type) {
     case kDLCPU:
     case kDLCUDAHost:
-      return false;
+      return std::optional<int32_t>();
     case kDLCUDA:
     case kDLCUDAManaged:
-      return true;
+      return std::optional<int32_t>(tensor.device.device_id);
     default:
       return unsupported("a DLPack tensor on a device of type " +
                          std::to_string(tensor.device.device_type) +
@@ -71,7 +71,7 @@ struct Lent {
 
 Result<Tensor> tensor_of(const DLTensor& from, std::shared_ptr<const void> owner) {
   EDDY_ASSIGN_OR_RETURN(const ElementType element, element_of(from.dtype));
-  EDDY_ASSIGN_OR_RETURN(const bool is_on_device, is_on_gpu(from));
+  EDDY_ASSIGN_OR_RETURN(const std::optional<int32_t> gpu, gpu_of(from));
   if (from.ndim < 0 || from.ndim > kMaxRank || (from.ndim > 0 && from.shape == nullptr)) {
     return unsupported("a DLPack tensor of rank " + std::to_string(from.ndim) + "; at most " +
                        std::to_string(kMaxRank));
@@ -89,7 +89,7 @@ Result<Tensor> tensor_of(const DLTensor& from, std::shared_ptr<const void> owner
     return invalid_argument("a DLPack tensor without memory");
   }
   void* const data = static_cast<char*>(from.data) + from.byte_offset;
-  return Tensor::adopt({data, dims.data(), dims.rank(), element}, std::move(owner), is_on_device);
+  return Tensor::adopt({data, dims.data(), dims.rank(), element}, std::move(owner), gpu);
 }
 
 Result<DLTensor> dl_tensor_of(const Tensor& tensor, std::vector<int64_t>& shape) {
@@ -100,13 +100,10 @@ Result<DLTensor> dl_tensor_of(const Tensor& tensor, std::vector<int64_t>& shape)
   if (type == std::end(kTypes)) {
     return unsupported("DLPack has no " + std::string(element_type_name(tensor.element_type())));
   }
-  if (tensor.is_on_device()) {
-    return unsupported("this tensor came by DLPack; hand on the caller's own");
-  }
   shape.assign(tensor.dims().begin(), tensor.dims().end());
   DLTensor to = {};
   to.data = tensor.view().data;
-  to.device = {kDLCPU, 0};
+  to.device = {tensor.gpu() ? kDLCUDA : kDLCPU, tensor.gpu().value_or(0)};
   to.ndim = tensor.dims().rank();
   to.dtype = {type->code, type->bits, 1};
   to.shape = shape.data();

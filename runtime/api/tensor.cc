@@ -42,10 +42,11 @@ Tensor Tensor::borrow(const TensorView& view) {
   return tensor;
 }
 
-Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner, bool is_on_device) {
+Tensor Tensor::adopt(const TensorView& view, std::shared_ptr<const void> owner,
+                     std::optional<int32_t> gpu) {
   Tensor tensor = borrow(view);
   tensor.owner_ = std::move(owner);
-  tensor.is_on_device_ = is_on_device;
+  tensor.gpu_ = gpu;
   return tensor;
 }
 
@@ -91,6 +92,14 @@ Tensor Tensor::in_buffer(const TensorView& view, BufferRef buffer,
 TensorView Tensor::view() const {
   EDDY_CHECK(is_tensor()) << "view() of a value that is not a tensor";
   return {data_, dims_.data(), dims_.rank(), element_};
+}
+
+std::map<std::string, Dims> shapes_of(const NamedTensors& values) {
+  std::map<std::string, Dims> shapes;
+  for (const auto& [name, value] : values) {
+    if (value.is_tensor()) shapes.emplace(name, value.dims());
+  }
+  return shapes;
 }
 
 }  // namespace eddy

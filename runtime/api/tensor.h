@@ -12,7 +12,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,9 +32,10 @@ class Tensor {
 
   static Tensor borrow(const TensorView& view);
   static Tensor copy_of(const TensorView& view);
-  // Borrowed too; `owner` lives as long as copies of the tensor do. `is_on_device`: the memory is
-  // an accelerator's, which the host can't read (dlpack.h).
-  static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner, bool is_on_device);
+  // Borrowed too; `owner` lives as long as copies of the tensor do. With the number of a GPU the
+  // memory is that one's, which the host can't read (dlpack.h).
+  static Tensor adopt(const TensorView& view, std::shared_ptr<const void> owner,
+                      std::optional<int32_t> gpu = {});
   static Tensor sequence(ElementType element, std::vector<Tensor> elements);
   // Shares a device buffer in which view.data lies, and keeps its device alive.
   static Tensor in_buffer(const TensorView& view, BufferRef buffer,
@@ -54,7 +57,8 @@ class Tensor {
   }
 
   ValueKind kind() const { return kind_; }
-  bool is_on_device() const { return is_on_device_; }
+  bool is_on_device() const { return gpu_.has_value(); }
+  std::optional<int32_t> gpu() const { return gpu_; }
   bool is_tensor() const { return kind_ == ValueKind::kTensor; }
   ElementType element_type() const { return element_; }
   const Dims& dims() const { return dims_; }  // tensors
@@ -75,7 +79,7 @@ class Tensor {
   ElementType element_ = ElementType::kUndefined;
   Dims dims_;
   void* data_ = nullptr;
-  bool is_on_device_ = false;
+  std::optional<int32_t> gpu_;         // in whose memory it lies; none: the host's
   std::shared_ptr<const void> owner_;  // copy_of's memory, or the device of buffer_
   BufferRef buffer_;                   // after owner_, so that it goes first
   std::vector<Tensor> elements_;
@@ -83,5 +87,7 @@ class Tensor {
 
 // Values by name, in the order of the graph's inputs or outputs where Eddy returns them.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+// Of those that are tensors.
+std::map<std::string, Dims> shapes_of(const NamedTensors& values);
 
 }  // namespace eddy

@@ -42,7 +42,7 @@ Made make_tensor(ElementType element, const Dims& dims) {
   view.data = block.get();
   view.data = std::align(kAlignment, view.size_bytes(), view.data, space);
   auto* const bytes = static_cast<std::byte*>(view.data);
-  return {Tensor::adopt(view, block, false), bytes};
+  return {Tensor::adopt(view, block), bytes};
 }
 
 // `count` bytes, of which there may be none, also at no address.

@@ -30,7 +30,7 @@ Result<Tensor> ResidentValues::add(const Tensor& like, bool is_written) {
   if (is_written) EDDY_RETURN_IF_ERROR(staging->write(buffer.data(), view.data, view.size_bytes()));
   view.data = buffer.data();
   buffers_.push_back(std::move(buffer));
-  return Tensor::adopt(view, nullptr, true);
+  return Tensor::adopt(view, nullptr, 0);
 }
 
 Status ResidentValues::bind(Call& call) const {

@@ -78,7 +78,7 @@ TEST_P(LifetimeTest, SoMayWhatARunHasForAnInput) {
   Session& called = *session;
   static const float limit = 3;
   const TensorView view{const_cast<float*>(&limit), nullptr, 0, ElementType::kFloat};
-  NamedTensors inputs = {{"limit", Tensor::adopt(view, std::move(session), false)}};
+  NamedTensors inputs = {{"limit", Tensor::adopt(view, std::move(session))}};
   RunHandle run = called.run_async(std::move(inputs), {});
   EXPECT_TRUE(run.wait().is_ok());
   EXPECT_TRUE(is_gone());
