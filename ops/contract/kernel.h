@@ -55,6 +55,11 @@ class KernelState {
   virtual ~KernelState() = default;
 };
 
+// What a kernel keeps for one run: empty when the run begins, gone before anyone learns of its end.
+struct RunKeep {
+  std::unique_ptr<KernelState> state;
+};
+
 // Growing scratch memory, one for each stream (or worker); contents do not survive the call.
 class Scratch {
  public:
@@ -80,6 +85,9 @@ struct KernelArgs {
   uint32_t num_inputs = 0;
   uint32_t num_outputs = 0;
   void* shared = nullptr;  // of a call in tiles: memory of all of them (BoundKernel::shared_bytes)
+  // The node's in this run, one call at a time but for tiles; null unless the bound kernel
+  // keeps_of_runs.
+  RunKeep* keep = nullptr;
 
   bool fail(Status status) const {
     EDDY_DCHECK(error != nullptr && !status.is_ok()) << "a kernel fails without saying why";
@@ -161,6 +169,7 @@ struct BoundKernel {
   size_t scratch_bytes = 0;
   // run() enqueues a kernel that may write args.fault.
   bool may_fault = false;
+  bool keeps_of_runs = false;  // its calls use args.keep
 };
 
 // What bind() gets. Borrowed for the call, except constants' bytes, which outlive the kernel.

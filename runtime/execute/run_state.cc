@@ -176,6 +176,7 @@ void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   exec->refresh = std::span(exec_lists_.refresh).subspan(num_refreshed);
   for (size_t o = 0; o < node.outputs.size(); ++o) bind_result(*exec, o, is_fixed);
   exec->args.error = &exec->error;
+  if (kernel.keeps_of_runs) exec->args.keep = &keeps_.emplace_back();
   exec->may_append = node.op->may_append && is_host && may_take_input(graph, node, 0, reads) &&
                      !is_taken(id, node.inputs[0]);
   if (kernel.run_value != nullptr) {

@@ -60,6 +60,10 @@ class RunState : public RunSlots {
 
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
+  // What kernels have kept for the run that ends goes.
+  void end_keeps() {
+    for (RunKeep& each : keeps_) each.state = nullptr;
+  }
   bool has_faults() const { return !faults_.empty(); }
   // < 0: a kernel on a device has found something wrong, and the run has failed with its
   // node and iteration. For streams that have passed what a decision waits for, or all.
@@ -113,6 +117,7 @@ class RunState : public RunSlots {
   std::deque<StreamScratch> scratch_;  // by stream
   // Where kernels on devices say what they found, in memory that both sides see.
   BufferRef fault_memory_;
+  std::deque<RunKeep> keeps_;  // kernels point to theirs
   std::vector<std::pair<NodeId, DeviceFault*>> faults_;
   std::unique_ptr<Breadcrumbs> breadcrumbs_;  // null: a lost device is reported without its nodes
   std::vector<DeviceLoop*> device_loops_;     // by NodeId; empty: none
