@@ -95,7 +95,7 @@ class Call {
   Status check_wait_for_next() const;
   bool is_done() const;
   bool has_run() const;  // a run was submitted, ever
-  void cancel();  // the run under way; one that waits ends at once
+  void cancel();         // the run under way; one that waits ends at once
   // Whether RunOptions::on_overdue was called for the run under way, or is about to be, and an
   // answer is owed still.
   bool is_overdue() const;

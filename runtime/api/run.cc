@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "graph/base/processor.h"
-#include "graph/ir/node_facts.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/api/stream_place.h"
@@ -17,29 +16,6 @@ namespace eddy {
 namespace {
 
 Status no_memory() { return resource_exhausted("no memory for what a run needs"); }
-
-// Of a run that was stopped and waits for an answer of the node: how a node has failed or, where
-// none has, why it was stopped.
-Status overdue_status(const BoundRun& state, NodeId id) {
-  const Node& node = state.graph().node(id);
-  std::string who = node.op->name;
-  if (calls_host_function(node)) {
-    who = "host function '" + std::string(node.attributes.get_string("name", "")) + "'";
-  }
-  const std::string path = state.iteration_path(id);
-  const std::string rest =
-      " owes: complete it, or let go of it; until then the run keeps what it uses";
-  if (Status failed = state.first_error(); !failed.is_ok()) {
-    return failed.append_message("the run waits for the answer that " + who + " at " + path + rest);
-  }
-  const std::string waits = " and waits for the answer that " + who + rest;
-  const StopReason reason = state.control.stop.load();
-  Status status =
-      reason == StopReason::kDeadline    ? deadline_exceeded("the run passed its deadline" + waits)
-      : reason == StopReason::kCancelled ? cancelled("the run was cancelled" + waits)
-                                         : run_failed("the run has failed elsewhere" + waits);
-  return status.prepend_path(path);
-}
 
 // The run that this thread has begun for its waiter, which is this thread, too.
 thread_local const Run* helped_here = nullptr;
@@ -80,13 +56,6 @@ Status Run::begin(const RunOptions& options, bool calls_back) {
   // No stop of an earlier time counts.
   state_or_null->control.stop.store(StopReason::kRunning, std::memory_order_relaxed);
   return answer_watch_ == nullptr ? Status::ok() : watch_answers();
-}
-
-Status Run::watch_answers() try {
-  state_or_null->control.add_listener(answer_watch_);
-  return Status::ok();
-} catch (const std::bad_alloc&) {
-  return no_memory();
 }
 
 Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
@@ -382,34 +351,6 @@ Status Run::collect() {
   if (collected_ == Collected::kWanted) return values_.collect_outputs(wanted_, into_);
   outputs_ = values_.collect_outputs();
   return outputs_.status();
-}
-
-// Before anything of the run is set back.
-void Run::end_answer_watch() {
-  if (answer_watch_ == nullptr) return;
-  answer_watch_->end();
-  values_.state().control.remove_listener(*answer_watch_);
-  answer_watch_ = nullptr;
-}
-
-bool Run::tell_overdue(const std::function<void(const Status&)>& on_overdue) try {
-  BoundRun& state = values_.state();
-  const std::vector<NodeId> nodes = state.owing_nodes();
-  if (nodes.empty()) return false;
-  Status status = overdue_status(state, nodes.front());
-  values_.leave_streams(status);
-  std::function<void()> call = [&core = core_, on_overdue, status = std::move(status)] {
-    {
-      const SessionScope scope(&core, nullptr);
-      core.call_user([&] { on_overdue(status); });
-    }
-    core.runs->let_go();
-  };
-  runs_->note_overdue(*this);
-  core_.callbacks.post(std::move(call));
-  return true;
-} catch (const std::bad_alloc&) {
-  return false;  // it looks again
 }
 
 void Run::end(Status why) {

@@ -146,7 +146,7 @@ class Run : private RunEntry {
   std::span<Tensor> into_;
   // What follows the end of a run that no thread waits for.
   std::shared_ptr<RunEnd> end_or_null_;
-  std::shared_ptr<Gate> gate_or_null_;  // behind which its caller's stream waits
+  std::shared_ptr<Gate> gate_or_null_;         // behind which its caller's stream waits
   StopReason outcome_ = StopReason::kRunning;  // when its last strand ended
   void set_status(Status status);
 
