@@ -51,7 +51,9 @@
                                                                   context_set_allocator)           \
                                                                   X(run_place_output) X(           \
                                                                       session_num_operators)       \
-                                                                      X(session_operator_metrics)
+                                                                      X(session_operator_metrics)  \
+                                                                      X(value_device)              \
+                                                                      X(run_bind_output_device)
 
 namespace eddy::c {
 

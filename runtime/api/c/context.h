@@ -71,6 +71,7 @@ struct LibraryObject : Object {
 
   const std::shared_ptr<ContextObject> context;
   Library library;
+  std::vector<KernelEntry> accelerator_kernels;  // of the caller's operators
   std::atomic<bool> is_used{false};
 };
 

@@ -1,7 +1,9 @@
 #include "runtime/api/c/convert.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "graph/io/import_limits.h"
 #include "graph/io/text.h"
 #include "runtime/api/bound_memory.h"
 
@@ -11,8 +13,15 @@ Refusal is_missing(const char* what) {
   return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
 }
 
+// By what model files may have: a graph with it could be exported, but not read again.
 Refusal check_name(const char* name, const char* what) {
-  if (name == nullptr || is_clean_utf8(name)) return {};
+  if (name == nullptr) return {};
+  const size_t most = ImportLimits().max_name_bytes;
+  if (strnlen(name, most + 1) > most) {
+    return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + std::string(name, 32) +
+                                       "...' is longer than " + std::to_string(most) + " bytes"};
+  }
+  if (is_clean_utf8(name)) return {};
   return {EDDY_INVALID_ARGUMENT, std::string("the ") + what + " '" + name +
                                      "' is no UTF-8 or has control characters; give another"};
 }

@@ -252,6 +252,7 @@ typedef struct eddy_call {
   void (*fail)(void* impl, const char* message);
   /* Before EDDY_LATER is returned: the answer that is owed. */
   eddy_pending (*defer)(void* impl);
+  void* run_state; /* of the node in this run: what `begin_run` made */
 } eddy_call;
 
 /* What a shape function is called with: sizes may be unknown while a graph is built. */
@@ -298,6 +299,15 @@ typedef struct eddy_operator {
   /* Both or neither: how many parts a call has, by its shapes alone, and one part. */
   uint32_t (*count_tiles)(void* user, const eddy_call* call);
   eddy_code (*run_tile)(void* user, const eddy_call* call, uint32_t tile);
+  /* On a GPU: enqueues the call on `stream` (a cudaStream_t) and returns, with the GPU's context
+   * current; it waits for nothing and reads none of the tensors, which are in the GPU's memory, as
+   * is what reserve() gives. The stream may be under capture: what was enqueued then runs again,
+   * on the same memory, without a call. Null: the node runs on the CPU; `run` may be null then. */
+  eddy_code (*enqueue)(void* user, const eddy_call* call, void* stream);
+  /* State of a run, on the CPU: made before the node's first call in it, which fails where this
+   * does, and ended before anyone learns of the run's end. Either may be null. */
+  eddy_code (*begin_run)(void* user, void* state, void** run_state);
+  void (*end_run)(void* user, void* state, void* run_state);
 } eddy_operator;
 
 /* A predicate's 0 or 1, or a selector's branch; or EDDY_LATER behind call->defer(). */
@@ -537,7 +547,7 @@ typedef struct eddy_api {
   eddy_code (*value_none)(eddy_value* value, eddy_error* error);
   /* 0 nothing, 1 tensor, 2 sequence. */
   eddy_code (*value_kind)(eddy_value value, int32_t* kind, eddy_error* error);
-  /* Valid as long as the value; of strings without data. */
+  /* Valid as long as the value; of strings, and of what is in a GPU's memory, without data. */
   eddy_code (*value_tensor)(eddy_value value, eddy_tensor* tensor, eddy_error* error);
   /* With null `offsets` and `bytes`: how many bytes there are. */
   eddy_code (*value_strings)(eddy_value value, int64_t* offsets, char* bytes, size_t* num_bytes,
@@ -637,6 +647,16 @@ typedef struct eddy_api {
   eddy_code (*session_num_operators)(eddy_session session, size_t* count, eddy_error* error);
   eddy_code (*session_operator_metrics)(eddy_session session, size_t index,
                                         eddy_operator_metrics* metrics, eddy_error* error);
+
+  /* -- GPUs: sessions with option device ("cuda", "cuda:1") of the library that has them; a value
+   * that came by DLPack from such a GPU is an input there, without a copy -- */
+  /* Where the value is, in DLPack's numbers: 1 the host's memory, 2 that of GPU *device_id; of the
+   * latter value_to_dlpack() shows the address. */
+  eddy_code (*value_device)(eddy_value value, int32_t* device_type, int32_t* device_id,
+                            eddy_error* error);
+  /* As run_bind_output_memory(), in the memory of the session's GPU. */
+  eddy_code (*run_bind_output_device)(eddy_run run, size_t index, const eddy_tensor* tensor,
+                                      eddy_error* error);
 } eddy_api;
 
 /* Null where this library does not have that version. Never changes, never freed. */

@@ -241,6 +241,9 @@ class Value : public Handle<eddy_value> {
     size_t count = 1;
     for (int32_t i = 0; i < of.rank; ++i) count *= static_cast<size_t>(of.dims[i]);
     const T* const data = static_cast<const T*>(of.data);
+    if (data == nullptr && count > 0) {
+      throw std::invalid_argument("the elements are in a GPU's memory");
+    }
     return std::vector<T>(data, data + count);
   }
   std::string text() const {
@@ -645,6 +648,10 @@ class Run : public Handle<eddy_run> {
   }
   void bind_output(size_t index, const eddy_tensor& tensor) {
     check([&](auto e) { return api().run_bind_output_memory(get(), index, &tensor, e); });
+  }
+  // In the memory of the session's GPU.
+  void bind_device_output(size_t index, const eddy_tensor& tensor) {
+    check([&](auto e) { return api().run_bind_output_device(get(), index, &tensor, e); });
   }
   // Copied, once its shape is known, to where `place` says.
   void place_output(size_t index, eddy_output_place place, void* user) {

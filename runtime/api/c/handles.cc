@@ -26,10 +26,6 @@ uint64_t generation(uint64_t state) { return state >> kGenerationShift; }
 uint64_t pin_of(Use use) { return use == Use::kAlone ? 1 | kAlone : 1; }
 uint64_t generation_of(void* handle) { return reinterpret_cast<uintptr_t>(handle) >> 32; }
 
-thread_local int user_depth = 0;
-// Not inlined: a task that moved to another thread would see the old one's.
-__attribute__((noinline)) int& depth() { return user_depth; }
-
 const char* article(Kind kind) {
   return kind == Kind::kError || kind == Kind::kExecutor ? "an " : "a ";
 }
@@ -82,8 +78,10 @@ const char* kind_name(Kind kind) {
   return "object";
 }
 
-UserCodeScope::UserCodeScope() { ++depth(); }
-UserCodeScope::~UserCodeScope() { --depth(); }
+__attribute__((noinline)) int& UserCodeScope::depth() {
+  thread_local int depth = 0;
+  return depth;
+}
 
 // All zeros, so that its pages come as handles do; never destroyed, for programs that release at
 // exit.
@@ -117,7 +115,7 @@ struct HandleTable::SpareCell {
   bool is_gone = false;  // the thread ends
 };
 
-// Not inlined, as depth().
+// Not inlined, as UserCodeScope::depth().
 __attribute__((noinline)) HandleTable::SpareCell& HandleTable::spare_cell() {
   thread_local SpareCell spare;
   return spare;
@@ -235,7 +233,7 @@ void HandleTable::end(Cell& cell, uint64_t age) {
     }
   }
   object->released();
-  if (depth() == 0) return;
+  if (UserCodeScope::depth() == 0) return;
   try {
     auto* const last = new std::shared_ptr<Object>(std::move(object));
     // Where the system has no thread it is left alone: to wait here could never end.

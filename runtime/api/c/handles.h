@@ -11,7 +11,8 @@
 // The one process-wide thing of the interface; cells are reused, their memory is kept. A child of
 // fork() may make and release handles whatever other threads of its parent were doing.
 // Internal to runtime/api/c. Threads: any; pin() acquires what add() and unpin() have released.
-// Cost: two locked instructions a call; a lock where a thread makes or ends several objects in a row.
+// Cost: two locked instructions a call; a lock where a thread makes or ends several objects in a
+// row.
 #pragma once
 
 #include <array>
@@ -133,10 +134,13 @@ Handle make_handle(std::shared_ptr<T> object) {
 // then goes on another thread, because a session may not wait there for its runs.
 class UserCodeScope {
  public:
-  UserCodeScope();
-  ~UserCodeScope();
+  UserCodeScope() { ++depth(); }
+  ~UserCodeScope() { --depth(); }
   UserCodeScope(const UserCodeScope&) = delete;
   UserCodeScope& operator=(const UserCodeScope&) = delete;
+
+  // Of this thread. Not inlined: a task that moved to another one would see the old one's.
+  static int& depth();
 };
 
 }  // namespace eddy::c

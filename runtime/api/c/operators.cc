@@ -1,4 +1,4 @@
-// Custom operators and host functions of the caller's: C functions behind Eddy's contracts.
+// Custom operators of the caller's: C functions behind Eddy's contract of kernels.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/calling.h"
 #include "runtime/api/c/context.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
-#include "runtime/api/c/pending.h"
 #include "runtime/api/c/user_code.h"
 
 namespace eddy::c {
@@ -17,13 +17,14 @@ namespace {
 
 // The caller's table, destroyed with the last kernel or definition that uses it.
 struct UserOperator {
-  explicit UserOperator(const eddy_operator& t) : table(t) {}
+  explicit UserOperator(const eddy_operator& t) : table(t), name(t.name), domain(t.domain) {}
   ~UserOperator() {
     if (table.destroy != nullptr) call_and_forget([this] { table.destroy(table.user); });
   }
   UserOperator(const UserOperator&) = delete;
   UserOperator& operator=(const UserOperator&) = delete;
   eddy_operator table;
+  const std::string name, domain;
 };
 
 struct UserState : KernelState {
@@ -36,60 +37,18 @@ struct UserState : KernelState {
   void* state = nullptr;
 };
 
-// One call of a user's function: what eddy_call::impl points to.
-struct Calling {
-  Scratch* scratch = nullptr;
-  PendingCall* call = nullptr;          // of a kernel that may answer later
-  PendingDecision* decision = nullptr;  // of a host function that may
-  eddy_pending pending = nullptr;       // what defer() has made
-  std::string said;
+// What begin_run() has made for a node in a run.
+struct UserRunState : KernelState {
+  explicit UserRunState(const UserState& of) : op(of.op), state(of.state) {}
+  ~UserRunState() override {
+    if (op->table.end_run == nullptr || !has_begun) return;
+    call_and_forget([this] { op->table.end_run(op->table.user, state, run_state); });
+  }
+  const std::shared_ptr<const UserOperator> op;
+  void* const state;
+  void* run_state = nullptr;
+  bool has_begun = false;
 };
-
-void* reserve(void* impl, size_t size_bytes) {
-  Scratch* const scratch = static_cast<Calling*>(impl)->scratch;
-  return scratch == nullptr ? nullptr : scratch->reserve(size_bytes);
-}
-
-void fail(void* impl, const char* message) {
-  try {
-    static_cast<Calling*>(impl)->said = message == nullptr ? "" : message;
-  } catch (const std::bad_alloc&) {
-    // The code says what can be said.
-  }
-}
-
-eddy_pending defer(void* impl) {
-  auto& calling = *static_cast<Calling*>(impl);
-  if (calling.pending != nullptr) return calling.pending;
-  try {
-    std::shared_ptr<PendingObject> made;
-    if (calling.call != nullptr) {
-      made = std::make_shared<PendingObject>(std::move(*calling.call));
-    } else if (calling.decision != nullptr) {
-      made = std::make_shared<PendingObject>(std::move(*calling.decision));
-    } else {
-      return nullptr;
-    }
-    calling.pending = make_handle<eddy_pending>(std::move(made));
-  } catch (const std::bad_alloc&) {
-    return nullptr;  // what was moved has failed the run
-  }
-  return calling.pending;
-}
-
-eddy_call make_call(Calling& calling, const TensorView* inputs, size_t num_inputs,
-                    const TensorView* outputs, size_t num_outputs, void* state) {
-  return {sizeof(eddy_call),
-          as_c(inputs),
-          as_c(outputs),
-          static_cast<uint32_t>(num_inputs),
-          static_cast<uint32_t>(num_outputs),
-          state,
-          &calling,
-          reserve,
-          fail,
-          defer};
-}
 
 struct KernelCall {
   explicit KernelCall(const KernelArgs& args)
@@ -108,16 +67,53 @@ struct KernelCall {
   eddy_call call;
 };
 
+// Made with the node's first call in a run, and shown to this one.
+eddy_code begin_run(const KernelArgs& args, KernelCall& kernel) {
+  const eddy_operator& table = kernel.table;
+  if (args.keep->state == nullptr) {
+    auto made = std::make_unique<UserRunState>(kernel.state);
+    const eddy_code code = code_of(kernel.calling.said, [&]() -> eddy_code {
+      if (table.begin_run == nullptr) return EDDY_OK;
+      return table.begin_run(table.user, kernel.state.state, &made->run_state);
+    });
+    if (code != EDDY_OK) {
+      if (kernel.calling.said.empty()) {
+        kernel.calling.said = "begin_run returned " + std::to_string(code);
+      }
+      return code == EDDY_LATER ? EDDY_RUN_FAILED : code;
+    }
+    made->has_begun = true;
+    args.keep->state = std::move(made);
+  }
+  kernel.call.run_state = static_cast<const UserRunState&>(*args.keep->state).run_state;
+  return EDDY_OK;
+}
+
+eddy_code run_in(KernelCall& kernel) {
+  return code_of(kernel.calling.said,
+                 [&] { return kernel.table.run(kernel.table.user, &kernel.call); });
+}
+
 bool run(const KernelArgs& args) {
   KernelCall kernel(args);
   const UserCodeScope scope;
-  const eddy_code code = code_of(kernel.calling.said,
-                                 [&] { return kernel.table.run(kernel.table.user, &kernel.call); });
+  const eddy_code code = run_in(kernel);
+  return code == EDDY_OK || args.fail(kernel.status(code));
+}
+
+bool run_in_state(const KernelArgs& args) {
+  KernelCall kernel(args);
+  const UserCodeScope scope;
+  eddy_code code = begin_run(args, kernel);
+  if (code == EDDY_OK) code = run_in(kernel);
   return code == EDDY_OK || args.fail(kernel.status(code));
 }
 
 bool run_tile(const KernelArgs& args, uint32_t tile) {
   KernelCall kernel(args);
+  if (args.keep != nullptr && args.keep->state != nullptr) {
+    kernel.call.run_state = static_cast<const UserRunState&>(*args.keep->state).run_state;
+  }
   const UserCodeScope scope;
   const eddy_code code = code_of(kernel.calling.said, [&] {
     return kernel.table.run_tile(kernel.table.user, &kernel.call, tile);
@@ -125,29 +121,32 @@ bool run_tile(const KernelArgs& args, uint32_t tile) {
   return code == EDDY_OK || args.fail(kernel.status(code));
 }
 
-uint32_t count_tiles(const KernelArgs& args) {
+// Of a GPU's stream.
+bool enqueue(const KernelArgs& args) {
   KernelCall kernel(args);
-  return kernel.table.count_tiles(kernel.table.user, &kernel.call);
+  const UserCodeScope scope;
+  const eddy_code code = code_of(kernel.calling.said, [&] {
+    return kernel.table.enqueue(kernel.table.user, &kernel.call, args.stream);
+  });
+  return code == EDDY_OK || args.fail(kernel.status(code));
 }
 
-// What stands behind EDDY_LATER, or behind an answer that was given though one is owed.
-CallOutcome settle(Calling& calling, eddy_code code, const Status& status, int64_t decision) {
-  if (calling.pending == nullptr) return CallOutcome::kFailed;
-  if (code == EDDY_LATER) return CallOutcome::kLater;
-  Refusal why;
-  if (const Pin<PendingObject> owed(calling.pending, why); owed) {
-    [[maybe_unused]] const bool is_first = owed->complete(status, decision);
-    [[maybe_unused]] const Refusal gone = HandleTable::get().release(calling.pending);
+// Where the run's state cannot be made, the whole call says so.
+uint32_t count_tiles(const KernelArgs& args) {
+  KernelCall kernel(args);
+  if (args.keep != nullptr) {
+    const UserCodeScope scope;
+    if (begin_run(args, kernel) != EDDY_OK) return 1;
   }
-  return CallOutcome::kLater;
+  return kernel.table.count_tiles(kernel.table.user, &kernel.call);
 }
 
 CallOutcome start(const KernelArgs& args, PendingCall& pending) {
   KernelCall kernel(args);
   kernel.calling.call = &pending;
   const UserCodeScope scope;
-  const eddy_code code = code_of(kernel.calling.said,
-                                 [&] { return kernel.table.run(kernel.table.user, &kernel.call); });
+  eddy_code code = args.keep == nullptr ? EDDY_OK : begin_run(args, kernel);
+  if (code == EDDY_OK) code = run_in(kernel);
   if (kernel.calling.pending != nullptr) {
     return settle(kernel.calling, code,
                   code == EDDY_LATER ? Status::ok() : as_status(code, kernel.calling.said), 0);
@@ -235,9 +234,9 @@ Status infer(const UserOperator& op, InferContext& context) {
   return Status::ok();
 }
 
-Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
-                                const KernelInit& init) {
-  BoundKernel bound;
+// What the caller's bind() makes of the node.
+Status bind_state(const std::shared_ptr<const UserOperator>& op, const KernelInit& init,
+                  BoundKernel& bound) {
   void* made = nullptr;
   if (op->table.bind != nullptr) {
     Asking asking{init.attributes, {}, {}};
@@ -253,11 +252,27 @@ Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
   auto state = std::make_unique<UserState>(op);  // unbinds what was bound
   state->state = made;
   bound.state = std::move(state);
+  return Status::ok();
+}
+
+Result<BoundKernel> bind_for_gpu(const std::shared_ptr<const UserOperator>& op,
+                                 const KernelInit& init) {
+  BoundKernel bound;
+  EDDY_RETURN_IF_ERROR(bind_state(op, init, bound));
+  bound.run = enqueue;
+  return bound;
+}
+
+Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
+                                const KernelInit& init) {
+  BoundKernel bound;
+  EDDY_RETURN_IF_ERROR(bind_state(op, init, bound));
+  bound.keeps_of_runs = op->table.begin_run != nullptr || op->table.end_run != nullptr;
   if ((op->table.flags & EDDY_ANSWERS_LATER) != 0) {
     bound.start = start;
     return bound;
   }
-  bound.run = run;
+  bound.run = bound.keeps_of_runs ? run_in_state : run;
   if (op->table.run_tile != nullptr) {
     bound.count_tiles = count_tiles;
     bound.run_tile = run_tile;
@@ -276,12 +291,13 @@ Refusal check(const eddy_operator& op) {
     return bad("stands in ONNX's own domain; give it a domain of yours");
   }
   if (op.shapes == nullptr) return bad("has no function `shapes`");
-  if (op.run == nullptr) return bad("has no function `run`");
+  if (op.run == nullptr && op.enqueue == nullptr) return bad("has no function `run`");
+  if (op.run == nullptr && op.run_tile != nullptr) return bad("has tiles, but no function `run`");
   if ((op.count_tiles == nullptr) != (op.run_tile == nullptr)) {
     return bad("has one of count_tiles and run_tile; give both or neither");
   }
-  if (op.run_tile != nullptr && (op.flags & EDDY_ANSWERS_LATER) != 0) {
-    return bad("has tiles and EDDY_ANSWERS_LATER; one of the two");
+  if ((op.run_tile != nullptr || op.enqueue != nullptr) && (op.flags & EDDY_ANSWERS_LATER) != 0) {
+    return bad("has EDDY_ANSWERS_LATER beside tiles or `enqueue`; one of the two");
   }
   if ((op.flags & ~uint32_t{EDDY_ANSWERS_LATER}) != 0) return bad("has flags that are none");
   if (op.min_inputs > op.max_inputs) return bad("has min_inputs above max_inputs");
@@ -323,51 +339,6 @@ Refusal define(const eddy_operator& table, const std::shared_ptr<const UserOpera
 static_assert(static_cast<int>(AttributeKind::kTensor) == EDDY_ATTRIBUTE_TENSOR &&
               static_cast<int>(AttributeKind::kInts) == EDDY_ATTRIBUTE_INTS);
 
-// A host function of the caller's, destroyed with the library.
-struct UserFunction {
-  UserFunction(eddy_decide f, void* u, void (*d)(void*)) : function(f), user(u), destroy(d) {}
-  ~UserFunction() {
-    if (destroy != nullptr) call_and_forget([this] { destroy(user); });
-  }
-  UserFunction(const UserFunction&) = delete;
-  UserFunction& operator=(const UserFunction&) = delete;
-  const eddy_decide function;
-  void* const user;
-  void (*destroy)(void*);
-};
-
-Result<int64_t> decide(const UserFunction& named, std::span<const TensorView> inputs) {
-  Calling calling;
-  const eddy_call call = make_call(calling, inputs.data(), inputs.size(), nullptr, 0, nullptr);
-  int64_t decision = 0;
-  const UserCodeScope scope;
-  const eddy_code code =
-      code_of(calling.said, [&] { return named.function(named.user, &call, &decision); });
-  if (code == EDDY_OK) return decision;
-  if (code != EDDY_LATER) return as_status(code, calling.said);
-  return run_failed("it returned EDDY_LATER without the flag EDDY_ANSWERS_LATER");
-}
-
-void decide_later(const UserFunction& named, std::span<const TensorView> inputs,
-                  PendingDecision owed) {
-  Calling calling;
-  calling.decision = &owed;
-  const eddy_call call = make_call(calling, inputs.data(), inputs.size(), nullptr, 0, nullptr);
-  int64_t decision = 0;
-  const UserCodeScope scope;
-  const eddy_code code =
-      code_of(calling.said, [&] { return named.function(named.user, &call, &decision); });
-  const Status status =
-      code == EDDY_LATER ? run_failed("it has not called defer()") : as_status(code, calling.said);
-  if (calling.pending != nullptr) {
-    settle(calling, code, status, decision);
-  } else if (status.is_ok()) {
-    owed.complete(decision);
-  } else {
-    owed.complete(status);
-  }
-}
-
 }  // namespace
 
 eddy_code library_add_operator(eddy_library library, const eddy_operator* op, eddy_error* error) {
@@ -381,45 +352,24 @@ eddy_code library_add_operator(eddy_library library, const eddy_operator* op, ed
     Refusal why = define(table, kept, def);
     Status status;
     if (why.is_ok()) {
-      status = l->library.add_operator(
-          std::move(def), [kept](const KernelInit& init) { return bind_kernel(kept, init); });
+      BindFunction bind;
+      if (table.run != nullptr) {
+        bind = [kept](const KernelInit& init) { return bind_kernel(kept, init); };
+      }
+      status = l->library.add_operator(std::move(def), std::move(bind));
+    }
+    if (why.is_ok() && status.is_ok() && table.enqueue != nullptr) {
+      l->accelerator_kernels.push_back(
+          {.op = kept->name,
+           .since_version = table.since_version,
+           .bind = [kept](const KernelInit& init) { return bind_for_gpu(kept, init); },
+           .provider = "caller",
+           .domain = kept->domain});
     }
     // A refusal leaves `user` with the caller.
     if (!why.is_ok() || !status.is_ok()) kept->table.destroy = nullptr;
     EDDY_C_TRY(status);
     return why;
-  });
-}
-
-eddy_code library_add_host_function(eddy_library library, const char* name, uint32_t flags,
-                                    eddy_decide function, void* user, void (*destroy)(void* user),
-                                    eddy_error* error) {
-  return enter_with<LibraryObject>(library, error, [&](const auto& l) -> Refusal {
-    EDDY_C_TRY(check_given_name(name, "name of the host function"));
-    EDDY_C_TRY(need(reinterpret_cast<const void*>(function), "function"));
-    EDDY_C_TRY(l->check_open());
-    if (flags > EDDY_NON_BLOCKING) {
-      return {EDDY_INVALID_ARGUMENT,
-              "a host function has one flag of EDDY_ANSWERS_LATER and EDDY_NON_BLOCKING, or 0"};
-    }
-    if (l->library.host_function_or_null(name) != nullptr) {
-      return {EDDY_INVALID_ARGUMENT, "host function '" + std::string(name) + "' is added twice"};
-    }
-    const auto kept = std::make_shared<UserFunction>(function, user, destroy);
-    Status status;
-    if (flags == EDDY_ANSWERS_LATER) {
-      status = l->library.add_async_host_function(
-          name, [kept](std::span<const TensorView> inputs, PendingDecision owed) {
-            decide_later(*kept, inputs, std::move(owed));
-          });
-    } else {
-      status = l->library.add_host_function(
-          name, [kept](std::span<const TensorView> inputs) { return decide(*kept, inputs); },
-          {.is_non_blocking = flags == EDDY_NON_BLOCKING});
-    }
-    // As of operators: a refusal leaves `user` with the caller.
-    if (!status.is_ok()) kept->destroy = nullptr;
-    return status;
   });
 }
 

@@ -67,6 +67,13 @@ Read one_of(T& to, std::vector<std::pair<std::string, T>> names) {
   };
 }
 
+Read text(std::string& to) {
+  return [&to](const std::string&, std::string_view value) {
+    to = value;
+    return Refusal();
+  };
+}
+
 // "300mb", "2gb", "4096".
 Read bytes(size_t& to) {
   return [&to](const std::string& key, std::string_view value) -> Refusal {
@@ -196,6 +203,12 @@ Refusal read_session_options(const eddy_option* given, size_t count, SessionOpti
        {"check_memory", boolean([&](bool is) { own.checks_memory = is; })},
        {"answer_limit_ms", number(own.answer_limit_ms, 0, any)},
        {"time_operators", boolean([&](bool is) { options.times_operators = is; })},
+       {"device", text(own.accelerator.device)},
+       {"tf32", boolean([&](bool is) { own.accelerator.allows_tf32 = is; })},
+       {"channels_last", boolean([&](bool is) { own.accelerator.channels_last = is; })},
+       {"measure_convolutions",
+        boolean([&](bool is) { own.accelerator.measures_convolutions = is; })},
+       {"locate_faults", boolean([&](bool is) { options.locate_faults = is; })},
        {"dim.", dimension(options)},
        {"shape.", shape(options)}}));
   // Threads of the session's own, instead of its context's.

@@ -6,6 +6,7 @@
 // there; for an unknown key the nearest one.
 #pragma once
 
+#include "runtime/api/c/accelerators.h"
 #include "runtime/api/c/refusal.h"
 #include "runtime/api/session_options.h"
 
@@ -13,6 +14,7 @@ namespace eddy::c {
 
 // Of a session, beside what runtime/api knows.
 struct CallerOptions {
+  AcceleratorOptions accelerator;
   bool checks_memory = false;      // memory_check.h, for each input of each run
   int64_t answer_limit_ms = 1000;  // how long a run that was stopped waits for owed answers
 };

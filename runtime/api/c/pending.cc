@@ -2,21 +2,12 @@
 
 #include <utility>
 
-#include "graph/io/text.h"
 #include "runtime/api/c/api_functions.h"
+#include "runtime/api/c/calling.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
 
 namespace eddy::c {
-
-Status as_status(eddy_code code, const std::string& said) {
-  if (code == EDDY_OK) return Status::ok();
-  const bool is_status = code > EDDY_OK && code <= EDDY_INTERNAL;
-  // A caller's words: of any bytes.
-  std::string message = as_clean_utf8(one_line(said));
-  if (message.empty()) message = "it returned " + std::to_string(code) + " and said no reason";
-  return {is_status ? static_cast<StatusCode>(code) : StatusCode::kRunFailed, std::move(message)};
-}
 
 bool PendingObject::complete(Status status, int64_t decision) {
   std::variant<PendingCall, PendingDecision> owed;
@@ -33,6 +24,21 @@ bool PendingObject::complete(Status status, int64_t decision) {
     decides.complete(std::move(status));
   }
   return true;
+}
+
+void PendingObject::say(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  said_ = why;
+}
+
+void PendingObject::released() noexcept try {
+  std::unique_lock lock(mutex_);
+  if (is_answered_ || said_.empty()) return;
+  const std::string said = std::move(said_);
+  lock.unlock();
+  complete(as_status(EDDY_RUN_FAILED, said), 0);
+} catch (const std::bad_alloc&) {
+  // What is let go of fails the run all the same.
 }
 
 // The function may answer at once, on this thread.

@@ -1,7 +1,8 @@
 // PendingObject: an answer that a kernel or host function of the caller's owes.
 //
 // Internal to runtime/api/c. It is consumed by completing it: a second answer finds no handle. One
-// that goes without an answer fails its run, by what PendingCall does. Threads: any.
+// that goes without an answer fails its run, with what its call has said by fail() or else by what
+// PendingCall does. Threads: any.
 #pragma once
 
 #include <functional>
@@ -25,15 +26,16 @@ struct PendingObject : Object {
   // False: it was answered already.
   bool complete(Status status, int64_t decision);
   bool on_stop(std::function<void()> function);
+  // Why it will be let go of, if it is.
+  void say(const std::string& why);
+  void released() noexcept override;
 
  private:
   std::recursive_mutex mutex_;
   // Under the mutex.
   std::variant<PendingCall, PendingDecision> owed_;
   bool is_answered_ = false;
+  std::string said_;
 };
-
-// What a user's function has returned, and said by fail().
-Status as_status(eddy_code code, const std::string& said);
 
 }  // namespace eddy::c

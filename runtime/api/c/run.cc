@@ -21,15 +21,16 @@ Refusal RunObject::bind_input(size_t index, Tensor value) {
   return call().bind_input(index, *inputs_[index]);
 }
 
-Refusal RunObject::bind_output(size_t index, const TensorView& view) {
+Refusal RunObject::bind_output(size_t index, const TensorView& view, bool is_on_device) {
   EDDY_C_TRY(check_ended());
   const auto is_placed = [&](const Placing& each) { return each.index == index; };
   if (std::ranges::any_of(placings_, is_placed)) {
     return {EDDY_INVALID_STATE, "output " + std::to_string(index) +
                                     " is placed by its caller; end that by run_place_output"};
   }
-  EDDY_C_TRY(call().bind_output(index, view));
-  outputs_[index] = BoundOutput{view, Dims(view.shape())};
+  const BoundOutput bound{view, Dims(view.shape()), is_on_device};
+  EDDY_C_TRY(bound.bind(call(), index));
+  outputs_[index] = bound;
   return {};
 }
 
@@ -39,10 +40,7 @@ Refusal RunObject::bind_to(Call& call) {
     if (inputs_[i]) EDDY_C_TRY(call.bind_input(i, *inputs_[i]));
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (!outputs_[i]) continue;
-    TensorView view = outputs_[i]->view;
-    view.dims = outputs_[i]->dims.data();
-    EDDY_C_TRY(call.bind_output(i, view));
+    if (outputs_[i]) EDDY_C_TRY(outputs_[i]->bind(call, i));
   }
   return {};
 }
@@ -340,6 +338,15 @@ eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* 
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the output", view));
     return r->bind_output(index, view);
+  });
+}
+
+eddy_code run_bind_output_device(eddy_run run, size_t index, const eddy_tensor* tensor,
+                                 eddy_error* error) {
+  return with_run(run, error, [&](const auto& r) -> Refusal {
+    TensorView view;
+    EDDY_C_TRY(read_tensor(tensor, "the output", view));
+    return r->bind_output(index, view, /*is_on_device=*/true);
   });
 }
 

@@ -51,7 +51,7 @@ class RunObject : public Object {
   const Session& session() const { return *session_->session; }
   bool is_of(const SessionObject& session) const { return session_.get() == &session; }
   Refusal bind_input(size_t index, Tensor value);
-  Refusal bind_output(size_t index, const TensorView& view);
+  Refusal bind_output(size_t index, const TensorView& view, bool is_on_device = false);
   // Null `place`: no more.
   Refusal place_output(size_t index, eddy_output_place place, void* user);
   // Of the last run, which has succeeded.
@@ -141,6 +141,13 @@ class RunObject : public Object {
   struct BoundOutput {
     TensorView view;
     Dims dims;
+    bool is_on_device = false;
+
+    Status bind(Call& call, size_t index) const {
+      TensorView at = view;
+      at.dims = dims.data();
+      return is_on_device ? call.bind_device_output(index, at) : call.bind_output(index, at);
+    }
   };
   Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
                    std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun);

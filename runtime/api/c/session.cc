@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory_resource>
+#include <memory>
+#include <span>
 
 #include "graph/compile/plan_drawing.h"
 #include "graph/compile/plan_svg.h"
@@ -93,7 +94,14 @@ Refusal read_options(const LibraryObject& library, const eddy_option* given, siz
   options.memory = library.context->memory_or_null();
   const std::shared_ptr<ContextObject> context = library.context;
   options.log = [context](std::string_view line) { context->log(line); };
-  return read_session_options(given, count, options, own);
+  EDDY_C_TRY(read_session_options(given, count, options, own));
+  const AcceleratorOptions& wanted = own.accelerator;
+  if (wanted.device != "cpu") return use_accelerator(wanted, library.accelerator_kernels, options);
+  if (wanted.is_plain() && !options.locate_faults) return {};
+  return {EDDY_INVALID_ARGUMENT,
+          std::string("options 'tf32', 'channels_last', 'measure_convolutions' and 'locate_faults' "
+                      "are for a GPU; give 'device', of which there are ") +
+              devices_text()};
 }
 
 Refusal check_dims(const Graph& graph, const SessionOptions& options) {
@@ -222,27 +230,48 @@ eddy_code session_find_output(eddy_session session, const char* name, size_t* in
 namespace {
 
 // What a run by names needs beside the run: on the stack, but for graphs of many inputs or outputs.
-class StackMemory {
+template <typename T>
+class StackList {
  public:
-  StackMemory() : resource_(room_, sizeof(room_)) {}
-  std::pmr::memory_resource* resource() { return &resource_; }
+  explicit StackList(size_t capacity)
+      : items_(capacity <= kRoom ? reinterpret_cast<T*>(room_)
+                                 : std::allocator<T>().allocate(capacity)),
+        capacity_(capacity) {}
+  ~StackList() {
+    std::destroy_n(items_, size_);
+    if (capacity_ > kRoom) std::allocator<T>().deallocate(items_, capacity_);
+  }
+  StackList(const StackList&) = delete;
+  StackList& operator=(const StackList&) = delete;
+
+  template <typename... Args>
+  T& add(Args&&... args) {
+    EDDY_DCHECK(size_ < capacity_) << "a list of " << capacity_ << " is full";
+    T* const made = std::construct_at(items_ + size_, std::forward<Args>(args)...);
+    ++size_;
+    return *made;
+  }
+  size_t size() const { return size_; }
+  std::span<T> span() { return {items_, size_}; }
 
  private:
-  alignas(std::max_align_t) std::byte room_[1024];
-  std::pmr::monotonic_buffer_resource resource_;
+  static constexpr size_t kRoom = 4;
+
+  T* const items_;
+  const size_t capacity_;
+  size_t size_ = 0;
+  alignas(T) std::byte room_[kRoom * sizeof(T)];
 };
 
 // The inputs of a run by names, pinned until it has ended.
 struct GivenInputs {
-  explicit GivenInputs(std::pmr::memory_resource* memory) : pins(memory), places(memory) {}
-  std::pmr::vector<Pin<ValueObject>> pins;
-  std::pmr::vector<Session::Given> places;
+  explicit GivenInputs(size_t count) : pins(count), places(count) {}
+  StackList<Pin<ValueObject>> pins;
+  StackList<Session::Given> places;
 };
 
 Refusal read_inputs(const Session& session, const char* const* names, const eddy_value* values,
                     size_t count, GivenInputs& inputs) {
-  inputs.pins.reserve(std::min(count, session.inputs().size()));
-  inputs.places.reserve(inputs.pins.capacity());
   if (count > 0) {
     EDDY_C_TRY(need(names, "list of input names"));
     EDDY_C_TRY(need(values, "list of inputs"));
@@ -253,25 +282,24 @@ Refusal read_inputs(const Session& session, const char* const* names, const eddy
     Pin<ValueObject> value(values[i], why);
     if (!value) return why;
     EDDY_C_ASSIGN(const size_t place, session.find_input(names[i]));
-    inputs.places.push_back({place, &value->tensor});
-    inputs.pins.push_back(std::move(value));
+    inputs.places.add(place, &value->tensor);
+    inputs.pins.add(std::move(value));
   }
   return {};
 }
 
 // Handles of the outputs that are asked for, all or none.
-Refusal give_outputs(std::span<Tensor> made, StackMemory& memory, eddy_value* outputs) {
-  std::pmr::vector<eddy_value> handles(memory.resource());
+Refusal give_outputs(std::span<Tensor> made, eddy_value* outputs) {
+  StackList<eddy_value> handles(made.size());
   try {
-    handles.reserve(made.size());
     for (Tensor& each : made) {
-      handles.push_back(make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(each))));
+      handles.add(make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(each))));
     }
   } catch (...) {
-    for (eddy_value each : handles) release(each);
+    for (eddy_value each : handles.span()) release(each);
     throw;
   }
-  std::copy(handles.begin(), handles.end(), outputs);
+  std::ranges::copy(handles.span(), outputs);
   return {};
 }
 
@@ -309,28 +337,29 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
                       eddy_value* outputs, size_t num_outputs, const eddy_run_options* options,
                       eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
-    StackMemory memory;
-    GivenInputs given(memory.resource());
+    GivenInputs given(num_inputs);
     EDDY_C_TRY(read_inputs(*s->session, input_names, inputs, num_inputs, given));
     if (num_outputs > 0) {
       EDDY_C_TRY(need(output_names, "list of output names"));
       EDDY_C_TRY(need(outputs, "place for the outputs"));
     }
-    std::pmr::vector<size_t> places(num_outputs, memory.resource());
+    StackList<size_t> places(num_outputs);
     for (size_t i = 0; i < num_outputs; ++i) {
-      EDDY_C_TRY(find_name(s->session->outputs(), "output", output_names[i], &places[i]));
+      EDDY_C_TRY(find_name(s->session->outputs(), "output", output_names[i], &places.add()));
     }
     RunOptions run_options;
     EDDY_C_TRY(read_run_options(options, run_options));
-    std::pmr::vector<Tensor> made(num_outputs, memory.resource());
+    StackList<Tensor> made(num_outputs);
+    for (size_t i = 0; i < num_outputs; ++i) made.add();
     if (s->may_owe) [[unlikely]] {
-      EDDY_C_TRY(run_owing(s.share(), given.places, places, made, options));
-      return give_outputs(made, memory, outputs);
+      EDDY_C_TRY(run_owing(s.share(), given.places.span(), places.span(), made.span(), options));
+      return give_outputs(made.span(), outputs);
     }
-    const Status status = s->session->run_at(given.places, places, made, run_options);
+    const Status status =
+        s->session->run_at(given.places.span(), places.span(), made.span(), run_options);
     s->count(static_cast<eddy_code>(status.code()));
     EDDY_C_TRY(status);
-    return give_outputs(made, memory, outputs);
+    return give_outputs(made.span(), outputs);
   });
 }
 

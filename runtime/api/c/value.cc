@@ -58,7 +58,7 @@ eddy_code value_borrow(const eddy_tensor* tensor, eddy_function release_memory, 
     EDDY_C_TRY(need(value, "place for the value"));
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the tensor", view));
-    return give(Tensor::adopt(view, std::move(owner), false), value);
+    return give(Tensor::adopt(view, std::move(owner)), value);
   });
 }
 
@@ -135,7 +135,19 @@ eddy_code value_tensor(eddy_value value, eddy_tensor* tensor, eddy_error* error)
     EDDY_C_TRY(need(tensor, "place for the tensor"));
     EDDY_C_TRY(check_kind(*v, ValueKind::kTensor, "a tensor"));
     *tensor = as_c(v->tensor.view());
-    if (tensor->element == EDDY_STRING) tensor->data = nullptr;
+    if (tensor->element == EDDY_STRING || v->tensor.is_on_device()) tensor->data = nullptr;
+    return {};
+  });
+}
+
+eddy_code value_device(eddy_value value, int32_t* device_type, int32_t* device_id,
+                       eddy_error* error) {
+  return enter_with<ValueObject>(value, error, [&](const auto& v) -> Refusal {
+    EDDY_C_TRY(need(device_type, "place for the type of the device"));
+    EDDY_C_TRY(need(device_id, "place for the number of the device"));
+    const std::optional<int32_t> gpu = v->tensor.gpu();
+    *device_type = gpu ? kDLCUDA : kDLCPU;
+    *device_id = gpu.value_or(0);
     return {};
   });
 }

@@ -181,6 +181,8 @@ TEST_F(BadUse, OptionsThatAreUnknownOrMeanNothingAreNamedWithWhatIsMeant) {
   };
   EXPECT_THAT(refused("memory-limit", "1"),
               HasSubstr("there is no option 'memory-limit'; the nearest is 'memory_limit'"));
+  EXPECT_THAT(refused("device", "cuda"),
+              AllOf(HasSubstr("unsupported"), HasSubstr("for the CPU alone; give 'cpu'")));
   EXPECT_THAT(refused("memory_limit", "lots"), HasSubstr("bytes, or a number with kb, mb or gb"));
   EXPECT_THAT(refused("memory_limit", "99999999999gb"), HasSubstr("give bytes"));
   EXPECT_THAT(refused("threads", "-1"), HasSubstr("a number from 0 to 4096"));
@@ -197,6 +199,19 @@ TEST_F(BadUse, OptionsThatAreUnknownOrMeanNothingAreNamedWithWhatIsMeant) {
                 return api().context_create(&option, 1, made.out(), e);
               }),
               HasSubstr("the nearest is 'threads'"));
+}
+
+TEST_F(BadUse, NamesThatNoFileMayHaveAreRefused) {
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_type of = type(EDDY_FLOAT, {});
+  eddy_value_id x = 0;
+  const auto refused = [&](const std::string& name) {
+    return said([&](auto e) { return api().graph_input(graph.get(), name.c_str(), &of, &x, e); });
+  };
+  EXPECT_EQ(refused(std::string(16384, 'x')), "ok");
+  EXPECT_THAT(refused(std::string(16385, 'y')),
+              AllOf(HasSubstr("yyy...'"), HasSubstr("longer than 16384 bytes")));
+  EXPECT_THAT(refused("two\nlines"), HasSubstr("control characters"));
 }
 
 TEST_F(BadUse, PiecesOutOfOrderAreNamed) {

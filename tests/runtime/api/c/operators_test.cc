@@ -242,7 +242,12 @@ TEST_F(COperators, AnAnswerThatIsOwedMayFailTheRunAndAReleasedOneDoes) {
   eddy_operator op = operator_of("Scale", nullptr);
   op.flags = EDDY_ANSWERS_LATER;
   op.run = [](void*, const eddy_call* call) -> eddy_code {
+    const bool says_first = static_cast<const float*>(call->inputs[0].data)[0] == 1;
+    if (says_first) call->fail(call->impl, "said before");
     const eddy_pending pending = call->defer(call->impl);
+    if (static_cast<const float*>(call->inputs[0].data)[0] == 2) {
+      call->fail(call->impl, "said behind");
+    }
     if (releases) {
       EXPECT_EQ(api().release(pending), EDDY_OK);
     } else {
@@ -260,6 +265,11 @@ TEST_F(COperators, AnAnswerThatIsOwedMayFailTheRunAndAReleasedOneDoes) {
   releases = true;
   EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
               HasSubstr("dropped without an answer"));
+  for (const auto& [number, words] : {std::pair(1.0f, "said before"), {2.0f, "said behind"}}) {
+    Owned<eddy_run> other = run_one({}, &number);
+    EXPECT_THAT(said([&](auto e) { return api().run_execute(other.get(), nullptr, e); }),
+                HasSubstr(words));
+  }
 }
 
 // A stop does not free what an owed answer may still write: the run waits for the answer, which

@@ -92,6 +92,7 @@ int main(void) {
   PLACE(eddy_call, reserve)
   PLACE(eddy_call, fail)
   PLACE(eddy_call, defer)
+  PLACE(eddy_call, run_state)
   SIZE(eddy_shapes)
   PLACE(eddy_shapes, struct_size)
   PLACE(eddy_shapes, inputs)
@@ -123,6 +124,9 @@ int main(void) {
   PLACE(eddy_operator, run)
   PLACE(eddy_operator, count_tiles)
   PLACE(eddy_operator, run_tile)
+  PLACE(eddy_operator, enqueue)
+  PLACE(eddy_operator, begin_run)
+  PLACE(eddy_operator, end_run)
   SIZE(eddy_metrics)
   PLACE(eddy_metrics, struct_size)
   PLACE(eddy_metrics, runs_succeeded)
@@ -252,5 +256,7 @@ int main(void) {
   PLACE(eddy_api, run_place_output)
   PLACE(eddy_api, session_num_operators)
   PLACE(eddy_api, session_operator_metrics)
+  PLACE(eddy_api, value_device)
+  PLACE(eddy_api, run_bind_output_device)
   return 0;
 }
