@@ -9,9 +9,30 @@
 namespace eddy {
 namespace {
 
-std::optional<int64_t> bytes_of(const TensorType& type) {
+// Of symbols, in a run.
+using Sizes = std::map<int64_t, int64_t>;
+
+Sizes sizes_of(const Graph& graph, const std::map<std::string, Dims>& inputs) {
+  Sizes sizes;
+  for (const ValueId id : graph.inputs()) {
+    const ValueInfo& info = graph.value(id);
+    const auto given = inputs.find(info.name);
+    const TensorType& type = info.type.tensor;
+    if (given == inputs.end() || !type.is_ranked) continue;
+    for (int axis = 0; axis < std::min(type.dims.rank(), given->second.rank()); ++axis) {
+      if (type.dims[axis] < kUnknownDim) sizes[type.dims[axis]] = given->second[axis];
+    }
+  }
+  return sizes;
+}
+
+std::optional<int64_t> bytes_of(const TensorType& type, const Sizes& sizes = {}) {
   if (!type.is_ranked) return std::nullopt;
-  const std::optional<int64_t> count = type.dims.count();
+  Dims dims = type.dims;
+  for (int axis = 0; axis < dims.rank(); ++axis) {
+    if (const auto known = sizes.find(dims[axis]); known != sizes.end()) dims[axis] = known->second;
+  }
+  const std::optional<int64_t> count = dims.count();
   if (!count.has_value()) return std::nullopt;
   return *count * static_cast<int64_t>(element_size_bytes(type.element));
 }
@@ -47,7 +68,7 @@ std::string kept_text(const std::optional<int64_t>& bytes) {
 // What each iteration of a loop leaves for its way back, the loop of that path: rows that it reads,
 // and elements of sequences.
 std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
-                                  const std::string& way_back) {
+                                  const std::string& way_back, const Sizes& sizes) {
   // Of all branches in it, of which an iteration takes one.
   const auto is_of_iteration = [&](RegionId region) {
     while (role(graph, region) == RegionRole::kBranch) {
@@ -64,11 +85,11 @@ std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
     }
     const bool pushes = node.kind == NodeKind::kExec && node.op->name == "SequenceInsert" &&
                         is_of_iteration(node.region);
-    if (pushes) add_bytes(bytes, bytes_of(graph.value(node.inputs[1]).type.tensor));
+    if (pushes) add_bytes(bytes, bytes_of(graph.value(node.inputs[1]).type.tensor, sizes));
   }
   for (size_t s = 0; s < loop.stacked().size(); ++s) {
     if (!read.contains(loop.stacked()[s])) continue;
-    add_bytes(bytes, bytes_of(graph.value(loop.rows()[s]).type.tensor));
+    add_bytes(bytes, bytes_of(graph.value(loop.rows()[s]).type.tensor, sizes));
   }
   return bytes;
 }
@@ -258,25 +279,11 @@ GradientReport make_gradient_report(const Graph& graph, const KeptValues& kept,
   return report;
 }
 
-Status with_saving_advice(Status status, const GradientReport& report) {
+Status with_saving_advice(Status status, const Graph& gradient,
+                          const std::map<std::string, Dims>& inputs) {
   if (status.code() != StatusCode::kResourceExhausted) return status;
   const std::string path = without_iterations(status.path());
-  const LoopSaving* outermost = nullptr;  // around the node: what it keeps is the most
-  for (const LoopSaving& loop : report.loops) {
-    const bool is_around = is_in_loop(path, loop.path);
-    if (!is_around || loop.policy != "all" || !loop.why.empty()) continue;
-    if (outermost == nullptr || loop.path.size() < outermost->path.size()) outermost = &loop;
-  }
-  if (outermost == nullptr) return status;
-  status.append_message("the way back keeps " + kept_text(outermost->bytes_per_iteration) +
-                        " of each iteration of '" + outermost->path +
-                        "': keep less with --save grow");
-  return status;
-}
-
-Status with_saving_advice(Status status, const Graph& gradient) {
-  if (status.code() != StatusCode::kResourceExhausted) return status;
-  const std::string path = without_iterations(status.path());
+  const Sizes sizes = sizes_of(gradient, inputs);
   std::map<std::string, NodeId> loops;
   for (uint32_t n = 0; n < gradient.num_nodes(); ++n) {
     const Node& node = gradient.node(NodeId(n));
@@ -287,11 +294,11 @@ Status with_saving_advice(Status status, const Graph& gradient) {
     // Loops that keep less run back in segments, or make their last iteration again.
     const std::string way_back = loop + "/grad";
     if (!is_in_loop(path, loop) || !loops.contains(way_back)) continue;
-    const auto bytes = kept_bytes(gradient, LoopView(gradient, id), way_back);
+    const auto bytes = kept_bytes(gradient, LoopView(gradient, id), way_back, sizes);
     // The outermost one, or the innermost of which more is known.
     if (!text.empty() && !bytes.has_value()) continue;
     text = "the way back keeps " + kept_text(bytes) + " of each iteration of '" + loop +
-           "': make the gradient with --save grow, which keeps less";
+           "': keep less with --save grow";
   }
   if (!text.empty()) status.append_message(text);
   return status;

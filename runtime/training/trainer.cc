@@ -210,7 +210,7 @@ Status Trainer::State::bind(const NamedTensors& given, float new_rate) {
 }
 
 Result<double> Trainer::State::finish(const Status& run, const NamedTensors& given) {
-  if (!run.is_ok()) return with_saving_advice(run, report);
+  if (!run.is_ok()) return with_saving_advice(run, session->graph(), shapes_of(given));
   const double loss = loss_in(call->output(loss_output));
   if (!std::isfinite(loss)) return explain(loss, given);
   turn = 1 - turn;

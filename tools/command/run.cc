@@ -77,8 +77,8 @@ Status run_all(const RunArguments& arguments, const RunOnce& once, const Interru
 
 // Runs `once`, which runs the session, and writes the trace whatever came of it.
 Outcome run_traced(const RunArguments& arguments, Session& session, const RunOnce& once,
-                   const std::string& hint_or_empty, Interrupts& interrupts, Console& console,
-                   RunReport& report) {
+                   const NamedTensors& given, const std::string& hint_or_empty,
+                   Interrupts& interrupts, Console& console, RunReport& report) {
   std::optional<TraceRecorder> trace;
   if (!arguments.trace.empty()) trace.emplace();
   const Interrupts::Attachment attachment(interrupts, session);
@@ -97,7 +97,7 @@ Outcome run_traced(const RunArguments& arguments, Session& session, const RunOnc
     status.append_message(find_launched_rank()
                               ? "--memory, of which each rank has its share, raises it"
                               : "--memory raises it");
-    status = with_saving_advice(std::move(status), session.graph());
+    status = with_saving_advice(std::move(status), session.graph(), shapes_of(given));
   }
   const bool is_cancelled =
       status.code() == StatusCode::kCancelled || status.code() == StatusCode::kDeadlineExceeded;
@@ -158,7 +158,8 @@ Outcome run_session(const RunArguments& arguments, const Model& model, const Run
   const RunOnce once = [&](const RunOptions& options) {
     return session.run(inputs.named, options);
   };
-  Outcome outcome = run_traced(arguments, session, once, inputs.hint, interrupts, console, report);
+  Outcome outcome =
+      run_traced(arguments, session, once, inputs.named, inputs.hint, interrupts, console, report);
   if (!outcome.status().is_ok()) return outcome;
   return finish_run(arguments, inputs.data_set_or_null(), report);
 }
@@ -278,8 +279,8 @@ Outcome run_split_on_rank(const RunArguments& arguments, SessionOptions options,
     if (!arguments.has_local_outputs) return Outcome::success();
     return show_local(Status::ok(), "", report, world, console, rank_report);
   }
-  Outcome outcome =
-      run_traced(arguments, *split.session, once, run->inputs.hint, interrupts, console, report);
+  Outcome outcome = run_traced(arguments, *split.session, once, run->inputs.named, run->inputs.hint,
+                               interrupts, console, report);
   if (!outcome.status().is_ok()) return shared(outcome);
   const Model model{std::move(split.session), split.load_ns, {}};
   if (arguments.has_local_outputs) {

@@ -43,13 +43,14 @@ class SavePoliciesTest : public ::testing::Test {
   }
 
   // h <- tanh(h W) + x, 16 wide; `trips` is an input.
-  Graph recurrent(bool has_trained_weights) {
+  Graph recurrent(bool has_trained_weights, bool has_open_rows = false) {
     GraphBuilder b(library_.ops());
+    const int64_t rows = has_open_rows ? b.symbol("rows") : 1;
     Random random(1);
     std::vector<float> numbers(256);
     for (float& number : numbers) number = static_cast<float>(random.uniform() * 0.5 - 0.25);
-    const Value h = b.input("h", tensor_type(ElementType::kFloat, {1, 16}));
-    const Value x = b.input("x", tensor_type(ElementType::kFloat, {1, 16}));
+    const Value h = b.input("h", tensor_type(ElementType::kFloat, {rows, 16}));
+    const Value x = b.input("x", tensor_type(ElementType::kFloat, {rows, 16}));
     const Value trips = b.input("trips", tensor_type(ElementType::kInt64, {}));
     const Value w = b.tensor<float>({16, 16}, std::span<const float>(numbers));
     b.set_name(w, has_trained_weights ? "w" : "");
@@ -241,9 +242,24 @@ TEST_F(SavePoliciesTest, ATapeOverTheLimitSaysWhatItKeepsAndHowItKeepsLess) {
   const Status bare = (*plain)->run(inputs(20'000)).status();
   const Status advised = with_saving_advice(bare, (*plain)->graph());
   EXPECT_NE(advised.message().find("; the way back keeps 64 bytes of each iteration of 'recur': "
-                                   "make the gradient with --save grow, which keeps less"),
+                                   "keep less with --save grow"),
             std::string::npos)
       << advised.to_string();
+
+  // Where types leave a size open, the run's inputs say it; shapes are kept then, too.
+  auto open = session(recurrent(false, /*has_open_rows=*/true), "all",
+                      {.num_threads = 1, .memory_limit_bytes = 1 << 20});
+  ASSERT_TRUE(open.is_ok()) << open.status().to_string();
+  const NamedTensors given = inputs(20'000);
+  const Status full = (*open)->run(given).status();
+  ASSERT_EQ(full.code(), StatusCode::kResourceExhausted) << full.to_string();
+  const auto told = [&](const std::map<std::string, Dims>& shapes) {
+    return with_saving_advice(full, (*open)->graph(), shapes).message();
+  };
+  EXPECT_NE(told(shapes_of(given)).find("keeps 96 bytes of each iteration of 'recur'"),
+            std::string::npos)
+      << told(shapes_of(given));
+  EXPECT_NE(told({}).find("keeps tensors of unknown size of each iteration"), std::string::npos);
 }
 
 }  // namespace
