@@ -86,7 +86,12 @@ class OperatorCheck {
     } else if (ops_.knows(key.domain, key.name)) {
       text += ", known in newer opsets only";
     }
-    if (holds_decoding_loop(key)) text += ", which hides a loop: export the loop instead";
+    if (holds_decoding_loop(key)) {
+      text +=
+          ", which hides a loop: export the decoder by itself, and around it a Loop whose body "
+          "runs it on the last tokens, chooses the next ones by ArgMax or TopK and carries them "
+          "with the caches (examples/dynamic_models/language_model builds one)";
+    }
     shown_.push_back(std::move(text));
   }
 

@@ -50,8 +50,10 @@ std::string missing_text(const OperatorSummary& op, const Library& library) {
   }
   const OpDef* const def = library.ops().find_or_null(op.domain, op.name, op.version);
   EDDY_CHECK(def != nullptr) << op.name << " of opset " << op.version << " has no definition";
-  const bool has_kernel = library.cpu_kernels().has(def->domain, def->name, def->since_version);
-  return has_kernel ? "" : "no CPU kernel; a custom one can be added";
+  // Functions become other operators.
+  const bool runs = def->expand != nullptr ||
+                    library.cpu_kernels().has(def->domain, def->name, def->since_version);
+  return runs ? "" : "no CPU kernel; a custom one can be added";
 }
 
 Json value_json(const ValueSummary& value) {

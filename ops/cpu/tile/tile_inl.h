@@ -3,9 +3,9 @@
 // and calls no inline function of the standard library: a function shared with other files could
 // be kept by the linker in a form that older processors cannot run.
 //
-// S offers: V, kWidth, kMaxRows, kMaxVectors, kShortRows, tall_rows(vectors) (0: none), zero(), set1(x),
-// load(p), store(p, v), load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b, c) = a *
-// b + c, add, sub, mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127),
+// S offers: V, kWidth, kMaxRows, kMaxVectors, kShortRows, tall_rows(vectors) (0: none), zero(),
+// set1(x), load(p), store(p, v), load_first(p, n) (zero beyond n), store_first(p, v, n), fma(a, b,
+// c) = a * b + c, add, sub, mul, div, sum(v), exp2_int(v) (2 to the integral value v in -127..127),
 // round(v), min and max (the second operand where one is a NaN), abs(v), copy_sign(magnitude,
 // sign), select_less(a, b, x, y) = a < b ? x : y, select_nan(a, x, y) = a != a ? x : y.
 //

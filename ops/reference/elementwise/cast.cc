@@ -39,14 +39,26 @@ bool run_to_small_floats(const KernelArgs& args) {
   return true;
 }
 
+// Of elements of less than a byte, which have one each in memory: the sign's bit stands in all
+// higher ones.
+uint8_t extended(uint8_t byte, int num_bits, bool is_signed) {
+  const auto mask = static_cast<uint8_t>((1u << num_bits) - 1);
+  const bool is_negative = is_signed && (byte >> (num_bits - 1) & 1) != 0;
+  return is_negative ? static_cast<uint8_t>(byte | ~mask) : static_cast<uint8_t>(byte & mask);
+}
+
 // Any byte but 0 is true, which is 1 in memory.
 bool run_bit_cast(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   if (out.size_bytes() == 0) return true;
   std::memcpy(out.data, args.inputs[0].data, out.size_bytes());
-  if (out.element != ElementType::kBool) return true;
+  const int num_bits = element_bits(out.element);
+  if (out.element != ElementType::kBool && num_bits >= 8) return true;
+  const bool is_signed = out.element == ElementType::kInt4 || out.element == ElementType::kInt2;
   auto* bytes = out.mutable_as<uint8_t>();
-  for (int64_t i = 0; i < out.count(); ++i) bytes[i] = bytes[i] != 0;
+  for (int64_t i = 0; i < out.count(); ++i) {
+    bytes[i] = num_bits < 8 ? extended(bytes[i], num_bits, is_signed) : bytes[i] != 0;
+  }
   return true;
 }
 

@@ -1,6 +1,11 @@
-// StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer. Letters are those of ASCII:
-// other bytes, such as those of UTF-8, stay as they are.
+// StringConcat, StringNormalizer, StringSplit and TfIdfVectorizer. Letters change their case one
+// for one, as the C library knows them of Unicode in no language; bytes that are no UTF-8 stay.
+#include <locale.h>
+
 #include <algorithm>
+#include <climits>
+#include <cwchar>
+#include <cwctype>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,12 +36,46 @@ Result<BoundKernel> bind_concat(const KernelInit&) {
 
 enum class Case { kAsItIs, kLower, kUpper };
 
-std::string in_case(std::string text, Case wanted) {
-  for (char& c : text) {
-    if (wanted == Case::kLower && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (wanted == Case::kUpper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+// While it lives, this thread's letters are those of Unicode, where the system has them.
+class UnicodeScope {
+ public:
+  UnicodeScope() : before_(all() == nullptr ? nullptr : uselocale(all())) {}
+  ~UnicodeScope() {
+    if (before_ != nullptr) uselocale(before_);
   }
-  return text;
+  UnicodeScope(const UnicodeScope&) = delete;
+  UnicodeScope& operator=(const UnicodeScope&) = delete;
+
+ private:
+  static locale_t all() {
+    static const locale_t found = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    return found;
+  }
+  const locale_t before_;
+};
+
+std::string in_case(const std::string& text, Case wanted) {
+  if (wanted == Case::kAsItIs) return text;
+  const UnicodeScope scope;
+  std::string made;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at < end;) {
+    std::mbstate_t state = {};
+    wchar_t letter = 0;
+    const size_t size = std::mbrtowc(&letter, at, static_cast<size_t>(end - at), &state);
+    if (size == 0 || size > MB_LEN_MAX) {  // a zero, or no letter
+      made += *at++;
+      continue;
+    }
+    const auto c = static_cast<std::wint_t>(letter);
+    const std::wint_t other = wanted == Case::kLower ? std::towlower(c) : std::towupper(c);
+    char bytes[MB_LEN_MAX];
+    state = {};
+    const size_t count = std::wcrtomb(bytes, static_cast<wchar_t>(other), &state);
+    made.append(count > MB_LEN_MAX ? at : bytes, count > MB_LEN_MAX ? size : count);
+    at += size;
+  }
+  return made;
 }
 
 struct NormalizerState : KernelState {

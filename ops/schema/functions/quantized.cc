@@ -1,5 +1,5 @@
-// ConvInteger, QLinearConv and QLinearMatMul as functions: exact sums of integers, which are then
-// scaled and quantized.
+// ConvInteger, QLinearConv and QLinearMatMul as functions: exact sums of integers, or of floats
+// of a byte, which are then scaled and quantized.
 //
 // The convolutions sum in double, which holds all sums of up to 2^37 products of bytes exactly.
 #include <string>
@@ -15,6 +15,8 @@ namespace {
 using enum AttributeKind;
 
 constexpr TypeSet kByteTypes = {ElementType::kInt8, ElementType::kUint8};
+constexpr TypeSet kByteFloatTypes = {ElementType::kFloat8E4M3FN, ElementType::kFloat8E4M3FNUZ,
+                                     ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ};
 constexpr TypeSet kScaleTypes = {ElementType::kFloat, ElementType::kFloat16,
                                  ElementType::kBfloat16};
 
@@ -94,9 +96,27 @@ void set_quantized(Expansion& e, Value sums, std::span<const int64_t> x_axes,
   e.set_output(0, e.op("QuantizeLinear", {scaled, e.number(ElementType::kFloat, 1), y_zero}));
 }
 
+// Of bytes that are floats: in double, which holds all products exactly. A list of zero points is
+// of rows on the left, of columns on the right.
+Value sum_float_products(Expansion& e) {
+  static constexpr int64_t kLast[] = {-1};
+  const auto centred_side = [&](size_t x, size_t zero, bool is_left) {
+    Value less = e.cast(e.input(zero), ElementType::kDouble);
+    const bool is_list = e.rank_or_fail(e.input(zero), "a zero point") == 1 &&
+                         e.rank_or_fail(e.input(x), "an input") > 1;
+    if (is_left && is_list) less = e.op("Unsqueeze", {less, e.int64s(kLast)});
+    return e.op("Sub", {e.cast(e.input(x), ElementType::kDouble), less});
+  };
+  return e.op("MatMul", {centred_side(0, 2, true), centred_side(3, 5, false)});
+}
+
 void expand_qlinear_matmul(Expansion& e) {
   static constexpr int64_t kLast[] = {-1};
-  const Value sums = e.op("MatMulInteger", {e.input(0), e.input(3), e.input(2), e.input(5)});
+  const bool has_floats = kByteFloatTypes.contains(e.element(e.input(0))) ||
+                          kByteFloatTypes.contains(e.element(e.input(3)));
+  const Value sums = has_floats
+                         ? sum_float_products(e)
+                         : e.op("MatMulInteger", {e.input(0), e.input(3), e.input(2), e.input(5)});
   const bool has_columns = e.rank_or_fail(e.input(3), "b") > 1;
   set_quantized(e, sums, std::span(kLast, has_columns ? 1 : 0), {});
 }
@@ -109,11 +129,12 @@ void expand_qlinear_conv(Expansion& e) {
   set_quantized(e, sums, {}, spatial);
 }
 
-std::vector<FormalInput> quantized_inputs(const char* x, const char* w, TypeSet scales) {
+std::vector<FormalInput> quantized_inputs(const char* x, const char* w, TypeSet scales,
+                                          TypeSet bytes = kByteTypes) {
   const std::string a = x, b = w;
-  return {in(a, kByteTypes),     in(a + "_scale", scales),      in(a + "_zero_point", kByteTypes),
-          in(b, kByteTypes),     in(b + "_scale", scales),      in(b + "_zero_point", kByteTypes),
-          in("y_scale", scales), in("y_zero_point", kByteTypes)};
+  return {in(a, bytes),          in(a + "_scale", scales), in(a + "_zero_point", bytes),
+          in(b, bytes),          in(b + "_scale", scales), in(b + "_zero_point", bytes),
+          in("y_scale", scales), in("y_zero_point", bytes)};
 }
 
 std::vector<FormalAttribute> window_attributes() {
@@ -122,10 +143,10 @@ std::vector<FormalAttribute> window_attributes() {
           attribute("pads", kInts),       attribute("strides", kInts)};
 }
 
-OpDef qlinear_matmul(int since_version, TypeSet scales) {
+OpDef qlinear_matmul(int since_version, TypeSet scales, TypeSet bytes) {
   return {.name = "QLinearMatMul",
           .since_version = since_version,
-          .inputs = quantized_inputs("a", "b", scales),
+          .inputs = quantized_inputs("a", "b", scales, bytes),
           .infer = infer_quantized,
           .expand = expand_qlinear_matmul};
 }
@@ -151,8 +172,8 @@ Status add_quantized_functions(OpTable& table) {
                               .attributes = window_attributes(),
                               .infer = infer_quantized,
                               .expand = expand_qlinear_conv},
-                             qlinear_matmul(10, floats),
-                             qlinear_matmul(21, kScaleTypes)});
+                             qlinear_matmul(10, floats, kByteTypes),
+                             qlinear_matmul(21, kScaleTypes, kByteTypes | kByteFloatTypes)});
 }
 
 }  // namespace eddy

@@ -113,7 +113,8 @@ TEST(Import, OperatorsThatHideALoopAreRefusedWithAdvice) {
         StatusCode::kUnsupported,
         "operator '" + std::string(op) +
             "' (domain 'com.microsoft', opset 1) at node 'search', which hides a loop: export the "
-            "loop instead");
+            "decoder by itself, and around it a Loop whose body runs it on the last tokens, "
+            "chooses the next ones by ArgMax or TopK and carries them with the caches");
   }
 }
 

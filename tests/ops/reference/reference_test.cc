@@ -151,6 +151,33 @@ TEST(ReferenceTest, BitsAreSeenAsAnotherType) {
             "float has 32 bits, which can't be seen as int64 of 64");
 }
 
+TEST(ReferenceTest, BitsOfElementsThatShareBytesOfFilesAreSeenAsAnotherType) {
+  using enum ElementType;
+  const auto seen = [](std::vector<int32_t> numbers, ElementType from, ElementType to) {
+    OpCall call;
+    call.op = "Cast";
+    call.opset = 26;
+    const auto count = static_cast<int64_t>(numbers.size());
+    call.inputs = {TestTensor::of<int32_t>({count}, std::move(numbers))};
+    call.attributes = {{"to", static_cast<int64_t>(from)}};
+    TestTensor bits = run_one(call, KernelSet::kReference);
+    call.op = "BitCast";
+    call.inputs = {std::move(bits)};
+    call.attributes = {{"to", static_cast<int64_t>(to)}};
+    bits = run_one(call, KernelSet::kReference);
+    call.op = "Cast";
+    call.inputs = {std::move(bits)};
+    call.attributes = {{"to", static_cast<int64_t>(kInt32)}};
+    return run_one(call, KernelSet::kReference).values<int32_t>();
+  };
+  EXPECT_EQ(seen({-8, -1, 3, 7}, kInt4, kUint4), (std::vector<int32_t>{8, 15, 3, 7}));
+  EXPECT_EQ(seen({8, 15, 0, 7}, kUint4, kInt4), (std::vector<int32_t>{-8, -1, 0, 7}));
+  EXPECT_EQ(seen({-2, -1, 1}, kInt2, kUint2), (std::vector<int32_t>{2, 3, 1}));
+  EXPECT_EQ(seen({2, 3, 1}, kUint2, kInt2), (std::vector<int32_t>{-2, -1, 1}));
+  EXPECT_EQ(seen({-6, 1}, kFloat4E2M1, kInt4), (std::vector<int32_t>{-1, 2}));
+  EXPECT_EQ(seen({-1, 2}, kInt4, kFloat4E2M1), (std::vector<int32_t>{-6, 1}));
+}
+
 TEST(ReferenceTest, SignedNumbersShiftTheirSignIn) {
   OpCall call;
   call.op = "BitShift";

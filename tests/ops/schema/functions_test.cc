@@ -274,6 +274,27 @@ TEST(FunctionsTest, QuantizedProductsAreExactSumsScaledOnce) {
                bytes({1, 2, 1, 2}, {13, 15, 14, 18}));
 }
 
+TEST(FunctionsTest, AQuantizedProductMayBeOfFloatsOfAByte) {
+  using enum ElementType;
+  const auto small = [](const Dims& dims, std::vector<float> numbers, ElementType element) {
+    OpCall cast = make("Cast", 21, {TestTensor::of<float>(dims, std::move(numbers))},
+                       {{"to", static_cast<int64_t>(element)}});
+    return run_one(cast, KernelSet::kReference);
+  };
+  for (const ElementType element : {kFloat8E4M3FN, kFloat8E4M3FNUZ, kFloat8E5M2, kFloat8E5M2FNUZ}) {
+    const TestTensor zero = small({}, {0}, element), no_bytes = TestTensor::scalar<uint8_t>(0);
+    const TestTensor a = small({2, 2}, {1, -2, 0.5f, 4}, element);
+    const TestTensor b = small({2, 2}, {2, 1, 1, -1}, element);
+    // By rows 1 and 2, by columns 1 and 0.5, over 0.5.
+    const std::vector<TestValue> inputs = {
+        a, floats({2}, {1, 2}), zero, b, floats({2}, {1, 0.5f}), zero, floats({}, {0.5f}), zero};
+    expect_close(make("QLinearMatMul", 21, inputs), small({2, 2}, {0, 3, 20, -7}, element));
+    std::vector<TestValue> to_bytes = inputs;
+    to_bytes[7] = no_bytes;
+    expect_close(make("QLinearMatMul", 21, to_bytes), bytes({2, 2}, {0, 3, 20, 0}));
+  }
+}
+
 TEST(FunctionsTest, ACausalConvolutionLeavesItsLastElementsForTheNextCall) {
   const TestTensor x = floats({1, 1, 3}, {1, 2, 3}), weight = floats({1, 1, 2}, {10, 1});
   OpCall call = make("CausalConvWithState", 27, {x, weight});

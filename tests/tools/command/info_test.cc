@@ -123,6 +123,15 @@ TEST(Info, LoopsAndBranchesAreListedByNesting) {
   EXPECT_NE(text.out.find("Eddy imports the model\n"), std::string::npos) << text.out;
 }
 
+TEST(Info, AnOperatorThatBecomesOthersIsSupported) {
+  const std::string path = write_test_file(
+      "function.onnx", model(graph({.nodes = {node("MeanVarianceNormalization", {"x"}, {"y"})},
+                                    .inputs = {info("x", floats({1, 2, 2, 2}))},
+                                    .outputs = {info("y", floats({1, 2, 2, 2}))}})));
+  EXPECT_EQ(operator_named(info_json(path), "MeanVarianceNormalization")["is_supported"], true);
+  EXPECT_EQ(run_eddy({"info", path}).out.find("NOT SUPPORTED"), std::string::npos);
+}
+
 TEST(Info, AnUnknownOperatorIsListedAndEndsNothing) {
   const std::string path = write_test_file("unknown.onnx", unknown_model());
   const json info = info_json(path);
