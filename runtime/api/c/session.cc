@@ -282,7 +282,7 @@ Refusal read_inputs(const Session& session, const char* const* names, const eddy
     Pin<ValueObject> value(values[i], why);
     if (!value) return why;
     EDDY_C_ASSIGN(const size_t place, session.find_input(names[i]));
-    inputs.places.add(place, &value->tensor);
+    inputs.places.add(Session::Given{place, &value->tensor});
     inputs.pins.add(std::move(value));
   }
   return {};
