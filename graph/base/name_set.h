@@ -24,6 +24,15 @@ class NameSet {
     ++count_;
     return true;
   }
+  bool has(std::string_view name) const {
+    if (places_.empty()) return false;
+    const uint64_t hash = hash_of(name);
+    const size_t mask = places_.size() - 1;
+    for (size_t at = hash & mask; places_[at] != kFree; at = (at + 1) & mask) {
+      if (places_[at] == hash) return true;
+    }
+    return false;
+  }
   size_t size() const { return count_; }
 
  private:

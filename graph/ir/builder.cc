@@ -214,9 +214,18 @@ std::string GraphBuilder::unique_node_name(RegionId region, std::string wanted,
   NameSet& names = node_names_[region.index()];
   if (!wanted.empty() && names.insert(wanted)) return wanted;
   const std::string base = (wanted.empty() ? std::string(stem) : wanted) + "_";
+  // Both parts of a loop have one path: what is made up names a node in one of them.
+  const NodeId owner = graph_.region(region).owner;
+  const NameSet* before = nullptr;
+  if (!owner.is_none() && graph_.node(owner).kind == NodeKind::kWhile) {
+    const RegionId first =
+        graph_.node(owner).regions.empty() ? region : graph_.node(owner).regions[0];
+    if (first != region) before = &node_names_[first.index()];
+  }
   // Steps that double: no set of given names makes this long.
   for (uint64_t i = names.size(), step = 1;; i += step, step *= 2) {
     std::string name = base + std::to_string(i);
+    if (before != nullptr && before->has(name)) continue;
     if (names.insert(name)) return name;
   }
 }

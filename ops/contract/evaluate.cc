@@ -73,6 +73,8 @@ Result<std::vector<OwnedTensor>> evaluate_node(const KernelRegistry& registry, c
   args.error = &error;
   args.num_inputs = static_cast<uint32_t>(inputs.size());
   args.num_outputs = static_cast<uint32_t>(num_outputs);
+  RunKeep keep;  // a run of this call alone
+  if (kernel.keeps_of_runs) args.keep = &keep;
   if (!kernel.run(args)) return error;
   return outputs;
 }

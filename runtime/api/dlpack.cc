@@ -72,6 +72,9 @@ struct Lent {
 Result<Tensor> tensor_of(const DLTensor& from, std::shared_ptr<const void> owner) {
   EDDY_ASSIGN_OR_RETURN(const ElementType element, element_of(from.dtype));
   EDDY_ASSIGN_OR_RETURN(const std::optional<int32_t> gpu, gpu_of(from));
+  if (gpu && *gpu < 0) {
+    return invalid_argument("a DLPack tensor on GPU " + std::to_string(*gpu));
+  }
   if (from.ndim < 0 || from.ndim > kMaxRank || (from.ndim > 0 && from.shape == nullptr)) {
     return unsupported("a DLPack tensor of rank " + std::to_string(from.ndim) + "; at most " +
                        std::to_string(kMaxRank));

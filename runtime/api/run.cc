@@ -9,6 +9,7 @@
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/api/stream_place.h"
+#include "runtime/device/run_scope.h"
 #include "runtime/net/rank_session.h"
 #include "runtime/net/world.h"
 
@@ -330,6 +331,10 @@ void Run::on_complete(void* run) {
     state.control.request_stop(StopReason::kDeadline);
   }
   self.outcome_ = state.control.stop.load(std::memory_order_acquire);
+  if (state.has_keeps()) {
+    const RunScope scope(&self.core_);  // users' functions may end what was kept
+    state.end_keeps();
+  }
   if (self.is_waited_for) return self.signal_.set();
   // The scheduler's thread copies nothing: it is all host-driven loops'.
   const bool copies = self.outcome_ == StopReason::kRunning && self.core_.is_host_driven() &&

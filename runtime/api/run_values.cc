@@ -122,7 +122,6 @@ Status RunValues::end_status(StopReason outcome) {
 }
 
 Status RunValues::finish(StopReason outcome) {
-  state_->end_keeps();
   if (outcome == StopReason::kRunning) return is_any_bound_ ? copy_outputs() : Status::ok();
   Status status = end_status(outcome);
   state_->reset();

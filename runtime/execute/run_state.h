@@ -60,6 +60,7 @@ class RunState : public RunSlots {
 
   // Clears what the last run left behind (error, references to outputs and caller's memory).
   void reset();
+  bool has_keeps() const { return !keeps_.empty(); }
   // What kernels have kept for the run that ends goes.
   void end_keeps() {
     for (RunKeep& each : keeps_) each.state = nullptr;

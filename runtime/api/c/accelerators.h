@@ -22,6 +22,7 @@ struct AcceleratorOptions {
   bool allows_tf32 = false;
   bool measures_convolutions = false;
   std::optional<bool> channels_last;
+  std::optional<int32_t> gpu;  // its number, once it is used
 
   bool is_plain() const {
     return !allows_tf32 && !measures_convolutions && !channels_last.has_value();
@@ -30,7 +31,7 @@ struct AcceleratorOptions {
 
 // Gives the session the device; `kernels`: of the caller's operators there (callers_kernels.h).
 // Called with a device that is not "cpu".
-Refusal use_accelerator(const AcceleratorOptions& wanted, std::vector<KernelEntry> kernels,
+Refusal use_accelerator(AcceleratorOptions& wanted, std::vector<KernelEntry> kernels,
                         SessionOptions& options);
 // What the library has: "cpu", or "cpu, cuda and cuda:N (the N-th GPU, from 0)".
 const char* devices_text();

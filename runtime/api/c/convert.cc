@@ -160,6 +160,12 @@ Refusal read_attribute(const eddy_attribute& given, AttributeValue& value,
       value = keep(view);
       return {};
     }
+    case EDDY_ATTRIBUTE_TYPE: {
+      ValueType type;
+      EDDY_C_TRY(read_type(given.type, what.c_str(), 0, type));
+      value = type;
+      return {};
+    }
     default:
       return {EDDY_INVALID_ARGUMENT,
               what + " has the kind " + std::to_string(given.kind) + ", which is none"};

@@ -37,6 +37,10 @@ Refusal read_struct(const T* given, size_t least, const char* what, T& read) {
     return {EDDY_INVALID_ARGUMENT, std::string(what) + " has struct_size " + std::to_string(size) +
                                        "; set it to sizeof, at least " + std::to_string(least)};
   }
+  if (size % alignof(T) != 0) {
+    return {EDDY_INVALID_ARGUMENT, std::string(what) + " has struct_size " + std::to_string(size) +
+                                       ", which ends inside a member; set it to sizeof"};
+  }
   std::memset(static_cast<void*>(&read), 0, sizeof(T));
   std::memcpy(static_cast<void*>(&read), given, std::min(size, sizeof(T)));
   return {};

@@ -6,7 +6,7 @@
 
 namespace eddy::c {
 
-Refusal use_accelerator(const AcceleratorOptions& wanted, std::vector<KernelEntry> kernels,
+Refusal use_accelerator(AcceleratorOptions& wanted, std::vector<KernelEntry> kernels,
                         SessionOptions& options) {
   const std::optional<int> ordinal = cuda_ordinal(wanted.device);
   if (!ordinal) {
@@ -16,6 +16,7 @@ Refusal use_accelerator(const AcceleratorOptions& wanted, std::vector<KernelEntr
   const std::string option = "option 'device' = '" + wanted.device + "'";
   Status status = check_gpu(report_cuda(), *ordinal);
   if (!status.is_ok()) return std::move(status.prepend_message(option));
+  wanted.gpu = *ordinal;
   const CudaOptions cuda{.device = {.ordinal = *ordinal},
                          .allows_tf32 = wanted.allows_tf32,
                          .measures_convolutions = wanted.measures_convolutions,

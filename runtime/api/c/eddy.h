@@ -173,7 +173,8 @@ enum {
   EDDY_ATTRIBUTE_INTS = 3,
   EDDY_ATTRIBUTE_FLOATS = 4,
   EDDY_ATTRIBUTE_STRINGS = 5,
-  EDDY_ATTRIBUTE_TENSOR = 6 /* not of strings */
+  EDDY_ATTRIBUTE_TENSOR = 6, /* not of strings */
+  EDDY_ATTRIBUTE_TYPE = 7    /* without symbols; of a HostPredicate: {int64, {}} makes a selector */
 };
 typedef struct eddy_attribute {
   size_t struct_size;
@@ -187,13 +188,14 @@ typedef struct eddy_attribute {
   const float* floats;
   const char* const* strings;
   const eddy_tensor* tensor;
+  const eddy_type* type;
 } eddy_attribute;
 
 typedef struct eddy_node {
   size_t struct_size;
   const char* op;
   const char* domain; /* null or "": ONNX's own */
-  int32_t opset;      /* 0: the newest that Eddy reads */
+  int32_t opset;      /* 0: 22, or of another domain than ONNX's 1; the newest that Eddy reads: 28 */
   uint32_t num_outputs;
   const eddy_value_id* inputs;
   size_t num_inputs;
@@ -305,7 +307,8 @@ typedef struct eddy_operator {
    * on the same memory, without a call. Null: the node runs on the CPU; `run` may be null then. */
   eddy_code (*enqueue)(void* user, const eddy_call* call, void* stream);
   /* State of a run, on the CPU: made before the node's first call in it, which fails where this
-   * does, and ended before anyone learns of the run's end. Either may be null. */
+   * does, and ended before anyone learns of the run's end; end_run must be quick. Either may be
+   * null. */
   eddy_code (*begin_run)(void* user, void* state, void** run_state);
   void (*end_run)(void* user, void* state, void* run_state);
 } eddy_operator;

@@ -2,8 +2,7 @@
 
 namespace eddy::c {
 
-Refusal use_accelerator(const AcceleratorOptions& wanted, std::vector<KernelEntry>,
-                        SessionOptions&) {
+Refusal use_accelerator(AcceleratorOptions& wanted, std::vector<KernelEntry>, SessionOptions&) {
   return {EDDY_UNSUPPORTED, "option 'device' is '" + wanted.device +
                                 "', but this libeddy.so is for the CPU alone; give 'cpu', or "
                                 "install the one for GPUs (tools/install --cuda)"};

@@ -42,6 +42,7 @@ struct UserRunState : KernelState {
   explicit UserRunState(const UserState& of) : op(of.op), state(of.state) {}
   ~UserRunState() override {
     if (op->table.end_run == nullptr || !has_begun) return;
+    const UserCodeScope scope;
     call_and_forget([this] { op->table.end_run(op->table.user, state, run_state); });
   }
   const std::shared_ptr<const UserOperator> op;
@@ -134,10 +135,8 @@ bool enqueue(const KernelArgs& args) {
 // Where the run's state cannot be made, the whole call says so.
 uint32_t count_tiles(const KernelArgs& args) {
   KernelCall kernel(args);
-  if (args.keep != nullptr) {
-    const UserCodeScope scope;
-    if (begin_run(args, kernel) != EDDY_OK) return 1;
-  }
+  const UserCodeScope scope;
+  if (args.keep != nullptr && begin_run(args, kernel) != EDDY_OK) return 1;
   return kernel.table.count_tiles(kernel.table.user, &kernel.call);
 }
 
@@ -237,6 +236,14 @@ Status infer(const UserOperator& op, InferContext& context) {
 // What the caller's bind() makes of the node.
 Status bind_state(const std::shared_ptr<const UserOperator>& op, const KernelInit& init,
                   BoundKernel& bound) {
+  const auto has_strings = [](const ValueType& type) {
+    return type.is_tensor() && type.tensor.element == ElementType::kString;
+  };
+  if (std::ranges::any_of(init.inputs, has_strings) ||
+      std::ranges::any_of(init.outputs, has_strings)) {
+    return unsupported("operator '" + op->domain + "." + op->name +
+                       "' of the caller's has strings, which its functions cannot see");
+  }
   void* made = nullptr;
   if (op->table.bind != nullptr) {
     Asking asking{init.attributes, {}, {}};

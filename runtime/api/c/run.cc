@@ -15,6 +15,7 @@ namespace eddy::c {
 Refusal RunObject::bind_input(size_t index, Tensor value) {
   EDDY_C_TRY(check_ended());
   if (index >= inputs_.size()) return call().bind_input(index, value);  // which says so
+  EDDY_C_TRY(session_->check_gpu_of(value));
   // What was bound stays until the new one is.
   EDDY_C_TRY(call().bind_input(index, value));
   inputs_[index] = std::move(value);
@@ -477,6 +478,11 @@ eddy_code run_output(eddy_run run, size_t index, eddy_value* value, eddy_error* 
   return with_run(run, error, [&](const auto& r) -> Refusal {
     EDDY_C_TRY(need(value, "place for the value"));
     EDDY_C_TRY(check_output(*r, index));
+    if (r->is_on_device(index)) {
+      return {EDDY_UNSUPPORTED, "output " + std::to_string(index) +
+                                    " is in the GPU's memory that is bound for it; "
+                                    "run_output_memory names that"};
+    }
     *value = make_handle<eddy_value>(std::make_shared<ValueObject>(r->call().value(index)));
     return {};
   });

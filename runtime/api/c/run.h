@@ -56,6 +56,9 @@ class RunObject : public Object {
   Refusal place_output(size_t index, eddy_output_place place, void* user);
   // Of the last run, which has succeeded.
   TensorView output(size_t index);
+  bool is_on_device(size_t index) const {
+    return outputs_[index].has_value() && outputs_[index]->is_on_device;
+  }
   Refusal stream_output(size_t index, std::shared_ptr<RowsObject> rows_or_null);
   // Where the session's runs may owe answers by execute_owing(), which keeps what is overdue.
   bool may_owe() const { return session_->may_owe; }

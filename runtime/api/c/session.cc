@@ -34,6 +34,14 @@ void SessionObject::end_tally(Tally tally) {
   tallies.erase(tally);
 }
 
+Refusal SessionObject::check_gpu_of(const Tensor& value) const {
+  const std::optional<int32_t> gpu = value.gpu();
+  if (!gpu || !own.accelerator.gpu || *gpu == *own.accelerator.gpu) return {};
+  return {EDDY_INVALID_ARGUMENT, "the value is in the memory of GPU " + std::to_string(*gpu) +
+                                     ", but the session is on GPU " +
+                                     std::to_string(*own.accelerator.gpu) + "; copy it there"};
+}
+
 void SessionObject::find_owing_nodes() {
   const Graph& graph = session->graph();
   for (uint32_t n = 0; n < graph.num_nodes() && !may_owe; ++n) {
@@ -95,7 +103,7 @@ Refusal read_options(const LibraryObject& library, const eddy_option* given, siz
   const std::shared_ptr<ContextObject> context = library.context;
   options.log = [context](std::string_view line) { context->log(line); };
   EDDY_C_TRY(read_session_options(given, count, options, own));
-  const AcceleratorOptions& wanted = own.accelerator;
+  AcceleratorOptions& wanted = own.accelerator;
   if (wanted.device != "cpu") return use_accelerator(wanted, library.accelerator_kernels, options);
   if (wanted.is_plain() && !options.locate_faults) return {};
   return {EDDY_INVALID_ARGUMENT,
@@ -270,8 +278,8 @@ struct GivenInputs {
   StackList<Session::Given> places;
 };
 
-Refusal read_inputs(const Session& session, const char* const* names, const eddy_value* values,
-                    size_t count, GivenInputs& inputs) {
+Refusal read_inputs(const SessionObject& session, const char* const* names,
+                    const eddy_value* values, size_t count, GivenInputs& inputs) {
   if (count > 0) {
     EDDY_C_TRY(need(names, "list of input names"));
     EDDY_C_TRY(need(values, "list of inputs"));
@@ -281,7 +289,8 @@ Refusal read_inputs(const Session& session, const char* const* names, const eddy
     Refusal why;
     Pin<ValueObject> value(values[i], why);
     if (!value) return why;
-    EDDY_C_ASSIGN(const size_t place, session.find_input(names[i]));
+    EDDY_C_ASSIGN(const size_t place, session.session->find_input(names[i]));
+    EDDY_C_TRY(session.check_gpu_of(value->tensor));
     inputs.places.add(Session::Given{place, &value->tensor});
     inputs.pins.add(std::move(value));
   }
@@ -338,7 +347,7 @@ eddy_code session_run(eddy_session session, const char* const* input_names,
                       eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
     GivenInputs given(num_inputs);
-    EDDY_C_TRY(read_inputs(*s->session, input_names, inputs, num_inputs, given));
+    EDDY_C_TRY(read_inputs(*s, input_names, inputs, num_inputs, given));
     if (num_outputs > 0) {
       EDDY_C_TRY(need(output_names, "list of output names"));
       EDDY_C_TRY(need(outputs, "place for the outputs"));
@@ -372,8 +381,8 @@ eddy_code session_cancel_all(eddy_session session, eddy_error* error) {
 eddy_code session_close(eddy_session session, eddy_error* error) {
   return enter_with<SessionObject>(session, error, [&](const auto& s) -> Refusal {
     s->session->close();
-    const bool is_idle = s->session->run_counts().in_flight == 0;
-    return {is_idle ? EDDY_OK : EDDY_NOT_DONE, ""};
+    if (s->session->run_counts().in_flight == 0) return {};
+    return {EDDY_NOT_DONE, ""};
   });
 }
 eddy_code session_trim(eddy_session session, eddy_error* error) {

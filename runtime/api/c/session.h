@@ -34,6 +34,8 @@ struct SessionObject : Object {
   Tally begin_tally();
   void end_tally(Tally tally);
 
+  // A value in a GPU's memory must be in that of the session's.
+  Refusal check_gpu_of(const Tensor& value) const;
   // Once its session is made.
   void find_owing_nodes();
 

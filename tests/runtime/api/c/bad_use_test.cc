@@ -201,6 +201,21 @@ TEST_F(BadUse, OptionsThatAreUnknownOrMeanNothingAreNamedWithWhatIsMeant) {
               HasSubstr("the nearest is 'threads'"));
 }
 
+TEST_F(BadUse, ASuccessHasNoError) {
+  Owned<eddy_session> session = session_of(doubling().get());
+  eddy_error error = nullptr;
+  EXPECT_EQ(api().session_close(session.get(), &error), EDDY_OK);
+  EXPECT_EQ(error, nullptr);
+}
+
+TEST_F(BadUse, AStructThatEndsInsideAMemberIsRefused) {
+  eddy_operator op = operator_of("Own", nullptr);
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  op.struct_size = offsetof(eddy_operator, begin_run) + 4;
+  EXPECT_THAT(said([&](auto e) { return api().library_add_operator(library.get(), &op, e); }),
+              HasSubstr("ends inside a member"));
+}
+
 TEST_F(BadUse, NamesThatNoFileMayHaveAreRefused) {
   Owned<eddy_graph> graph = new_graph();
   const eddy_type of = type(EDDY_FLOAT, {});

@@ -275,6 +275,20 @@ TEST_F(CGpu, ValuesInItsMemoryComeAndGoByDlpackAndOutputsAreMadeThere) {
   eddy_tensor made = {};
   ASSERT_EQ(api().run_output_memory(run.get(), 0, &made, nullptr), EDDY_OK);
   EXPECT_EQ(made.data, y.data());
+  Owned<eddy_value> none;
+  EXPECT_THAT(said([&](auto e) { return api().run_output(run.get(), 0, none.out(), e); }),
+              HasSubstr("is in the GPU's memory that is bound for it"));
+
+  DLManagedTensor other = given;
+  other.dl_tensor.device = {2, 1};
+  other.deleter = nullptr;
+  Owned<eddy_value> elsewhere;
+  ASSERT_EQ(api().value_from_dlpack(&other, elsewhere.out(), nullptr), EDDY_OK);
+  EXPECT_THAT(said([&](auto e) { return api().run_bind_input(run.get(), 0, elsewhere.get(), e); }),
+              HasSubstr("in the memory of GPU 1, but the session is on GPU 0"));
+  other.dl_tensor.device = {2, -1};
+  EXPECT_THAT(said([&](auto e) { return api().value_from_dlpack(&other, none.out(), e); }),
+              HasSubstr("a DLPack tensor on GPU -1"));
 
   value.reset();
   EXPECT_FALSE(is_deleted);  // the run keeps it

@@ -125,6 +125,98 @@ TEST_F(CGraphs, AnErrorOfARunNamesTheIterationTheLoopsTextAndThePlace) {
   EXPECT_EQ(location.column, 5u);
 }
 
+// Nodes without a name, of one operator on both sides of the test.
+TEST_F(CGraphs, AnErrorInTheTestAndOneBehindItNameTheirOwnPlaces) {
+  for (const bool fails_in_test : {true, false}) {
+    Owned<eddy_graph> graph = new_graph();
+    eddy_graph g = graph.get();
+    const eddy_value_id x = input(g, "x", {3});
+    const eddy_value_id zero = scalar(g, 0.0f);
+    eddy_while loop = {};
+    loop.struct_size = sizeof(loop);
+    loop.initial = &zero;
+    loop.num_carried = 1;
+    eddy_value_id before[2] = {}, after[2] = {}, last = 0, first_row = 0;
+    const int64_t row = 0;
+    const eddy_tensor of_row = {const_cast<int64_t*>(&row), nullptr, 0, EDDY_INT64, {}};
+    ASSERT_EQ(api().graph_constant(g, &of_row, "", &first_row, nullptr), EDDY_OK);
+    ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
+    const eddy_location test_at = at(1), body_at = at(2);
+    const eddy_value_id seen =
+        op(g, "Gather", {x, fails_in_test ? before[0] : first_row}, &test_at);
+    const eddy_value_id goes_on = op(g, "Less", {seen, scalar(g, 100.0f)}, &test_at);
+    ASSERT_EQ(api().graph_begin_after(g, goes_on, &before[1], 1, after, nullptr), EDDY_OK);
+    const eddy_value_id next = op(g, "Gather", {x, fails_in_test ? first_row : after[0]}, &body_at);
+    ASSERT_EQ(api().graph_end_while(g, &next, 1, &last, 1, nullptr), EDDY_OK);
+    output(g, "y", last);
+    Owned<eddy_session> session = session_of(g);
+    Owned<eddy_run> run = run_of(session.get());
+    const float numbers[] = {1, 2, 3};
+    const std::vector<int64_t> dims = {3};
+    const eddy_tensor of = tensor(numbers, dims);
+    ASSERT_EQ(api().run_bind_input_memory(run.get(), 0, &of, nullptr), EDDY_OK);
+    EXPECT_THAT(
+        said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+        HasSubstr(fails_in_test ? "prog.edy:1: in iteration 3" : "prog.edy:2: in iteration 3"));
+  }
+}
+
+// By a host function whose type is an integer's.
+TEST_F(CGraphs, AHostFunctionSelectsOneOfManyBranches) {
+  const eddy_decide choose = [](void*, const eddy_call* call, int64_t* decision) -> eddy_code {
+    *decision = static_cast<int64_t>(*static_cast<const float*>(call->inputs[0].data));
+    return EDDY_OK;
+  };
+  ASSERT_EQ(said([&](auto e) {
+              return api().library_add_host_function(library.get(), "choose", 0, choose, nullptr,
+                                                     nullptr, e);
+            }),
+            "ok");
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  const eddy_type number = type(EDDY_INT64, {});
+  eddy_attribute attributes[2] = {};
+  attributes[0].struct_size = attributes[1].struct_size = sizeof(eddy_attribute);
+  attributes[0].name = "name";
+  attributes[0].kind = EDDY_ATTRIBUTE_STRING;
+  attributes[0].s = "choose";
+  attributes[1].name = "type";
+  attributes[1].kind = EDDY_ATTRIBUTE_TYPE;
+  attributes[1].type = &number;
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "HostPredicate";
+  node.domain = "eddy";
+  node.num_outputs = 1;
+  node.inputs = &x;
+  node.num_inputs = 1;
+  node.attributes = attributes;
+  node.num_attributes = 2;
+  eddy_case choice = {};
+  choice.struct_size = sizeof(choice);
+  ASSERT_EQ(said([&](auto e) { return api().graph_node(g, &node, &choice.selector, e); }), "ok");
+  choice.num_branches = 3;
+  choice.default_branch = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_begin_case(g, &choice, e); }), "ok");
+  for (const float made : {10.0f, 20.0f, 30.0f}) {
+    ASSERT_EQ(api().graph_begin_branch(g, nullptr), EDDY_OK);
+    const eddy_value_id result = scalar(g, made);
+    ASSERT_EQ(said([&](auto e) { return api().graph_end_branch(g, &result, 1, e); }), "ok");
+  }
+  eddy_value_id y = 0;
+  ASSERT_EQ(said([&](auto e) { return api().graph_end_case(g, &y, 1, e); }), "ok");
+  output(g, "y", y);
+  Owned<eddy_session> session = session_of(g);
+  Owned<eddy_run> run = run_of(session.get());
+  for (const auto& [chosen, made] :
+       {std::pair(0.0f, 10.0f), {1.0f, 20.0f}, {2.0f, 30.0f}, {9.0f, 10.0f}}) {
+    bind(run.get(), 0, &chosen);
+    ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(made));
+  }
+}
+
 TEST_F(CGraphs, BranchesTakeTheirTurnAndPassThrough) {
   Owned<eddy_graph> graph = new_graph();
   eddy_graph g = graph.get();

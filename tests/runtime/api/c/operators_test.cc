@@ -64,6 +64,18 @@ TEST_F(COperators, PassSymbolsOfTheirInputsOnAndMakeUpNone) {
               HasSubstr("which graph_symbol did not give"));
 }
 
+TEST_F(COperators, AreRefusedForStringsWhichTheyCannotSee) {
+  eddy_operator op = operator_of("Scale", nullptr);
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  add(op);
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", own_op(graph.get(), "Scale", input(graph.get(), "x", {2}, EDDY_STRING)));
+  Owned<eddy_session> session;
+  EXPECT_THAT(
+      said([&](auto e) { return api().session_create(graph.get(), nullptr, 0, session.out(), e); }),
+      AllOf(HasSubstr("unsupported"), HasSubstr("'test.Scale'"), HasSubstr("strings")));
+}
+
 struct Counts {
   std::atomic<int> bound{0}, unbound{0}, destroyed{0}, tiles{0};
 };

@@ -47,6 +47,7 @@ int main(void) {
   PLACE(eddy_attribute, floats)
   PLACE(eddy_attribute, strings)
   PLACE(eddy_attribute, tensor)
+  PLACE(eddy_attribute, type)
   SIZE(eddy_node)
   PLACE(eddy_node, struct_size)
   PLACE(eddy_node, op)

@@ -2,7 +2,9 @@
 // every call there whatever way it runs, by no other run, and is ended before the run's end is
 // known.
 #include <atomic>
+#include <chrono>
 #include <thread>
+#include <utility>
 
 #include "tests/runtime/api/c/fixture.h"
 
@@ -174,6 +176,97 @@ TEST_F(CRunState, GiveItToTilesAndToAnswersThatComeLater) {
     ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
     EXPECT_THAT(output_of(run.get(), 0), ElementsAre(1));
     EXPECT_EQ(counts.ended, 2 * i);
+  }
+}
+
+// Of constants, it is called while the session is made.
+TEST_F(CRunState, IsThereWhereACallIsFolded) {
+  RunCounts counts;
+  add(counting(operator_of("Count", &counts)));
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id made = own_op(graph.get(), "Count", scalar(graph.get(), 7));
+  output(graph.get(), "y", op(graph.get(), "Add", {made, input(graph.get(), "x", {})}));
+  Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_run> run = run_of(session.get());
+  const float x = 5;
+  bind(run.get(), 0, &x);
+  ASSERT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+  EXPECT_THAT(output_of(run.get(), 0), ElementsAre(6));
+  EXPECT_EQ(counts.begun, counts.ended);
+}
+
+TEST_F(CRunState, IsEndedBeforeOtherThreadsSeeTheEnd) {
+  struct Slow {
+    std::atomic<bool> is_ending{false}, has_ended{false};
+  } slow;
+  eddy_operator op = operator_of("Count", &slow);
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    *static_cast<float*>(call->outputs[0].data) = 1;
+    return EDDY_OK;
+  };
+  op.end_run = [](void* user, void*, void*) {
+    auto& of = *static_cast<Slow*>(user);
+    of.is_ending = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    of.has_ended = true;
+  };
+  add(op);
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", own_op(graph.get(), "Count", input(graph.get(), "x", {})));
+  for (const char* threads : {"1", "3"}) {
+    Owned<eddy_session> session = session_of(graph.get(), {{"threads", threads}});
+    Owned<eddy_run> run = run_of(session.get());
+    const float x = 0;
+    bind(run.get(), 0, &x);
+    slow.is_ending = slow.has_ended = false;
+    std::thread executing(
+        [&] { EXPECT_EQ(api().run_execute(run.get(), nullptr, nullptr), EDDY_OK); });
+    while (!slow.is_ending) std::this_thread::yield();
+    while (api().run_poll(run.get(), nullptr) == EDDY_NOT_DONE) std::this_thread::yield();
+    EXPECT_TRUE(slow.has_ended);
+    executing.join();
+  }
+}
+
+// What lets go of its session, or waits for it, inside.
+TEST_F(CRunState, MayLetGoOfItsSessionWhereItEnds) {
+  struct Held {
+    eddy_run run = nullptr;
+    eddy_session session = nullptr;
+    std::atomic<int> closed{0};
+  } held;
+  eddy_operator op = operator_of("Count", &held);
+  op.run = [](void*, const eddy_call* call) -> eddy_code {
+    *static_cast<float*>(call->outputs[0].data) = 1;
+    return EDDY_OK;
+  };
+  op.end_run = [](void* user, void*, void*) {
+    auto& of = *static_cast<Held*>(user);
+    if (of.session == nullptr) return;
+    of.closed = 1 + api().session_close(of.session, nullptr);
+    EXPECT_EQ(api().release(std::exchange(of.run, nullptr)), EDDY_OK);
+    EXPECT_EQ(api().release(std::exchange(of.session, nullptr)), EDDY_OK);
+  };
+  add(op);
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", own_op(graph.get(), "Count", input(graph.get(), "x", {})));
+  const float x = 0;
+  for (const bool is_submitted : {true, false}) {
+    held.closed = 0;
+    eddy_session session = nullptr;
+    ASSERT_EQ(api().session_create(graph.get(), nullptr, 0, &session, nullptr), EDDY_OK);
+    eddy_run run = nullptr;
+    ASSERT_EQ(api().run_create(session, &run, nullptr), EDDY_OK);
+    bind(run, 0, &x);
+    held.session = session;
+    held.run = run;
+    if (is_submitted) {
+      ASSERT_EQ(api().run_submit(run, nullptr, nullptr, nullptr, nullptr, nullptr), EDDY_OK);
+    } else {
+      ASSERT_EQ(api().run_execute(run, nullptr, nullptr), EDDY_OK);
+    }
+    while (held.closed == 0) std::this_thread::yield();
+    EXPECT_EQ(held.closed, 1 + EDDY_NOT_DONE);
   }
 }
 
