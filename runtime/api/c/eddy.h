@@ -457,8 +457,8 @@ typedef struct eddy_api {
   eddy_code (*graph_export_bytes)(eddy_graph graph, eddy_value* bytes, eddy_error* error);
   eddy_code (*graph_print)(eddy_graph graph, eddy_value* text, eddy_error* error);
 
-  /* -- sessions: options in README.md; an unknown one is refused with the nearest; session_load()
-   * takes models and saved plans -- */
+  /* -- sessions: options in README.md, installed as share/doc/eddy/README.md; an unknown one is
+   * refused with the nearest; session_load() takes models and saved plans -- */
   eddy_code (*session_create)(eddy_graph graph, const eddy_option* options, size_t num_options,
                               eddy_session* session, eddy_error* error);
   eddy_code (*session_load)(eddy_library library, const char* path, const eddy_option* options,

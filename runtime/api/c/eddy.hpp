@@ -195,6 +195,9 @@ class Context : public Handle<eddy_context> {
   // Context context({{"threads", "1"}}), which could be the options of a context to be copied, too.
   explicit Context(std::initializer_list<Options::value_type> options)
       : Context(Options(options)) {}
+  void set_log(eddy_log log, void* user) {
+    check([&](auto e) { return api().context_set_log(get(), log, user, e); });
+  }
   // Of tensors of sessions that are made with it from now on.
   void set_allocator(eddy_allocator allocator) {
     allocator.struct_size = sizeof(allocator);
@@ -226,6 +229,99 @@ class Value : public Handle<eddy_value> {
   static Value copy(const eddy_tensor& tensor) {
     Value made;
     check([&](auto e) { return api().value_copy(&tensor, made.out(), e); });
+    return made;
+  }
+  // `release` is called once nothing reads the memory any more, also after a failure.
+  static Value borrow(const eddy_tensor& tensor, eddy_function release, void* user) {
+    Value made;
+    check([&](auto e) { return api().value_borrow(&tensor, release, user, made.out(), e); });
+    return made;
+  }
+  static Value of_strings(const std::vector<std::string>& strings,
+                          const std::vector<int64_t>& dims) {
+    size_t count = 1;
+    for (const int64_t dim : dims) count *= static_cast<size_t>(dim);
+    if (count != strings.size()) throw std::invalid_argument("as many strings as the shape has");
+    std::string bytes;
+    std::vector<int64_t> offsets = {0};
+    for (const std::string& each : strings) {
+      bytes += each;
+      offsets.push_back(static_cast<int64_t>(bytes.size()));
+    }
+    Value made;
+    check([&](auto e) {
+      return api().value_from_strings(dims.data(), static_cast<int32_t>(dims.size()),
+                                      offsets.data(), bytes.data(), made.out(), e);
+    });
+    return made;
+  }
+  static Value sequence(eddy_element element, const std::vector<Value>& values) {
+    std::vector<eddy_value> handles;
+    for (const Value& each : values) handles.push_back(each.get());
+    Value made;
+    check([&](auto e) {
+      return api().value_sequence(element, handles.data(), handles.size(), made.out(), e);
+    });
+    return made;
+  }
+  static Value none() {
+    Value made;
+    check([&](auto e) { return api().value_none(made.out(), e); });
+    return made;
+  }
+  // Takes the tensor over.
+  static Value from_dlpack(DLManagedTensor* managed) {
+    Value made;
+    check([&](auto e) { return api().value_from_dlpack(managed, made.out(), e); });
+    return made;
+  }
+  static Value from_dlpack(DLManagedTensorVersioned* managed) {
+    Value made;
+    check([&](auto e) { return api().value_from_dlpack_versioned(managed, made.out(), e); });
+    return made;
+  }
+  DLManagedTensor* to_dlpack() const {
+    DLManagedTensor* made = nullptr;
+    check([&](auto e) { return api().value_to_dlpack(get(), &made, e); });
+    return made;
+  }
+  DLManagedTensorVersioned* to_dlpack_versioned() const {
+    DLManagedTensorVersioned* made = nullptr;
+    check([&](auto e) { return api().value_to_dlpack_versioned(get(), &made, e); });
+    return made;
+  }
+  // 0 nothing, 1 tensor, 2 sequence.
+  int32_t kind() const {
+    int32_t made = 0;
+    check([&](auto e) { return api().value_kind(get(), &made, e); });
+    return made;
+  }
+  size_t length() const {
+    size_t made = 0;
+    check([&](auto e) { return api().value_length(get(), &made, e); });
+    return made;
+  }
+  Value at(size_t index) const {
+    Value made;
+    check([&](auto e) { return api().value_at(get(), index, made.out(), e); });
+    return made;
+  }
+  std::vector<std::string> strings() const {
+    size_t num_bytes = 0;
+    check([&](auto e) { return api().value_strings(get(), nullptr, nullptr, &num_bytes, e); });
+    const eddy_tensor of = view();
+    size_t count = 1;
+    for (int32_t i = 0; i < of.rank; ++i) count *= static_cast<size_t>(of.dims[i]);
+    std::vector<int64_t> offsets(count + 1);
+    std::string bytes(num_bytes, '\0');
+    check([&](auto e) {
+      return api().value_strings(get(), offsets.data(), &bytes[0], &num_bytes, e);
+    });
+    std::vector<std::string> made;
+    for (size_t i = 0; i < count; ++i) {
+      made.push_back(bytes.substr(static_cast<size_t>(offsets[i]),
+                                  static_cast<size_t>(offsets[i + 1] - offsets[i])));
+    }
     return made;
   }
   // Valid as long as the value.
@@ -351,6 +447,14 @@ class Graph : public Handle<eddy_graph> {
     return made;
   }
 
+  static Graph import_bytes(const Library& library, const void* bytes, size_t num_bytes) {
+    Graph made;
+    check([&](auto e) {
+      return api().graph_import_bytes(library.get(), bytes, num_bytes, made.out(), e);
+    });
+    return made;
+  }
+
   // Where the caller's program stands from now on: errors of all calls begin with it, and what is
   // added has it. Without: nowhere any more.
   void at(const std::string& file, uint32_t line, uint32_t column = 0,
@@ -471,6 +575,11 @@ class Graph : public Handle<eddy_graph> {
   void export_to(const std::string& path) const {
     check([&](auto e) { return api().graph_export_file(get(), path.c_str(), e); });
   }
+  std::string export_bytes() const {
+    Value made;
+    check([&](auto e) { return api().graph_export_bytes(get(), made.out(), e); });
+    return made.text();
+  }
   std::string print() const {
     Value made;
     check([&](auto e) { return api().graph_print(get(), made.out(), e); });
@@ -515,6 +624,35 @@ class Session : public Handle<eddy_session> {
                                       made.out(), e);
     });
     return made;
+  }
+  // By names, with the outputs that are asked for.
+  std::vector<Value> run(const std::vector<std::pair<std::string, Value>>& inputs,
+                         const std::vector<std::string>& outputs,
+                         eddy_run_options options = {}) const {
+    std::vector<const char*> names, wanted;
+    std::vector<eddy_value> values, made(outputs.size());
+    for (const auto& [name, value] : inputs) {
+      names.push_back(name.c_str());
+      values.push_back(value.get());
+    }
+    for (const std::string& name : outputs) wanted.push_back(name.c_str());
+    options.struct_size = sizeof(options);
+    check([&](auto e) {
+      return api().session_run(get(), names.data(), values.data(), names.size(), wanted.data(),
+                               made.data(), made.size(), &options, e);
+    });
+    return std::vector<Value>(made.begin(), made.end());
+  }
+  // False: a run goes on, as it waits for an answer that is owed.
+  bool close() const {
+    eddy_error error = nullptr;
+    const eddy_code code = api().session_close(get(), &error);
+    if (code != EDDY_OK && code != EDDY_NOT_DONE) throw Error(code, error);
+    if (error != nullptr) api().release(error);
+    return code == EDDY_OK;
+  }
+  void trim() const {
+    check([&](auto e) { return api().session_trim(get(), e); });
   }
   size_t find_input(const std::string& name) const {
     size_t index = 0;
@@ -670,12 +808,23 @@ class Run : public Handle<eddy_run> {
   void submit() {
     check([&](auto e) { return api().run_submit(get(), nullptr, nullptr, nullptr, nullptr, e); });
   }
+  void submit(eddy_run_options options) {
+    options.struct_size = sizeof(options);
+    check([&](auto e) { return api().run_submit(get(), &options, nullptr, nullptr, nullptr, e); });
+  }
   // `function(eddy_code)` is called once, on the executor.
   template <typename Function>
-  void submit(const Executor& executor, Function function) {
+  void submit(const Executor& executor, Function function, eddy_run_options options = {}) {
+    options.struct_size = sizeof(options);
     submit_with(std::move(function), [&](eddy_run_callback callback, void* user, eddy_error* e) {
-      return api().run_submit(get(), nullptr, executor.get(), callback, user, e);
+      return api().run_submit(get(), &options, executor.get(), callback, user, e);
     });
+  }
+  // Readable once a submitted run has ended; asked for before the first is.
+  int fd() const {
+    int made = -1;
+    check([&](auto e) { return api().run_fd(get(), &made, e); });
+    return made;
   }
   // In the order of a stream of the run's session.
   void submit_on(const Stream& stream) {
@@ -701,6 +850,7 @@ class Run : public Handle<eddy_run> {
   void wait() const {
     check([&](auto e) { return api().run_wait(get(), -1, e); });
   }
+  bool poll() const { return wait_for(0); }
   // False: it has not ended in time.
   bool wait_for(int64_t timeout_ns) const {
     eddy_error error = nullptr;

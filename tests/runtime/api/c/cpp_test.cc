@@ -2,6 +2,8 @@
 // attributes, rows and runs by callback, streams, traces; and it frees what it was given.
 #include "runtime/api/c/eddy.hpp"
 
+#include "runtime/api/c/eddy_dlpack.h"
+
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -190,6 +192,53 @@ TEST_F(Cpp, AContextTakesOptionsAndAnAllocatorAndAnOutputAPlace) {
     EXPECT_GT(num_blocks, 0);
   }
   EXPECT_EQ(num_blocks, 0);
+}
+
+TEST_F(Cpp, ValuesOfAllKindsComeAndGoAndRunsByNamesHaveTheirOptions) {
+  const eddy::Value words = eddy::Value::of_strings({"a", "", "bcd"}, {3});
+  EXPECT_THAT(words.strings(), ElementsAre("a", "", "bcd"));
+  EXPECT_THROW(eddy::Value::of_strings({"a"}, {2}), std::invalid_argument);
+  EXPECT_EQ(eddy::Value::none().kind(), 0);
+  const float two = 2;
+  static const std::vector<int64_t> scalar;
+  const eddy_tensor of = eddy::tensor(&two, scalar);
+  const eddy::Value number = eddy::Value::copy(of);
+  const eddy::Value list = eddy::Value::sequence(EDDY_FLOAT, {number, number});
+  EXPECT_EQ(list.kind(), 2);
+  ASSERT_EQ(list.length(), 2u);
+  EXPECT_THAT(list.at(1).values<float>(), ElementsAre(2.0f));
+  bool is_released = false;
+  {
+    const eddy::Value borrowed = eddy::Value::borrow(
+        of, [](void* user) { *static_cast<bool*>(user) = true; }, &is_released);
+    const eddy::Value again = eddy::Value::from_dlpack(borrowed.to_dlpack());
+    EXPECT_THAT(again.values<float>(), ElementsAre(2.0f));
+    const eddy::Value versioned = eddy::Value::from_dlpack(borrowed.to_dlpack_versioned());
+    EXPECT_THAT(versioned.values<float>(), ElementsAre(2.0f));
+  }
+  EXPECT_TRUE(is_released);
+
+  eddy::Graph g(library);
+  const eddy::ValueId x = g.input("x", eddy::type(EDDY_FLOAT, {}));
+  g.output("y", g.op("Mul", {x, x}));
+  g.output("z", g.op("Neg", {x}));
+  const eddy::Session session(g);
+  const std::vector<eddy::Value> made =
+      session.run({{"x", number}}, {"z", "y"}, {sizeof(eddy_run_options), 1'000'000'000, 1});
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_THAT(made[0].values<float>(), ElementsAre(-2.0f));
+  EXPECT_THAT(made[1].values<float>(), ElementsAre(4.0f));
+  const std::string bytes = g.export_bytes();
+  const eddy::Session other(eddy::Graph::import_bytes(library, bytes.data(), bytes.size()));
+  eddy::Run run(other);
+  EXPECT_GE(run.fd(), 0);
+  run.bind_input(0, number);
+  run.submit(eddy_run_options{sizeof(eddy_run_options), 0, -1});
+  run.wait();
+  EXPECT_TRUE(run.poll());
+  EXPECT_THAT(run.output(0).values<float>(), ElementsAre(4.0f));
+  other.trim();
+  EXPECT_TRUE(other.close());
 }
 
 }  // namespace
