@@ -195,7 +195,7 @@ typedef struct eddy_node {
   size_t struct_size;
   const char* op;
   const char* domain; /* null or "": ONNX's own */
-  int32_t opset;      /* 0: 22, or of another domain than ONNX's 1; the newest that Eddy reads: 28 */
+  int32_t opset;      /* 0: 22, in other domains than ONNX's 1; the newest is 28 */
   uint32_t num_outputs;
   const eddy_value_id* inputs;
   size_t num_inputs;
