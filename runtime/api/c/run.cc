@@ -46,33 +46,6 @@ Refusal RunObject::bind_to(Call& call) {
   return {};
 }
 
-Refusal RunObject::start_trace() {
-  if (traced_call_ != nullptr && call_.load(std::memory_order_relaxed) == traced_call_.get()) {
-    return {EDDY_INVALID_STATE, "the run is traced already; run_stop_trace ends that"};
-  }
-  settle();
-  if (traced_call_ == nullptr) {
-    auto recorder = std::make_unique<TraceRecorder>();
-    EDDY_C_ASSIGN(traced_call_, session_->session->prepare(recorder.get()));
-    recorder_ = std::move(recorder);
-  }
-  recorder_->clear();
-  EDDY_C_TRY(bind_to(*traced_call_));
-  call_.store(traced_call_.get(), std::memory_order_release);
-  return {};
-}
-
-Refusal RunObject::stop_trace(std::string& json) {
-  if (traced_call_ == nullptr || call_.load(std::memory_order_relaxed) != traced_call_.get()) {
-    return {EDDY_INVALID_STATE, "the run is not traced; run_start_trace begins that"};
-  }
-  settle();
-  EDDY_C_TRY(bind_to(*plain_call_));
-  json = recorder_->json();
-  call_.store(plain_call_.get(), std::memory_order_release);
-  return {};
-}
-
 Refusal RunObject::begin_run(uint64_t* submission_or_null) {
   if (!call().is_done()) return {};
   std::vector<MemoryCheck> checks;
@@ -333,22 +306,26 @@ eddy_code run_bind_input_memory(eddy_run run, size_t index, const eddy_tensor* t
   });
 }
 
-eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* tensor,
-                                 eddy_error* error) {
+namespace {
+
+eddy_code bind_output(eddy_run run, size_t index, const eddy_tensor* tensor, bool is_on_device,
+                      eddy_error* error) {
   return with_run(run, error, [&](const auto& r) -> Refusal {
     TensorView view;
     EDDY_C_TRY(read_tensor(tensor, "the output", view));
-    return r->bind_output(index, view);
+    return r->bind_output(index, view, is_on_device);
   });
 }
 
+}  // namespace
+
+eddy_code run_bind_output_memory(eddy_run run, size_t index, const eddy_tensor* tensor,
+                                 eddy_error* error) {
+  return bind_output(run, index, tensor, false, error);
+}
 eddy_code run_bind_output_device(eddy_run run, size_t index, const eddy_tensor* tensor,
                                  eddy_error* error) {
-  return with_run(run, error, [&](const auto& r) -> Refusal {
-    TensorView view;
-    EDDY_C_TRY(read_tensor(tensor, "the output", view));
-    return r->bind_output(index, view, /*is_on_device=*/true);
-  });
+  return bind_output(run, index, tensor, true, error);
 }
 
 eddy_code run_place_output(eddy_run run, size_t index, eddy_output_place place, void* user,

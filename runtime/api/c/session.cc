@@ -17,6 +17,7 @@
 #include "runtime/api/c/graph.h"
 #include "runtime/api/c/options.h"
 #include "runtime/api/c/run.h"
+#include "runtime/api/c/stack_list.h"
 #include "runtime/api/c/value.h"
 #include "runtime/api/program_fingerprint.h"
 #include "runtime/api/streamed_row.h"
@@ -236,40 +237,6 @@ eddy_code session_find_output(eddy_session session, const char* name, size_t* in
 }
 
 namespace {
-
-// What a run by names needs beside the run: on the stack, but for graphs of many inputs or outputs.
-template <typename T>
-class StackList {
- public:
-  explicit StackList(size_t capacity)
-      : items_(capacity <= kRoom ? reinterpret_cast<T*>(room_)
-                                 : std::allocator<T>().allocate(capacity)),
-        capacity_(capacity) {}
-  ~StackList() {
-    std::destroy_n(items_, size_);
-    if (capacity_ > kRoom) std::allocator<T>().deallocate(items_, capacity_);
-  }
-  StackList(const StackList&) = delete;
-  StackList& operator=(const StackList&) = delete;
-
-  template <typename... Args>
-  T& add(Args&&... args) {
-    EDDY_DCHECK(size_ < capacity_) << "a list of " << capacity_ << " is full";
-    T* const made = std::construct_at(items_ + size_, std::forward<Args>(args)...);
-    ++size_;
-    return *made;
-  }
-  size_t size() const { return size_; }
-  std::span<T> span() { return {items_, size_}; }
-
- private:
-  static constexpr size_t kRoom = 4;
-
-  T* const items_;
-  const size_t capacity_;
-  size_t size_ = 0;
-  alignas(T) std::byte room_[kRoom * sizeof(T)];
-};
 
 // The inputs of a run by names, pinned until it has ended.
 struct GivenInputs {

@@ -243,9 +243,10 @@ TEST_F(CRunState, MayLetGoOfItsSessionWhereItEnds) {
   op.end_run = [](void* user, void*, void*) {
     auto& of = *static_cast<Held*>(user);
     if (of.session == nullptr) return;
-    of.closed = 1 + api().session_close(of.session, nullptr);
+    const eddy_code code = api().session_close(of.session, nullptr);
     EXPECT_EQ(api().release(std::exchange(of.run, nullptr)), EDDY_OK);
     EXPECT_EQ(api().release(std::exchange(of.session, nullptr)), EDDY_OK);
+    of.closed = 1 + code;  // from here on they are the next one's
   };
   add(op);
   Owned<eddy_graph> graph = new_graph();
