@@ -107,7 +107,7 @@ TEST(CudaFusion, FusedNodesGiveTheBitsOfAKernelEach) {
     EXPECT_GT(fused.trips, 1);
     EXPECT_GE(gpu.num_fused(), 2 * static_cast<uint64_t>(fused.trips));
     EXPECT_THAT(fused.placement, HasSubstr("3 fused kernels of "));
-    EXPECT_THAT(fused.placement, HasSubstr("fused into grow/next: Mul Mul_0, Tanh Tanh_1, "));
+    EXPECT_THAT(fused.placement, HasSubstr("fused into grow/next: Mul Mul_1, Tanh Tanh_1, "));
     EXPECT_THAT(apart.placement, HasSubstr("not fused: there is no compiler"));
     expect_clean(gpu);
   }
