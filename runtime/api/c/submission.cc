@@ -167,7 +167,10 @@ void RunObject::Submission::end(std::shared_ptr<RunEnd>& self, const Status& sta
   note_end(status);
   std::shared_ptr<Submission> made = std::static_pointer_cast<Submission>(std::move(self));
   const std::shared_ptr<RunObject> overdue = std::move(overdue_run);  // it was told
-  if (overdue == nullptr) post_to(ending.executor_or_null.get(), std::move(made));
+  if (overdue != nullptr) return;
+  // Once it is posted this object may go, and with it the last that keeps the executor.
+  const std::shared_ptr<ExecutorObject> executor = ending.executor_or_null;
+  post_to(executor.get(), std::move(made));
 }
 
 bool RunObject::Submission::end_at_once(std::shared_ptr<RunEnd>& self, const Status& status) {
@@ -176,10 +179,12 @@ bool RunObject::Submission::end_at_once(std::shared_ptr<RunEnd>& self, const Sta
   note_end(status);
   if (overdue_run != nullptr) return false;
   if (ending.callback_or_null == nullptr || ending.executor_or_null == nullptr) return false;
-  std::shared_ptr<Task> task = std::static_pointer_cast<Submission>(std::move(self));
-  const bool is_posted = ending.executor_or_null->try_post(std::move(task));
-  if (!is_posted) self = std::static_pointer_cast<Submission>(std::move(task));
-  return is_posted;
+  // As in end(); without memory for the post, end() follows, which needs `self`.
+  const std::shared_ptr<ExecutorObject> executor = ending.executor_or_null;
+  std::shared_ptr<Task> task = std::static_pointer_cast<Submission>(self);
+  if (!executor->try_post(std::move(task))) return false;
+  self = nullptr;
+  return true;
 }
 
 }  // namespace eddy::c
