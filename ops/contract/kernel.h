@@ -1,6 +1,4 @@
-// The kernel ABI: how a kernel is chosen for a node and how it is called. A kernel sees tensor
-// views, its own immutable state, scratch memory and a native stream handle; nothing of the
-// runtime.
+// The kernel ABI: how a kernel is chosen for a node and how it is called.
 //
 // A kernel sees tensor views, its own immutable state, scratch memory and a native stream handle;
 // nothing of the runtime. Two steps:
@@ -140,6 +138,8 @@ class ValueContext {
 
   virtual const KernelState* state() const = 0;
   virtual Scratch& scratch() = 0;
+  // The node's in this run; null unless the bound kernel keeps_of_runs.
+  virtual RunKeep* keep_or_null() { return nullptr; }
 };
 using ValueKernelFunction = Status (*)(ValueContext& context);
 

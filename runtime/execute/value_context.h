@@ -35,6 +35,7 @@ class SlotContext : public ValueContext {
 
   const KernelState* state() const override { return node_.args.state; }
   Scratch& scratch() override { return *node_.args.scratch; }
+  RunKeep* keep_or_null() override { return node_.args.keep; }
 
   // What the kernel made fits what the graph says of its outputs; the first failure of a share.
   Status check_outputs();

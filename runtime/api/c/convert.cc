@@ -32,6 +32,38 @@ Refusal check_given_name(const char* name, const char* what) {
   return check_name(name, what);
 }
 
+Refusal read_dims(const int64_t* given, int32_t rank, const char* what, Dims& dims) {
+  const auto bad = [&](const std::string& reason) {
+    return Refusal(EDDY_INVALID_ARGUMENT, std::string(what) + " " + reason);
+  };
+  if (rank < 0 || rank > kMaxRank) {
+    return bad("has rank " + std::to_string(rank) + "; 0 to " + std::to_string(kMaxRank));
+  }
+  if (rank > 0 && given == nullptr) return bad("has a rank, but dims is null");
+  dims = Dims(std::span(given, static_cast<size_t>(rank)));
+  for (const int64_t dim : dims) {
+    if (dim < 0) return bad("has a dimension of " + std::to_string(dim));
+  }
+  if (!dims.count()) return bad("has more elements than can be counted");
+  return {};
+}
+
+Refusal read_strings(const int64_t* given, int32_t rank, const int64_t* offsets, const char* bytes,
+                     Dims& dims, std::vector<std::string>& strings) {
+  EDDY_C_TRY(need(offsets, "list of offsets"));
+  EDDY_C_TRY(read_dims(given, rank, "the tensor of strings", dims));
+  for (int64_t i = 0; i < *dims.count(); ++i) {
+    if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) {
+      return {EDDY_INVALID_ARGUMENT,
+              "offset " + std::to_string(i + 1) + " is below the one before it, or negative"};
+    }
+    if (offsets[i + 1] > 0) EDDY_C_TRY(need(bytes, "bytes of the strings"));
+    const size_t size = static_cast<size_t>(offsets[i + 1] - offsets[i]);
+    strings.emplace_back(size == 0 ? "" : bytes + offsets[i], size);
+  }
+  return {};
+}
+
 Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view) {
   EDDY_C_TRY(need(given, what));
   const auto bad = [&](const std::string& reason) {
@@ -44,15 +76,9 @@ Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view
   if (element == ElementType::kString) {
     return bad("is of strings, which have no memory here; make a value by value_from_strings");
   }
-  if (given->rank < 0 || given->rank > kMaxRank) {
-    return bad("has rank " + std::to_string(given->rank) + "; 0 to " + std::to_string(kMaxRank));
-  }
-  if (given->rank > 0 && given->dims == nullptr) return bad("has a rank, but dims is null");
+  Dims dims;
+  EDDY_C_TRY(read_dims(given->dims, given->rank, what, dims));
   view = {given->data, given->dims, given->rank, element};
-  for (int64_t dim : view.shape()) {
-    if (dim < 0) return bad("has a dimension of " + std::to_string(dim));
-  }
-  if (!Dims(view.shape()).count()) return bad("has more elements than can be counted");
   if (given->data == nullptr && view.count() > 0) return bad("has elements, but data is null");
   return {};
 }

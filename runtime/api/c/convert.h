@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "graph/ir/attributes.h"
 #include "graph/ir/tensor_view.h"
@@ -77,6 +78,11 @@ Refusal check_given_name(const char* name, const char* what);
 
 // A dense tensor of the caller's that is no omitted one, with memory and without strings.
 Refusal read_tensor(const eddy_tensor* given, const char* what, TensorView& view);
+// Sizes of a tensor of the caller's.
+Refusal read_dims(const int64_t* given, int32_t rank, const char* what, Dims& dims);
+// String i of that shape is bytes[offsets[i], offsets[i + 1]).
+Refusal read_strings(const int64_t* given, int32_t rank, const int64_t* offsets, const char* bytes,
+                     Dims& dims, std::vector<std::string>& strings);
 inline eddy_tensor as_c(const TensorView& view) {
   return {view.data, view.dims, view.rank, static_cast<eddy_element>(view.element), {0, 0, 0}};
 }

@@ -257,6 +257,39 @@ typedef struct eddy_call {
   void* run_state; /* of the node in this run: what `begin_run` made */
 } eddy_call;
 
+/* What `run_values` is called with: inputs and outputs of any kind, and outputs whose shapes the call
+ * finds. Elements are those that `shapes` gave. Views are valid during the call. What one of the
+ * functions refuses fails the run, as does an output that was not made. */
+typedef struct eddy_value_call {
+  size_t struct_size;
+  uint32_t num_inputs;
+  uint32_t num_outputs;
+  void* state;     /* of the node: what `bind` made */
+  void* run_state; /* of the node in this run: what `begin_run` made */
+  void* impl;
+  void* (*reserve)(void* impl, size_t size_bytes); /* as eddy_call's */
+  void (*fail)(void* impl, const char* message);   /* as eddy_call's */
+  /* -1 omitted, 0 nothing (an empty optional), 1 tensor, 2 sequence. */
+  int32_t (*kind)(void* impl, uint32_t input);
+  size_t (*length)(void* impl, uint32_t input); /* of a sequence; of a tensor 1 */
+  /* The tensor at `position` (of a tensor 0); of strings without data. */
+  eddy_code (*tensor)(void* impl, uint32_t input, size_t position, eddy_tensor* tensor);
+  /* String `index` of such a tensor, without a zero at its end; null: there is none. */
+  const char* (*string)(void* impl, uint32_t input, size_t position, int64_t index,
+                        size_t* size_bytes);
+  /* The output is nothing, an empty sequence, or input's value, whatever its kind. */
+  eddy_code (*make_none)(void* impl, uint32_t output);
+  eddy_code (*make_sequence)(void* impl, uint32_t output);
+  eddy_code (*share)(void* impl, uint32_t output, uint32_t input);
+  /* The output is this tensor, or, where it is a sequence already, ends with it: one of `*data` to
+   * be filled, of strings as value_from_strings() takes them, or one of an input, shared. */
+  eddy_code (*make_tensor)(void* impl, uint32_t output, const int64_t* dims, int32_t rank,
+                           void** data);
+  eddy_code (*make_strings)(void* impl, uint32_t output, const int64_t* dims, int32_t rank,
+                            const int64_t* offsets, const char* bytes);
+  eddy_code (*share_tensor)(void* impl, uint32_t output, uint32_t input, size_t position);
+} eddy_value_call;
+
 /* What a shape function is called with: sizes may be unknown while a graph is built. */
 typedef struct eddy_shapes {
   size_t struct_size;
@@ -311,6 +344,9 @@ typedef struct eddy_operator {
    * null. */
   eddy_code (*begin_run)(void* user, void* state, void** run_state);
   void (*end_run)(void* user, void* state, void* run_state);
+  /* In place of `run`, alone and without flags: strings, sequences, optionals, and outputs of which
+   * `shapes` leaves sizes open (EDDY_UNKNOWN_DIM, EDDY_UNRANKED). */
+  eddy_code (*run_values)(void* user, const eddy_value_call* call);
 } eddy_operator;
 
 /* A predicate's 0 or 1, or a selector's branch; or EDDY_LATER behind call->defer(). */
@@ -389,9 +425,11 @@ typedef struct eddy_api {
   /* When the last handle of one of the caller goes, what waits is called by that thread, and what
    * comes later inline. */
   eddy_code (*executor_create)(int32_t kind, eddy_executor* executor, eddy_error* error);
-  /* EDDY_EXECUTOR_CALLER: readable while callbacks wait; the executor's, do not close it. */
+  /* EDDY_EXECUTOR_CALLER: readable while callbacks wait, and behind them until executor_run() has
+   * called none, so that no system call is made for each: a loop that is woken by edges calls it
+   * until then. The executor's, do not close it. */
   eddy_code (*executor_fd)(eddy_executor executor, int* fd, eddy_error* error);
-  /* Calls what waits, at most `max`; says how many that were. */
+  /* Calls what waits, at most `max`; says how many that were (may be 0). */
   eddy_code (*executor_run)(eddy_executor executor, size_t max, size_t* num_called,
                             eddy_error* error);
 

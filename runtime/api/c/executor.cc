@@ -102,12 +102,10 @@ bool ExecutorObject::try_post(std::shared_ptr<Task>&& task) {
   const std::lock_guard lock(queue_->mutex);
   if (queue_->is_released) return false;
   queue_->push(std::move(task));
-  if (queue_->waiting.size() == 1) file_.set();
+  if (!std::exchange(queue_->is_file_set, true)) file_.set();
   return true;
 }
 
-// The descriptor is cleared by whoever takes the last one. One that comes unseen afterwards sets it
-// again.
 size_t ExecutorObject::run(size_t max) {
   size_t count = 0;
   for (; count < max; ++count) {
@@ -115,9 +113,12 @@ size_t ExecutorObject::run(size_t max) {
     std::shared_ptr<Task> task;
     {
       const std::lock_guard lock(queue_->mutex);
-      if (queue_->waiting.empty()) break;
+      if (queue_->waiting.empty()) {
+        // Not behind tasks: more may come at once.
+        if (count == 0 && std::exchange(queue_->is_file_set, false)) file_.clear();
+        break;
+      }
       task = queue_->pop();
-      if (queue_->waiting.empty()) file_.clear();
     }
     c::call(std::move(task));
   }

@@ -3,8 +3,14 @@
 //
 // Internal to runtime/api/c. Each posted task is called exactly once. When the last handle of
 // one that the caller drains goes, nobody can drain it any more: what waits is called then, by that
-// thread, and what comes later inline. Ownership: runs and streams of rows keep their executor.
-// Threads: any; one task at a time but for inline ones.
+// thread, and what comes later inline.
+//
+// The descriptor of one that the caller drains is set while tasks wait, and stays set until run()
+// has found none: while tasks come one after the other it is neither set nor cleared again, which
+// would take longer than they do. A loop that is woken for nothing then clears it.
+//
+// Ownership: runs and streams of rows keep their executor. Threads: any; one task at a time but for
+// inline ones.
 #pragma once
 
 #include <atomic>
@@ -51,6 +57,7 @@ class ExecutorObject : public Object {
     std::condition_variable changed;
     std::deque<std::shared_ptr<Task>> waiting;  // under the mutex
     std::atomic<size_t> num_waiting{0};         // written under the mutex; a hint beside it
+    bool is_file_set = false;                   // under the mutex
     bool is_ending = false;                     // under the mutex
     bool is_released = false;                   // under the mutex
 

@@ -10,6 +10,7 @@
 #include "runtime/api/c/context.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
+#include "runtime/api/c/operator_values.h"
 #include "runtime/api/c/user_code.h"
 
 namespace eddy::c {
@@ -35,6 +36,7 @@ struct UserState : KernelState {
   }
   const std::shared_ptr<const UserOperator> op;
   void* state = nullptr;
+  DeclaredTypes declared;  // of an operator of values
 };
 
 // What begin_run() has made for a node in a run.
@@ -69,25 +71,26 @@ struct KernelCall {
 };
 
 // Made with the node's first call in a run, and shown to this one.
-eddy_code begin_run(const KernelArgs& args, KernelCall& kernel) {
-  const eddy_operator& table = kernel.table;
-  if (args.keep->state == nullptr) {
-    auto made = std::make_unique<UserRunState>(kernel.state);
-    const eddy_code code = code_of(kernel.calling.said, [&]() -> eddy_code {
+eddy_code begin_run(RunKeep& keep, const UserState& node, std::string& said, void** run_state) {
+  const eddy_operator& table = node.op->table;
+  if (keep.state == nullptr) {
+    auto made = std::make_unique<UserRunState>(node);
+    const eddy_code code = code_of(said, [&]() -> eddy_code {
       if (table.begin_run == nullptr) return EDDY_OK;
-      return table.begin_run(table.user, kernel.state.state, &made->run_state);
+      return table.begin_run(table.user, node.state, &made->run_state);
     });
     if (code != EDDY_OK) {
-      if (kernel.calling.said.empty()) {
-        kernel.calling.said = "begin_run returned " + std::to_string(code);
-      }
+      if (said.empty()) said = "begin_run returned " + std::to_string(code);
       return code == EDDY_LATER ? EDDY_RUN_FAILED : code;
     }
     made->has_begun = true;
-    args.keep->state = std::move(made);
+    keep.state = std::move(made);
   }
-  kernel.call.run_state = static_cast<const UserRunState&>(*args.keep->state).run_state;
+  *run_state = static_cast<const UserRunState&>(*keep.state).run_state;
   return EDDY_OK;
+}
+eddy_code begin_run(const KernelArgs& args, KernelCall& kernel) {
+  return begin_run(*args.keep, kernel.state, kernel.calling.said, &kernel.call.run_state);
 }
 
 eddy_code run_in(KernelCall& kernel) {
@@ -108,6 +111,20 @@ bool run_in_state(const KernelArgs& args) {
   eddy_code code = begin_run(args, kernel);
   if (code == EDDY_OK) code = run_in(kernel);
   return code == EDDY_OK || args.fail(kernel.status(code));
+}
+
+Status run_values(ValueContext& context) {
+  const auto& node = static_cast<const UserState&>(*context.state());
+  const eddy_operator& table = node.op->table;
+  ValueCalling calling(context, node.declared);
+  RunKeep* const keep = context.keep_or_null();
+  const UserCodeScope scope;
+  void* run_state = nullptr;
+  eddy_code code = EDDY_OK;
+  if (keep != nullptr) code = begin_run(*keep, node, calling.said(), &run_state);
+  if (code != EDDY_OK) return as_status(code, calling.said());
+  const eddy_value_call call = calling.show(node.state, run_state);
+  return calling.end(code_of(calling.said(), [&] { return table.run_values(table.user, &call); }));
 }
 
 bool run_tile(const KernelArgs& args, uint32_t tile) {
@@ -228,6 +245,10 @@ Status infer(const UserOperator& op, InferContext& context) {
     const std::string what = "the type of output " + std::to_string(i);
     const Refusal bad = read_type(&outputs[i], what.c_str(), known, type);
     if (!bad.is_ok()) return invalid_argument("the shape function: " + bad.reason());
+    // Sizes of what stands in a sequence or optional are looked at one by one (operator_values.h).
+    for (int axis = 0; !type.is_tensor() && axis < type.tensor.dims.rank(); ++axis) {
+      type.tensor.dims[axis] = std::max(type.tensor.dims[axis], kUnknownDim);
+    }
     context.set_output(i, type);
   }
   return Status::ok();
@@ -236,13 +257,15 @@ Status infer(const UserOperator& op, InferContext& context) {
 // What the caller's bind() makes of the node.
 Status bind_state(const std::shared_ptr<const UserOperator>& op, const KernelInit& init,
                   BoundKernel& bound) {
-  const auto has_strings = [](const ValueType& type) {
-    return type.is_tensor() && type.tensor.element == ElementType::kString;
+  const bool is_of_values = op->table.run_values != nullptr;
+  const auto is_unseen = [](const ValueType& type) {
+    return !type.is_tensor() || type.tensor.element == ElementType::kString;
   };
-  if (std::ranges::any_of(init.inputs, has_strings) ||
-      std::ranges::any_of(init.outputs, has_strings)) {
+  if (!is_of_values && (std::ranges::any_of(init.inputs, is_unseen) ||
+                        std::ranges::any_of(init.outputs, is_unseen))) {
     return unsupported("operator '" + op->domain + "." + op->name +
-                       "' of the caller's has strings, which its functions cannot see");
+                       "' of the caller's has strings, sequences or optionals, which only a "
+                       "function `run_values` can see");
   }
   void* made = nullptr;
   if (op->table.bind != nullptr) {
@@ -258,6 +281,10 @@ Status bind_state(const std::shared_ptr<const UserOperator>& op, const KernelIni
   }
   auto state = std::make_unique<UserState>(op);  // unbinds what was bound
   state->state = made;
+  if (is_of_values) {
+    state->declared.inputs.assign(init.inputs.begin(), init.inputs.end());
+    state->declared.outputs.assign(init.outputs.begin(), init.outputs.end());
+  }
   bound.state = std::move(state);
   return Status::ok();
 }
@@ -275,6 +302,10 @@ Result<BoundKernel> bind_kernel(const std::shared_ptr<const UserOperator>& op,
   BoundKernel bound;
   EDDY_RETURN_IF_ERROR(bind_state(op, init, bound));
   bound.keeps_of_runs = op->table.begin_run != nullptr || op->table.end_run != nullptr;
+  if (op->table.run_values != nullptr) {
+    bound.run_value = run_values;
+    return bound;
+  }
   if ((op->table.flags & EDDY_ANSWERS_LATER) != 0) {
     bound.start = start;
     return bound;
@@ -298,7 +329,13 @@ Refusal check(const eddy_operator& op) {
     return bad("stands in ONNX's own domain; give it a domain of yours");
   }
   if (op.shapes == nullptr) return bad("has no function `shapes`");
-  if (op.run == nullptr && op.enqueue == nullptr) return bad("has no function `run`");
+  if (op.run_values != nullptr) {
+    const bool is_alone = op.run == nullptr && op.enqueue == nullptr && op.run_tile == nullptr &&
+                          op.count_tiles == nullptr && op.flags == 0;
+    if (!is_alone) return bad("has `run_values` beside flags or other functions that run it");
+  } else if (op.run == nullptr && op.enqueue == nullptr) {
+    return bad("has no function `run`");
+  }
   if (op.run == nullptr && op.run_tile != nullptr) return bad("has tiles, but no function `run`");
   if ((op.count_tiles == nullptr) != (op.run_tile == nullptr)) {
     return bad("has one of count_tiles and run_tile; give both or neither");
@@ -341,6 +378,7 @@ Refusal define(const eddy_operator& table, const std::shared_ptr<const UserOpera
   }
   def.infer = [op](InferContext& context) { return infer(*op, context); };
   def.may_wait = (table.flags & EDDY_ANSWERS_LATER) != 0;
+  def.is_value_op = table.run_values != nullptr;
   return {};
 }
 static_assert(static_cast<int>(AttributeKind::kTensor) == EDDY_ATTRIBUTE_TENSOR &&
@@ -360,7 +398,7 @@ eddy_code library_add_operator(eddy_library library, const eddy_operator* op, ed
     Status status;
     if (why.is_ok()) {
       BindFunction bind;
-      if (table.run != nullptr) {
+      if (table.run != nullptr || table.run_values != nullptr) {
         bind = [kept](const KernelInit& init) { return bind_kernel(kept, init); };
       }
       status = l->library.add_operator(std::move(def), std::move(bind));

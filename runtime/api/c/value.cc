@@ -66,23 +66,10 @@ eddy_code value_from_strings(const int64_t* dims, int32_t rank, const int64_t* o
                              const char* bytes, eddy_value* value, eddy_error* error) {
   return enter(error, [&]() -> Refusal {
     EDDY_C_TRY(need(value, "place for the value"));
-    EDDY_C_TRY(need(offsets, "list of offsets"));
-    // The shape, by the rules of any other tensor.
-    const char none = 0;
-    const eddy_tensor shape = {const_cast<char*>(&none), dims, rank, EDDY_UINT8, {0, 0, 0}};
-    TensorView view;
-    EDDY_C_TRY(read_tensor(&shape, "the tensor of strings", view));
+    Dims shape;
     std::vector<std::string> strings;
-    for (int64_t i = 0; i < view.count(); ++i) {
-      if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) {
-        return {EDDY_INVALID_ARGUMENT,
-                "offset " + std::to_string(i + 1) + " is below the one before it, or negative"};
-      }
-      if (offsets[i + 1] > 0) EDDY_C_TRY(need(bytes, "bytes of the strings"));
-      const size_t size = static_cast<size_t>(offsets[i + 1] - offsets[i]);
-      strings.emplace_back(size == 0 ? "" : bytes + offsets[i], size);
-    }
-    return give(Tensor::copy_of({strings.data(), view.dims, view.rank, ElementType::kString}),
+    EDDY_C_TRY(read_strings(dims, rank, offsets, bytes, shape, strings));
+    return give(Tensor::copy_of({strings.data(), shape.data(), shape.rank(), ElementType::kString}),
                 value);
   });
 }

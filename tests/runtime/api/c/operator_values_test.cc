@@ -1,0 +1,540 @@
+// Claim: an operator with `run_values` sees strings, sequences and optionals and makes them, and
+// tensors whose shapes it finds itself, at top level, in loops and with a state of a run; what it
+// does against its contract fails the run with what it did, and no memory is read or written
+// beyond its end.
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <string_view>
+
+#include "tests/runtime/api/c/fixture.h"
+
+namespace eddy::c {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Body = std::function<eddy_code(const eddy_value_call&)>;
+using Shapes = std::function<void(const eddy_shapes&)>;
+
+eddy_type unranked(eddy_element element) {
+  eddy_type made = type(element, {});
+  made.rank = EDDY_UNRANKED;
+  return made;
+}
+eddy_type wrapped(eddy_type inner, uint8_t wrapper) {
+  inner.wrappers[0] = wrapper;
+  return inner;
+}
+eddy_type sequence_of(const eddy_type& inner) { return wrapped(inner, 1); }
+eddy_type optional_of(const eddy_type& inner) { return wrapped(inner, 2); }
+
+class COperatorValues : public CApi {
+ protected:
+  struct Functions {
+    Body body;
+    Shapes shapes;
+  };
+
+  // Operator `name` of up to `num_inputs` inputs: outputs of these types, made by `body`.
+  void add_values(const char* name, uint32_t num_inputs, const std::vector<eddy_type>& outputs,
+                  Body body) {
+    add_values(name, num_inputs, static_cast<uint32_t>(outputs.size()), std::move(body),
+               [outputs](const eddy_shapes& shapes) {
+                 std::copy(outputs.begin(), outputs.end(), shapes.outputs);
+               });
+  }
+  void add_values(const char* name, uint32_t num_inputs, uint32_t num_outputs, Body body,
+                  Shapes shapes) {
+    eddy_operator op = operator_of(name, new Functions{std::move(body), std::move(shapes)});
+    op.min_inputs = 0;
+    op.max_inputs = num_inputs;
+    op.num_outputs = num_outputs;
+    op.shapes = [](void* user, const eddy_shapes* asked) -> eddy_code {
+      static_cast<Functions*>(user)->shapes(*asked);
+      return EDDY_OK;
+    };
+    op.run_values = [](void* user, const eddy_value_call* call) -> eddy_code {
+      return static_cast<Functions*>(user)->body(*call);
+    };
+    op.destroy = [](void* user) { delete static_cast<Functions*>(user); };
+    add(op);
+  }
+
+  static std::vector<eddy_value_id> values_op(eddy_graph graph, const char* name,
+                                              const std::vector<eddy_value_id>& inputs,
+                                              uint32_t num_outputs = 1) {
+    std::vector<eddy_value_id> made(num_outputs);
+    eddy_node node = {};
+    node.struct_size = sizeof(node);
+    node.op = name;
+    node.domain = "test";
+    node.num_outputs = num_outputs;
+    node.inputs = inputs.data();
+    node.num_inputs = inputs.size();
+    EXPECT_EQ(said([&](auto e) { return api().graph_node(graph, &node, made.data(), e); }), "ok");
+    return made;
+  }
+
+  static eddy_value_id int_constant(eddy_graph graph, int64_t number) {
+    const eddy_tensor of = {&number, nullptr, 0, EDDY_INT64, {}};
+    eddy_value_id made = 0;
+    EXPECT_EQ(said([&](auto e) { return api().graph_constant(graph, &of, "", &made, e); }), "ok");
+    return made;
+  }
+
+  static eddy_value_id input_of(eddy_graph graph, const char* name, const eddy_type& of) {
+    eddy_value_id value = 0;
+    EXPECT_EQ(said([&](auto e) { return api().graph_input(graph, name, &of, &value, e); }), "ok");
+    return value;
+  }
+
+  static Owned<eddy_value> text_value(const std::string& text) {
+    const int64_t offsets[] = {0, static_cast<int64_t>(text.size())};
+    Owned<eddy_value> made;
+    EXPECT_EQ(api().value_from_strings(nullptr, 0, offsets, text.data(), made.out(), nullptr),
+              EDDY_OK);
+    return made;
+  }
+  static Owned<eddy_value> floats_value(const std::vector<float>& numbers) {
+    const std::vector<int64_t> dims = {static_cast<int64_t>(numbers.size())};
+    const eddy_tensor of = tensor(numbers.data(), dims);
+    Owned<eddy_value> made;
+    EXPECT_EQ(api().value_copy(&of, made.out(), nullptr), EDDY_OK);
+    return made;
+  }
+  static std::string text_of(eddy_value value) {
+    size_t size = 0;
+    EXPECT_EQ(said([&](auto e) { return api().value_strings(value, nullptr, nullptr, &size, e); }),
+              "ok");
+    std::string bytes(size, '?');
+    EXPECT_EQ(api().value_strings(value, nullptr, bytes.data(), nullptr, nullptr), EDDY_OK);
+    return bytes;
+  }
+  static Owned<eddy_value> result(eddy_run run, size_t index = 0) {
+    Owned<eddy_value> made;
+    EXPECT_EQ(said([&](auto e) { return api().run_output(run, index, made.out(), e); }), "ok");
+    return made;
+  }
+  static std::string execute(eddy_run run, const std::vector<eddy_value>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_EQ(said([&](auto e) { return api().run_bind_input(run, i, inputs[i], e); }), "ok");
+    }
+    return said([&](auto e) { return api().run_execute(run, nullptr, e); });
+  }
+  // What a run says in which an operator of one float[?] does this to its output of that type.
+  std::string said_by(const eddy_type& output_type, const Body& body) {
+    library.reset();  // what has sessions takes no more operators
+    EXPECT_EQ(api().library_create(context.get(), library.out(), nullptr), EDDY_OK);
+    add_values("Bad", 1, {output_type}, body);
+    Owned<eddy_graph> graph = new_graph();
+    const eddy_value_id x = input_of(graph.get(), "x", type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+    output(graph.get(), "y", values_op(graph.get(), "Bad", {x})[0]);
+    const Owned<eddy_session> session = session_of(graph.get());
+    const Owned<eddy_run> run = run_of(session.get());
+    return execute(run.get(), {floats_value({1, 2}).get()});
+  }
+};
+
+const float* floats_in(const eddy_value_call& call, uint32_t input, size_t position,
+                       size_t& count) {
+  eddy_tensor view = {};
+  EXPECT_EQ(call.tensor(call.impl, input, position, &view), EDDY_OK);
+  count = view.rank == 0 ? 1 : static_cast<size_t>(view.dims[0]);
+  return static_cast<const float*>(view.data);
+}
+
+TEST_F(COperatorValues, ATextFallsIntoASequenceOfWordsAndBack) {
+  add_values("Words", 1, {sequence_of(type(EDDY_STRING, {}))}, [](const eddy_value_call& call) {
+    size_t size = 0;
+    const char* const text = call.string(call.impl, 0, 0, 0, &size);
+    EXPECT_EQ(call.string(call.impl, 0, 0, 1, &size), nullptr) << "it has one string";
+    EXPECT_EQ(call.string(call.impl, 0, 1, 0, &size), nullptr) << "and is one tensor";
+    EXPECT_EQ(call.string(call.impl, 0, 0, 0, &size), text);
+    call.make_sequence(call.impl, 0);
+    for (size_t at = 0; at <= size;) {
+      const size_t end = std::min(std::string_view(text, size).find(' ', at), size);
+      const int64_t offsets[] = {static_cast<int64_t>(at), static_cast<int64_t>(end)};
+      EXPECT_EQ(call.make_strings(call.impl, 0, nullptr, 0, offsets, text), EDDY_OK);
+      at = end + 1;
+    }
+    return EDDY_OK;
+  });
+  add_values("Backwards", 1, {type(EDDY_STRING, {}), type(EDDY_STRING, {2, EDDY_UNKNOWN_DIM})},
+             [](const eddy_value_call& call) {
+               EXPECT_EQ(call.kind(call.impl, 0), 2);
+               std::string text;
+               for (size_t i = call.length(call.impl, 0); i-- > 0;) {
+                 size_t size = 0;
+                 const char* const word = call.string(call.impl, 0, i, 0, &size);
+                 text += std::string(word, size) + (i > 0 ? " " : "");
+               }
+               const int64_t offsets[] = {0, static_cast<int64_t>(text.size())};
+               call.make_strings(call.impl, 0, nullptr, 0, offsets, text.data());
+               const int64_t dims[] = {2, 0};  // no strings at all
+               return call.make_strings(call.impl, 1, dims, 2, offsets, nullptr);
+             });
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id text = input_of(g, "text", type(EDDY_STRING, {}));
+  const eddy_value_id words = values_op(g, "Words", {text})[0];
+  const auto both = values_op(g, "Backwards", {words}, 2);
+  output(g, "backwards", both[0]);
+  output(g, "words", words);
+  output(g, "none", both[1]);
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  for (const std::string line :
+       {"one two", "", "caf\xc3\xa9 is a word that no small string holds"}) {
+    ASSERT_EQ(execute(run.get(), {text_value(line).get()}), "ok");
+    const Owned<eddy_value> words_made = result(run.get(), 1);
+    size_t length = 0;
+    ASSERT_EQ(api().value_length(words_made.get(), &length, nullptr), EDDY_OK);
+    EXPECT_EQ(length, static_cast<size_t>(std::count(line.begin(), line.end(), ' ') + 1));
+    Owned<eddy_value> first;
+    ASSERT_EQ(api().value_at(words_made.get(), 0, first.out(), nullptr), EDDY_OK);
+    EXPECT_EQ(text_of(first.get()), line.substr(0, line.find(' ')));
+    std::string last_first = line.substr(line.rfind(' ') + 1);
+    EXPECT_THAT(text_of(result(run.get(), 0).get()), testing::StartsWith(last_first));
+    EXPECT_EQ(text_of(result(run.get(), 2).get()), "");
+  }
+}
+
+// The elements above 0, in twos: how many there are only the call knows.
+TEST_F(COperatorValues, ShapesMayBeFoundByTheCallInALoopToo) {
+  add_values("Shrink", 1, {type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM})}, [](const eddy_value_call& call) {
+    size_t count = 0;
+    const float* const x = floats_in(call, 0, 0, count);
+    const int64_t dims[] = {std::count_if(x, x + count, [](float each) { return each > 0; })};
+    void* data = nullptr;
+    EXPECT_EQ(call.make_tensor(call.impl, 0, dims, 1, &data), EDDY_OK);
+    auto* y = static_cast<float*>(data);
+    for (size_t i = 0; i < count; ++i) {
+      if (x[i] > 0) *y++ = x[i] - 1;
+    }
+    return EDDY_OK;
+  });
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input_of(g, "x", type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+  double_while(g, x, "shrink", [&](eddy_value_id now) {
+    return op(g, "Greater",
+              {op(g, "Size", {values_op(g, "Shrink", {now})[0]}), int_constant(g, 9)});
+  });
+  output(g, "shrunk", values_op(g, "Shrink", {x})[0]);
+  for (const char* threads : {"1", "2"}) {
+    const Owned<eddy_session> session = session_of(g, {{"threads", threads}});
+    const Owned<eddy_run> run = run_of(session.get());
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(execute(run.get(), {floats_value({3, -1, 1, 0}).get()}), "ok");
+      EXPECT_THAT(floats(result(run.get(), 2).get()), ElementsAre(2, 0));
+      ASSERT_EQ(execute(run.get(), {floats_value({}).get()}), "ok");
+      EXPECT_THAT(floats(result(run.get(), 2).get()), ElementsAre());
+    }
+  }
+}
+
+// A list that a loop carries: each iteration shares what is there and puts one more at its end.
+TEST_F(COperatorValues, ASequenceGrowsInALoopAndIsReadThere) {
+  const eddy_type list = sequence_of(type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+  add_values("Start", 0, {list},
+             [](const eddy_value_call& call) { return call.make_sequence(call.impl, 0); });
+  // Its new element is the sum of the last two, and has one number more than the list elements.
+  add_values("Grow", 1, {list}, [](const eddy_value_call& call) {
+    const size_t length = call.length(call.impl, 0);
+    float next = 1;
+    if (length > 1) {
+      size_t count = 0;
+      next = *floats_in(call, 0, length - 1, count) + *floats_in(call, 0, length - 2, count);
+    }
+    EXPECT_EQ(call.share(call.impl, 0, 0), EDDY_OK);
+    const int64_t dims[] = {static_cast<int64_t>(length) + 1};
+    void* data = nullptr;
+    EXPECT_EQ(call.make_tensor(call.impl, 0, dims, 1, &data), EDDY_OK);
+    std::fill_n(static_cast<float*>(data), dims[0], next);
+    return EDDY_OK;
+  });
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id start = values_op(g, "Start", {})[0];
+  eddy_while loop = {};
+  loop.struct_size = sizeof(loop);
+  loop.initial = &start;
+  loop.num_carried = 1;
+  loop.trip_limit = input_of(g, "trips", type(EDDY_INT64, {}));
+  const bool yes = true;
+  const eddy_tensor always = {const_cast<bool*>(&yes), nullptr, 0, EDDY_BOOL, {}};
+  eddy_value_id before[2] = {}, after[2] = {}, goes_on = 0, grown = 0;
+  ASSERT_EQ(api().graph_constant(g, &always, "", &goes_on, nullptr), EDDY_OK);
+  ASSERT_EQ(api().graph_begin_while(g, &loop, before, nullptr), EDDY_OK);
+  ASSERT_EQ(api().graph_begin_after(g, goes_on, &before[1], 1, after, nullptr), EDDY_OK);
+  const eddy_value_id next = values_op(g, "Grow", {after[1]})[0];
+  ASSERT_EQ(said([&](auto e) { return api().graph_end_while(g, &next, 1, &grown, 1, e); }), "ok");
+  output(g, "list", grown);
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  for (const int64_t trips : {0, 1, 20, 1000}) {
+    const eddy_tensor of = {const_cast<int64_t*>(&trips), nullptr, 0, EDDY_INT64, {}};
+    ASSERT_EQ(api().run_bind_input_memory(run.get(), 0, &of, nullptr), EDDY_OK);
+    ASSERT_EQ(execute(run.get(), {}), "ok");
+    const Owned<eddy_value> made = result(run.get());
+    size_t length = 0;
+    ASSERT_EQ(api().value_length(made.get(), &length, nullptr), EDDY_OK);
+    EXPECT_EQ(length, static_cast<size_t>(trips));
+    if (trips != 20) continue;
+    Owned<eddy_value> last;
+    ASSERT_EQ(api().value_at(made.get(), 19, last.out(), nullptr), EDDY_OK);
+    EXPECT_EQ(floats(last.get()), std::vector<float>(20, 6765));  // Fibonacci's
+  }
+}
+
+TEST_F(COperatorValues, AnOptionalIsNothingOrAValueAndElementsAreShared) {
+  const eddy_type maybe = optional_of(type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+  const eddy_type list = sequence_of(type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+  // Element 0 of a list, if there is one.
+  add_values("First", 1, {maybe}, [](const eddy_value_call& call) {
+    if (call.length(call.impl, 0) == 0) return call.make_none(call.impl, 0);
+    return call.share_tensor(call.impl, 0, 0, 0);
+  });
+  // The list of what is there: of a value once, of a tensor twice.
+  add_values("Both", 2, {list, type(EDDY_INT64, {2})}, [](const eddy_value_call& call) {
+    void* data = nullptr;
+    const int64_t two = 2;
+    call.make_tensor(call.impl, 1, &two, 1, &data);
+    call.make_sequence(call.impl, 0);
+    for (uint32_t i = 0; i < 2; ++i) {
+      static_cast<int64_t*>(data)[i] = call.kind(call.impl, i);
+      if (call.length(call.impl, i) == 1) call.share_tensor(call.impl, 0, i, 0);
+    }
+    return EDDY_OK;
+  });
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id all = input_of(g, "all", list);
+  const eddy_value_id first = values_op(g, "First", {all})[0];
+  const auto two = values_op(g, "Both", {first, 0}, 2);
+  const auto more = values_op(g, "Both", {first, input_of(g, "x", type(EDDY_FLOAT, {1}))}, 2);
+  output(g, "first", first);
+  output(g, "list", more[0]);
+  output(g, "kinds", two[1]);
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  const Owned<eddy_value> x = floats_value({7});
+  for (const size_t count : {size_t{0}, size_t{2}}) {
+    const Owned<eddy_value> a = floats_value({1, 2, 3}), b = floats_value({4});
+    const eddy_value elements[] = {a.get(), b.get()};
+    Owned<eddy_value> given;
+    ASSERT_EQ(api().value_sequence(EDDY_FLOAT, elements, count, given.out(), nullptr), EDDY_OK);
+    ASSERT_EQ(execute(run.get(), {given.get(), x.get()}), "ok");
+    int32_t kind = -1;
+    const Owned<eddy_value> first_made = result(run.get(), 0);
+    ASSERT_EQ(api().value_kind(first_made.get(), &kind, nullptr), EDDY_OK);
+    EXPECT_EQ(kind, count > 0);
+    if (count > 0) {
+      EXPECT_THAT(floats(first_made.get()), ElementsAre(1, 2, 3));
+    }
+    size_t length = 0;
+    ASSERT_EQ(api().value_length(result(run.get(), 1).get(), &length, nullptr), EDDY_OK);
+    EXPECT_EQ(length, count > 0 ? 2U : 1U);
+    eddy_tensor kinds = {};
+    const Owned<eddy_value> kept = result(run.get(), 2);
+    ASSERT_EQ(api().value_tensor(kept.get(), &kinds, nullptr), EDDY_OK);
+    EXPECT_EQ(static_cast<const int64_t*>(kinds.data)[0], count > 0);
+    EXPECT_EQ(static_cast<const int64_t*>(kinds.data)[1], -1) << "omitted";
+  }
+}
+
+TEST_F(COperatorValues, WhatTheContractForbidsFailsTheRunWithWhatWasDone) {
+  const eddy_type row = type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM});
+  const eddy_type list = sequence_of(row);
+  const int64_t two = 2, three = 3, less = -1;
+  const int64_t falling[] = {3, 1};
+  void* data = nullptr;
+  const auto no_matter = [](const eddy_value_call&, eddy_code code) {
+    EXPECT_EQ(code, EDDY_RUN_FAILED);
+    return EDDY_OK;  // what a function refused fails the run
+  };
+#define CALLS(of, ...) \
+  said_by(of, [&](const eddy_value_call& c) { return no_matter(c, c.__VA_ARGS__); })
+  EXPECT_THAT(said_by(row, [](const eddy_value_call&) { return EDDY_OK; }),
+              AllOf(HasSubstr("Bad"), HasSubstr("it has not made output 0")));
+  EXPECT_THAT(CALLS(row, make_none(c.impl, 0)),
+              HasSubstr("output 0 is declared float[?], so it can't be nothing"));
+  EXPECT_THAT(CALLS(row, make_sequence(c.impl, 0)), HasSubstr("so it can't be a sequence"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 1, &two, 1, &data)),
+              HasSubstr("there is no output 1"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 0, nullptr, 1, &data)), HasSubstr("dims is null"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 0, &two, 9, &data)), HasSubstr("has rank 9"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 0, &less, 1, &data)), HasSubstr("dimension of -1"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 0, &two, 1, nullptr)), HasSubstr("it is null"));
+  EXPECT_THAT(CALLS(row, make_tensor(c.impl, 0, nullptr, 0, &data)),
+              HasSubstr("output 0 is declared float[?], so it can't have float[]"));
+  EXPECT_THAT(CALLS(type(EDDY_FLOAT, {2}), make_tensor(c.impl, 0, &three, 1, &data)),
+              HasSubstr("so it can't have float[3]"));
+  EXPECT_THAT(CALLS(row, make_strings(c.impl, 0, nullptr, 0, falling, "abc")),
+              HasSubstr("offset 1 is below the one before it"));
+  const int64_t rising[] = {0, 1};
+  EXPECT_THAT(CALLS(row, make_strings(c.impl, 0, nullptr, 0, rising, "abc")),
+              HasSubstr("so it can't have string[]"));
+  EXPECT_THAT(CALLS(type(EDDY_STRING, {2}), make_tensor(c.impl, 0, &two, 1, &data)),
+              HasSubstr("make_strings() makes them"));
+  EXPECT_THAT(CALLS(list, make_tensor(c.impl, 0, &two, 1, &data)),
+              HasSubstr("make_sequence() comes first"));
+  EXPECT_THAT(CALLS(list, share(c.impl, 0, 0)), HasSubstr("so it can't share input 0"));
+  EXPECT_THAT(CALLS(row, share(c.impl, 0, 7)), HasSubstr("there is no input 7"));
+  EXPECT_THAT(CALLS(row, share_tensor(c.impl, 0, 0, 1)), HasSubstr("has no tensor 1; it has 1"));
+  EXPECT_THAT(CALLS(type(EDDY_FLOAT, {3}), share(c.impl, 0, 0)),
+              HasSubstr("so it can't have float[2]"));
+  EXPECT_THAT(CALLS(type(EDDY_INT64, {2}), share_tensor(c.impl, 0, 0, 0)),
+              HasSubstr("so it can't have float[2]"));
+  EXPECT_THAT(said_by(row,
+                      [&](const eddy_value_call& c) {
+                        EXPECT_EQ(c.share(c.impl, 0, 0), EDDY_OK);
+                        return c.make_tensor(c.impl, 0, &two, 1, &data);
+                      }),
+              HasSubstr("output 0 is made already"));
+  EXPECT_THAT(said_by(row,
+                      [&](const eddy_value_call& c) {
+                        eddy_tensor view = {};
+                        EXPECT_EQ(c.tensor(c.impl, 0, SIZE_MAX, &view), EDDY_RUN_FAILED);
+                        return c.share(c.impl, 0, 0);
+                      }),
+              HasSubstr("input 0 has no tensor"));
+  EXPECT_THAT(said_by(list,
+                      [&](const eddy_value_call& c) {
+                        EXPECT_EQ(c.make_sequence(c.impl, 0), EDDY_OK);
+                        EXPECT_EQ(c.make_tensor(c.impl, 0, nullptr, 0, &data), EDDY_RUN_FAILED);
+                        return EDDY_OK;
+                      }),
+              HasSubstr("so it can't have float[]"));
+  EXPECT_THAT(said_by(row, [](const eddy_value_call&) { return EDDY_LATER; }),
+              HasSubstr("run_values answers at once"));
+  EXPECT_THAT(said_by(row,
+                      [](const eddy_value_call& c) {
+                        c.fail(c.impl, "no rows today");
+                        return EDDY_RUN_FAILED;
+                      }),
+              HasSubstr("no rows today"));
+  EXPECT_THAT(
+      said_by(row,
+              [](const eddy_value_call&) -> eddy_code { throw std::runtime_error("it rains"); }),
+      HasSubstr("it threw: it rains"));
+#undef CALLS
+}
+
+// Other nodes count on sizes that have one symbol being equal.
+TEST_F(COperatorValues, SizesThatTheShapesPromiseAreKept) {
+  add_values(
+      "Keep", 1, 1,
+      [](const eddy_value_call& call) {
+        const int64_t dims[] = {1};
+        void* data = nullptr;
+        call.make_tensor(call.impl, 0, dims, 1, &data);
+        *static_cast<float*>(data) = 1;
+        return EDDY_OK;
+      },
+      [](const eddy_shapes& shapes) { shapes.outputs[0] = shapes.inputs[0]; });
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  int64_t n = 0;
+  ASSERT_EQ(api().graph_symbol(g, "n", &n, nullptr), EDDY_OK);
+  const eddy_value_id x = input_of(g, "x", type(EDDY_FLOAT, {n}));
+  output(g, "y", op(g, "Add", {x, values_op(g, "Keep", {x})[0]}));
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  EXPECT_EQ(execute(run.get(), {floats_value({4}).get()}), "ok");
+  EXPECT_THAT(execute(run.get(), {floats_value({4, 5, 6}).get()}),
+              AllOf(HasSubstr("output 0 of Keep"), HasSubstr("float[3]"), HasSubstr("float[1]")));
+}
+
+TEST_F(COperatorValues, AStateOfARunIsThatOfTheRun) {
+  eddy_operator op = operator_of("Count", nullptr);
+  op.begin_run = [](void*, void*, void** run_state) -> eddy_code {
+    *run_state = new float(0);
+    return EDDY_OK;
+  };
+  op.end_run = [](void*, void*, void* run_state) { delete static_cast<float*>(run_state); };
+  op.run_values = [](void*, const eddy_value_call* call) -> eddy_code {
+    EXPECT_NE(call->reserve(call->impl, 1000), nullptr);
+    void* data = nullptr;
+    const eddy_code code = call->make_tensor(call->impl, 0, nullptr, 0, &data);
+    if (code == EDDY_OK) *static_cast<float*>(data) = ++*static_cast<float*>(call->run_state);
+    return code;
+  };
+  add(op);
+  Owned<eddy_graph> graph = new_graph();
+  eddy_graph g = graph.get();
+  const eddy_value_id x = input(g, "x", {});
+  double_while(g, x, "five", [&](eddy_value_id) {
+    return this->op(g, "Less", {own_op(g, "Count", x), scalar(g, 6)});
+  });
+  const Owned<eddy_session> session = session_of(g);
+  const Owned<eddy_run> run = run_of(session.get());
+  const float one = 1;
+  bind(run.get(), 0, &one);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(execute(run.get(), {}), "ok");
+    EXPECT_THAT(output_of(run.get(), 0), ElementsAre(32));
+  }
+}
+
+TEST_F(COperatorValues, WhatSuchAnOperatorCannotHaveIsRefused) {
+  const auto refused = [&](const std::function<void(eddy_operator&)>& spoil) {
+    eddy_operator op = operator_of("Refused", nullptr);
+    op.run_values = [](void*, const eddy_value_call*) -> eddy_code { return EDDY_OK; };
+    spoil(op);
+    return said([&](auto e) { return api().library_add_operator(library.get(), &op, e); });
+  };
+  const auto alone = HasSubstr("has `run_values` beside flags or other functions that run it");
+  EXPECT_THAT(refused([](eddy_operator& op) { op.flags = EDDY_ANSWERS_LATER; }), alone);
+  EXPECT_THAT(refused([](eddy_operator& op) {
+                op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+              }),
+              alone);
+  EXPECT_THAT(refused([](eddy_operator& op) {
+                op.enqueue = [](void*, const eddy_call*, void*) -> eddy_code { return EDDY_OK; };
+              }),
+              alone);
+  EXPECT_THAT(refused([](eddy_operator& op) {  // a caller of before
+                op.struct_size = offsetof(eddy_operator, run_values);
+              }),
+              HasSubstr("has no function `run`"));
+  // Functions that see tensors alone.
+  eddy_operator plain = operator_of("Plain", nullptr);
+  plain.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  add(plain);
+  plain.name = "Lists";
+  plain.shapes = [](void*, const eddy_shapes* shapes) -> eddy_code {
+    shapes->outputs[0] = sequence_of(shapes->inputs[0]);
+    return EDDY_OK;
+  };
+  add(plain);
+  for (const bool is_string : {true, false}) {
+    Owned<eddy_graph> graph = new_graph();
+    const eddy_value_id x = input(graph.get(), "x", {}, is_string ? EDDY_STRING : EDDY_FLOAT);
+    output(graph.get(), "y", own_op(graph.get(), is_string ? "Plain" : "Lists", x));
+    Owned<eddy_session> session;
+    EXPECT_THAT(said([&](auto e) {
+                  return api().session_create(graph.get(), nullptr, 0, session.out(), e);
+                }),
+                HasSubstr("which only a function `run_values` can see"));
+  }
+  // A tensor is expected there, so that the graph itself says where.
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id list = input_of(graph.get(), "list", sequence_of(unranked(EDDY_FLOAT)));
+  eddy_node node = {};
+  node.struct_size = sizeof(node);
+  node.op = "Plain";
+  node.domain = "test";
+  node.num_outputs = 1;
+  node.inputs = &list;
+  node.num_inputs = 1;
+  eddy_value_id made = 0;
+  EXPECT_THAT(said([&](auto e) { return api().graph_node(graph.get(), &node, &made, e); }),
+              HasSubstr("input 0 ('x0') of Plain must be a tensor, not sequence"));
+}
+
+}  // namespace
+}  // namespace eddy::c
