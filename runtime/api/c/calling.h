@@ -19,7 +19,7 @@ struct Calling {
   PendingCall* call = nullptr;          // of a kernel that may answer later
   PendingDecision* decision = nullptr;  // of a host function that may
   eddy_pending pending = nullptr;       // what defer() has made
-  std::string said;
+  std::string said = {};
 };
 
 // What eddy_call's functions are.

@@ -55,14 +55,20 @@ struct UserRunState : KernelState {
 
 struct KernelCall {
   explicit KernelCall(const KernelArgs& args)
-      : state(static_cast<const UserState&>(*args.state)), table(state.op->table) {
-    calling.scratch = args.scratch;
-    call = make_call(calling, args.inputs, args.num_inputs, args.outputs, args.num_outputs,
-                     state.state);
+      : state(static_cast<const UserState&>(*args.state)),
+        table(state.op->table),
+        calling{.scratch = args.scratch},
+        call(make_call(calling, args.inputs, args.num_inputs, args.outputs, args.num_outputs,
+                       state.state)) {}
+  // How a call ends that answers at once.
+  bool end(const KernelArgs& args, eddy_code code) const {
+    if (code == EDDY_OK) [[likely]]
+      return true;
+    return fail(args, code);
   }
-  Status status(eddy_code code) const {
-    if (code != EDDY_LATER) return as_status(code, calling.said);
-    return run_failed("it returned EDDY_LATER without the flag EDDY_ANSWERS_LATER");
+  [[gnu::cold, gnu::noinline]] bool fail(const KernelArgs& args, eddy_code code) const {
+    if (code != EDDY_LATER) return args.fail(as_status(code, calling.said));
+    return args.fail(run_failed("it returned EDDY_LATER without the flag EDDY_ANSWERS_LATER"));
   }
   const UserState& state;
   const eddy_operator& table;
@@ -102,7 +108,7 @@ bool run(const KernelArgs& args) {
   KernelCall kernel(args);
   const UserCodeScope scope;
   const eddy_code code = run_in(kernel);
-  return code == EDDY_OK || args.fail(kernel.status(code));
+  return kernel.end(args, code);
 }
 
 bool run_in_state(const KernelArgs& args) {
@@ -110,7 +116,7 @@ bool run_in_state(const KernelArgs& args) {
   const UserCodeScope scope;
   eddy_code code = begin_run(args, kernel);
   if (code == EDDY_OK) code = run_in(kernel);
-  return code == EDDY_OK || args.fail(kernel.status(code));
+  return kernel.end(args, code);
 }
 
 Status run_values(ValueContext& context) {
@@ -136,7 +142,7 @@ bool run_tile(const KernelArgs& args, uint32_t tile) {
   const eddy_code code = code_of(kernel.calling.said, [&] {
     return kernel.table.run_tile(kernel.table.user, &kernel.call, tile);
   });
-  return code == EDDY_OK || args.fail(kernel.status(code));
+  return kernel.end(args, code);
 }
 
 // Of a GPU's stream.
@@ -146,7 +152,7 @@ bool enqueue(const KernelArgs& args) {
   const eddy_code code = code_of(kernel.calling.said, [&] {
     return kernel.table.enqueue(kernel.table.user, &kernel.call, args.stream);
   });
-  return code == EDDY_OK || args.fail(kernel.status(code));
+  return kernel.end(args, code);
 }
 
 // Where the run's state cannot be made, the whole call says so.
