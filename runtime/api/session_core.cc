@@ -24,8 +24,8 @@ Result<size_t> SessionCore::find_input(std::string_view name) const {
   if (const auto it = input_places.find(name); it != input_places.end()) return it->second;
   std::string known;
   for (const ValueDescription& input : inputs) known += (known.empty() ? "" : ", ") + input.name;
-  return invalid_argument("there is no input '" + std::string(name) +
-                          "'; the graph's inputs are: " + (known.empty() ? "none" : known));
+  return not_found("there is no input '" + std::string(name) +
+                   "'; the graph's inputs are: " + (known.empty() ? "none" : known));
 }
 
 void SessionCore::poll_ranks() {

@@ -148,6 +148,9 @@ bool CudaDevice::is_device_memory(const void* memory) const {
 
 Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
   if (size_bytes == 0) return Status::ok();
+  if (!is_device_memory(to)) {
+    return invalid_argument("the memory bound for an output is not the GPU's");
+  }
   EDDY_ASSIGN_OR_RETURN(const BufferRef staged, staging().allocate(size_bytes));
   std::memcpy(staged.data(), from, size_bytes);
   const CudaContext::Use use(*context_);

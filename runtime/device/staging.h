@@ -23,7 +23,8 @@ class Staging {
   virtual Allocator& staging() = 0;
   // Whether all of these bytes are memory of staging().
   virtual bool is_staging(const void* data, size_t size_bytes) const = 0;
-  // Copies host memory of any kind to the device's, and returns when it is there.
+  // Copies host memory of any kind to the device's, and returns when it is there. Refuses a place
+  // that is not the device's.
   virtual Status write(void* to, const void* from, size_t size_bytes) = 0;
   // Enqueues a copy of eight bytes between places in staging memory, as one kernel, so that it may
   // stand in any captured graph. Only where can_copy_words().

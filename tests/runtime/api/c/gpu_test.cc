@@ -296,6 +296,29 @@ TEST_F(CGpu, ValuesInItsMemoryComeAndGoByDlpackAndOutputsAreMadeThere) {
   EXPECT_TRUE(is_deleted);
 }
 
+// Where the output is made by a node, and where it is an input's or a constant's copy.
+TEST_F(CGpu, APlaceThatIsNotTheGpusIsRefused) {
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input(graph.get(), "x", {});
+  output(graph.get(), "made", op(graph.get(), "Abs", {x}));
+  output(graph.get(), "input", x);
+  output(graph.get(), "constant", scalar(graph.get(), 5));
+  const Owned<eddy_session> session = session_of(graph.get(), {kCuda});
+  const float number = -1;
+  float place = 7;
+  for (size_t i = 0; i < 3; ++i) {
+    const Owned<eddy_run> run = run_of(session.get());
+    bind(run.get(), 0, &number);
+    const eddy_tensor to = tensor(&place, {});
+    ASSERT_EQ(said([&](auto e) { return api().run_bind_output_device(run.get(), i, &to, e); }),
+              "ok");
+    EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }),
+                HasSubstr("the memory bound for an output is not the GPU's"))
+        << i;
+    EXPECT_EQ(place, 7) << i;
+  }
+}
+
 TEST_F(CGpu, AValueOfTheHostSaysSo) {
   const float x = 1;
   const eddy_tensor of = tensor(&x, {});
