@@ -94,6 +94,33 @@ std::optional<int64_t> kept_bytes(const Graph& graph, const LoopView& loop,
   return bytes;
 }
 
+// A loop that leaves something for its way back.
+struct Keeping {
+  std::string way_back;  // the path of the loop that reads it
+  std::string of;        // "iteration of 'recur'"
+  const char* advice;
+  bool is_state = false;  // of a segment, which the way back makes again
+};
+
+// Of a loop by its path, by what stands beside it. None: it keeps nothing, or as little as can be.
+std::optional<Keeping> keeping_of(const std::string& path,
+                                  const std::map<std::string, NodeId>& loops) {
+  constexpr std::string_view kSegments = "/segments";
+  constexpr std::string_view kAgain = "/again";
+  if (const std::string segments = path + std::string(kSegments); loops.contains(segments)) {
+    return Keeping{segments, "segment of '" + path + "'", "longer segments, or --save grow", true};
+  }
+  if (path.ends_with(kAgain)) {
+    const size_t around = path.rfind(std::string(kSegments) + "/");
+    if (around == path.npos) return std::nullopt;
+    return Keeping{path.substr(0, path.size() - kAgain.size()) + "/grad",
+                   "iteration of a segment of '" + path.substr(0, around) + "'",
+                   "shorter segments, or --save grow"};
+  }
+  if (!loops.contains(path + "/grad")) return std::nullopt;
+  return Keeping{path + "/grad", "iteration of '" + path + "'", "--save grow"};
+}
+
 class Reporter {
  public:
   Reporter(const Graph& graph, const KeptValues& kept, GradientReport& report)
@@ -291,14 +318,14 @@ Status with_saving_advice(Status status, const Graph& gradient,
   }
   std::string text;
   for (const auto& [loop, id] : loops) {  // one around another stands before it
-    // Loops that keep less run back in segments, or make their last iteration again.
-    const std::string way_back = loop + "/grad";
-    if (!is_in_loop(path, loop) || !loops.contains(way_back)) continue;
-    const auto bytes = kept_bytes(gradient, LoopView(gradient, id), way_back, sizes);
+    const std::optional<Keeping> keeping = keeping_of(loop, loops);
+    if (!keeping || !is_in_loop(path, loop)) continue;
+    if (keeping->is_state && is_in_loop(path, keeping->way_back)) continue;  // made there again
+    const auto bytes = kept_bytes(gradient, LoopView(gradient, id), keeping->way_back, sizes);
     // The outermost one, or the innermost of which more is known.
     if (!text.empty() && !bytes.has_value()) continue;
-    text = "the way back keeps " + kept_text(bytes) + " of each iteration of '" + loop +
-           "': keep less with --save grow";
+    text = "the way back keeps " + kept_text(bytes) + " of each " + keeping->of +
+           ": keep less with " + keeping->advice;
   }
   if (!text.empty()) status.append_message(text);
   return status;

@@ -156,7 +156,9 @@ std::vector<Value> Reverse::segments(NodeId id, const LoopParts& parts, std::vec
                                      Value trips) {
   const LoopView loop(source_, id);
   const Kept number{Kept::What::kTrips, id.index()};  // of an iteration
-  WhileOptions options{.name = loop.node().name + "/segments"};
+  // Those that grow have a name of their own, by which advice knows that nothing keeps less.
+  const bool grows = kept_.policy(id).kind == SavePolicy::Kind::kGrow;
+  WhileOptions options{.name = loop.node().name + (grows ? "/growing" : "/segments")};
   options.rebuild_on_widening = true;
   start_adjoints(parts, adjoints, options);
   append(options.initial, in_order(tapes_, parts.tapes));

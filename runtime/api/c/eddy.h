@@ -544,7 +544,8 @@ typedef struct eddy_api {
   eddy_code (*run_execute)(eddy_run run, const eddy_run_options* options, eddy_error* error);
   /* Begins it and returns; one of a µs or two, less than to wake a thread takes, is run before
    * that. A failure: there is no run, and no callback. `executor` null: inline. A run with a
-   * callback goes on when its last handle is released; one without is cancelled. */
+   * callback goes on when its last handle is released; one without is cancelled. Where the process
+   * ends first no callback comes: session_close() waits for them. */
   eddy_code (*run_submit)(eddy_run run, const eddy_run_options* options, eddy_executor executor,
                           eddy_run_callback callback, void* user, eddy_error* error);
   /* Until it has ended, at most for so long (negative: without end): EDDY_NOT_DONE, or its result.

@@ -4,6 +4,7 @@
 // of each iteration, and how it keeps less. Iterations that draw random numbers are made again with
 // the same ones, so all this holds of them, too, and a training that is resumed draws what it would
 // have drawn.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,6 +17,8 @@
 
 namespace eddy::testing {
 namespace {
+
+using ::testing::EndsWith;
 
 constexpr std::string_view kPolicies[] = {"all", "carried", "every:3", "grow"};
 
@@ -233,6 +236,14 @@ TEST_F(SavePoliciesTest, ATapeOverTheLimitSaysWhatItKeepsAndHowItKeepsLess) {
                                   "keep less with --save grow"),
             std::string::npos)
       << status.to_string();
+  // Segments that are too long, and too short.
+  const auto message = [&](std::string_view policy) { return step(policy).status().message(); };
+  EXPECT_THAT(message("every:5000"),
+              EndsWith("; the way back keeps 128 bytes of each iteration of a segment of 'recur': "
+                       "keep less with shorter segments, or --save grow"));
+  EXPECT_THAT(message("every:3"),
+              EndsWith("; the way back keeps 72 bytes of each segment of 'recur': keep less with "
+                       "longer segments, or --save grow"));
   const auto grown = step("grow");
   EXPECT_TRUE(grown.is_ok()) << grown.status().to_string();
 
