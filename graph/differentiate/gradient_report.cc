@@ -99,7 +99,11 @@ struct Keeping {
   std::string way_back;  // the path of the loop that reads it
   std::string of;        // "iteration of 'recur'"
   const char* advice;
-  bool is_state = false;  // of a segment, which the way back makes again
+  std::string inside, outside = {};  // where memory that runs out may be what it takes: paths
+
+  bool concerns(const std::string& path) const {
+    return is_in_loop(path, inside) && (outside.empty() || !is_in_loop(path, outside));
+  }
 };
 
 // Of a loop by its path, by what stands beside it. None: it keeps nothing, or as little as can be.
@@ -108,17 +112,18 @@ std::optional<Keeping> keeping_of(const std::string& path,
   constexpr std::string_view kSegments = "/segments";
   constexpr std::string_view kAgain = "/again";
   if (const std::string segments = path + std::string(kSegments); loops.contains(segments)) {
-    return Keeping{segments, "segment of '" + path + "'", "longer segments, or --save grow", true};
+    return Keeping{segments, "segment of '" + path + "'", "longer segments, or --save grow", path,
+                   segments};
   }
   if (path.ends_with(kAgain)) {
     const size_t around = path.rfind(std::string(kSegments) + "/");
     if (around == path.npos) return std::nullopt;
     return Keeping{path.substr(0, path.size() - kAgain.size()) + "/grad",
                    "iteration of a segment of '" + path.substr(0, around) + "'",
-                   "shorter segments, or --save grow"};
+                   "shorter segments, or --save grow", path.substr(0, around + kSegments.size())};
   }
   if (!loops.contains(path + "/grad")) return std::nullopt;
-  return Keeping{path + "/grad", "iteration of '" + path + "'", "--save grow"};
+  return Keeping{path + "/grad", "iteration of '" + path + "'", "--save grow", path};
 }
 
 class Reporter {
@@ -319,8 +324,7 @@ Status with_saving_advice(Status status, const Graph& gradient,
   std::string text;
   for (const auto& [loop, id] : loops) {  // one around another stands before it
     const std::optional<Keeping> keeping = keeping_of(loop, loops);
-    if (!keeping || !is_in_loop(path, loop)) continue;
-    if (keeping->is_state && is_in_loop(path, keeping->way_back)) continue;  // made there again
+    if (!keeping || !keeping->concerns(path)) continue;
     const auto bytes = kept_bytes(gradient, LoopView(gradient, id), keeping->way_back, sizes);
     // The outermost one, or the innermost of which more is known.
     if (!text.empty() && !bytes.has_value()) continue;

@@ -16,6 +16,7 @@ namespace eddy {
 namespace {
 
 constexpr size_t kFirstStackBytes = 256;
+constexpr int64_t kMostBytesAhead = int64_t{1} << 20;
 
 }  // namespace
 
@@ -384,15 +385,22 @@ Status LoopState::push_row(ScanStack& stack) {
   return Status::ok();
 }
 
-// Room for at least one row more than there are, doubling; keeps the rows stacked so far.
+// Room for at least one row more than there are: doubling, but never for more than will come, and
+// at once for all of those where that is little. Keeps the rows stacked so far.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
   if (stack.num_rows > 0 && !stack.buffer) return internal_error("a stack has lost its rows");
   const size_t used_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
+  int64_t rows = 0;
   size_t wanted_bytes = 0;
-  if (__builtin_mul_overflow(used_bytes + row_bytes, size_t{2}, &wanted_bytes)) {
+  const bool fits = !__builtin_mul_overflow(stack.num_rows + 1, 2, &rows);
+  if (settled_trips_ > stack.num_rows) {
+    const int64_t ahead = kMostBytesAhead / std::max<int64_t>(static_cast<int64_t>(row_bytes), 1);
+    rows = std::min(std::max(rows, ahead), settled_trips_);
+  }
+  if (!fits || __builtin_mul_overflow(static_cast<size_t>(rows), row_bytes, &wanted_bytes)) {
     return resource_exhausted("the stacked rows do not fit into memory");
   }
-  wanted_bytes = std::max(wanted_bytes, kFirstStackBytes);
+  if (settled_trips_ < 0) wanted_bytes = std::max(wanted_bytes, kFirstStackBytes);
   Allocator& allocator = run_.allocator();
   if (stack.element == ElementType::kString) {
     EDDY_ASSIGN_OR_RETURN(BufferRef larger,

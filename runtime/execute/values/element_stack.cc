@@ -1,5 +1,6 @@
 #include "runtime/execute/values/element_stack.h"
 
+#include <limits>
 #include <new>
 
 #include "graph/base/check.h"
@@ -29,6 +30,9 @@ std::vector<const SequenceElement*> ElementStack::in_order() const {
 // Skips reach as far as two equal ones below do together, so their lengths are those of a skew
 // binary number.
 Status ElementStack::push_back(SequenceElement element, Allocator& allocator) {
+  static_assert(sizeof(Link) <= 128);
+  if (size() == std::numeric_limits<uint32_t>::max()) [[unlikely]]
+    return resource_exhausted("a sequence has no more than 2^32 - 1 elements");
   EDDY_ASSIGN_OR_RETURN(BufferRef memory, allocator.allocate(sizeof(Link)));
   const Link* const before = last_;
   const Link* skip = before;
@@ -39,9 +43,9 @@ Status ElementStack::push_back(SequenceElement element, Allocator& allocator) {
   }
   void* const place = memory.data();
   last_ = new (place) Link{.references = 1,
+                           .size = static_cast<uint32_t>(size() + 1),
                            .before = last_,  // whose reference moves to the new one
                            .skip = skip,
-                           .size = size() + 1,
                            .element = std::move(element),
                            .memory = std::move(memory)};
   return Status::ok();

@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -55,18 +56,20 @@ class ElementStack {
   // From the first to the last, borrowed: O(n).
   std::vector<const SequenceElement*> in_order() const;
 
-  // kResourceExhausted, and nothing is pushed: the allocator has no memory for the link.
+  // kResourceExhausted, and nothing is pushed: the allocator has no memory for the link, or there
+  // are 2^32 - 1 elements.
   Status push_back(SequenceElement element, Allocator& allocator);
   void pop_back();  // of one that is not empty
   void clear() { let_go(std::exchange(last_, nullptr)); }
   void swap(ElementStack& other) noexcept { std::swap(last_, other.last_); }
 
  private:
+  // 128 bytes, which are two lines of a cache and a size of the allocator's.
   struct Link {
-    std::atomic<size_t> references{1};  // release by whoever lets go, acquire by who deletes
-    Link* before;                       // holds a reference; null: the first
-    const Link* skip;                   // further down, or null; not counted: it is below `before`
-    size_t size;                        // elements up to here
+    std::atomic<uint32_t> references{1};  // release by whoever lets go, acquire by who deletes
+    uint32_t size;                        // elements up to here
+    Link* before;                         // holds a reference; null: the first
+    const Link* skip;                     // further down, or null; not counted: below `before`
     SequenceElement element;
     BufferRef memory;  // of this link
   };

@@ -286,6 +286,42 @@ TEST_P(LoopTest, CallersInputsAreNeverWritten) {
   EXPECT_EQ(values<float>((*o)[0].second), (std::vector<float>{1024, 2048}));
 }
 
+// Where a loop knows how often it runs when it is entered, again and again, more often or less.
+TEST(LoopRows, StacksOfAKnownNumberOfRowsTakeTheirBytesAndNoMore) {
+  constexpr int64_t kWidth = 16;
+  const Library library;
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {kWidth}));
+  const auto out = b.while_loop(
+      {.initial = {x}, .trip_limit = b.input("n", kInt), .num_scan_outputs = 1},
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
+      [&](Value, std::span<const Value> f) {
+        return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)}), f[0]};
+      });
+  b.output("rows", out[1]);
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  auto session = Session::create(library, std::move(*graph), {.num_threads = 1});
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  for (const int64_t trips : {1, 1000, 300, 0, 1100, 3, 20'000, 40'000}) {
+    const auto made = (*session)->run(
+        {{"x", Tensor::zeros(ElementType::kFloat, {kWidth})}, {"n", Tensor::scalar(trips)}});
+    ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+    const auto rows = (*made)[0].second.values<float>();
+    ASSERT_EQ(rows.size(), static_cast<size_t>(trips * kWidth));
+    for (size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], static_cast<float>(i / kWidth));
+    const size_t bytes = static_cast<size_t>(trips * kWidth) * sizeof(float);
+    const size_t peak = (*session)->memory().peak_bytes;
+    printf("%ld rows: %zu bytes, %zu at the peak\n", static_cast<long>(trips), bytes, peak);
+    // Many are beside the half that they grew from.
+    if (trips == 1000 || trips == 40'000) {
+      EXPECT_LE(peak, trips == 1000 ? bytes * 5 / 4 + 1024 : bytes * 2);
+    }
+  }
+}
+
 EDDY_IN_ALL_WAYS(LoopTest);
 
 }  // namespace
