@@ -178,6 +178,39 @@ inline eddy_type type(eddy_element element, const std::vector<int64_t>& dims) {
   for (size_t i = 0; i < dims.size() && i < EDDY_MAX_RANK; ++i) made.dims[i] = dims[i];
   return made;
 }
+inline eddy_type type(const eddy_tensor& of) {
+  return type(of.element, {of.dims, of.dims + of.rank});
+}
+
+// "int[3, ?]", where the elements are called "int"; "int[...]" where the rank is unknown.
+inline std::string print(const eddy_type& type, const std::string& element) {
+  if (type.rank == EDDY_UNRANKED) return element + "[...]";
+  std::string made = element;
+  for (int32_t i = 0; i < type.rank; ++i) {
+    made += i == 0 ? "[" : ", ";
+    made += type.dims[i] < 0 ? "?" : std::to_string(type.dims[i]);
+  }
+  return made + (type.rank > 0 ? "]" : "");
+}
+// The narrowest type that is as wide as both, whose elements are the same: for eddy_while.types.
+inline eddy_type join(const eddy_type& a, const eddy_type& b) {
+  eddy_type made = a;
+  if (a.rank != b.rank) made.rank = EDDY_UNRANKED;
+  for (int32_t i = 0; i < made.rank; ++i) {
+    if (a.dims[i] != b.dims[i]) made.dims[i] = EDDY_UNKNOWN_DIM;
+  }
+  return made;
+}
+// Whether each value of `narrow` is one of `wide`.
+inline bool fits(const eddy_type& narrow, const eddy_type& wide) {
+  if (narrow.element != wide.element) return false;
+  if (wide.rank == EDDY_UNRANKED) return true;
+  bool is_inside = narrow.rank == wide.rank;
+  for (int32_t i = 0; is_inside && i < wide.rank; ++i) {
+    is_inside = wide.dims[i] == EDDY_UNKNOWN_DIM || wide.dims[i] == narrow.dims[i];
+  }
+  return is_inside;
+}
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 inline std::vector<eddy_option> as_c(const Options& options) {

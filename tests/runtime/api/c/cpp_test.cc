@@ -241,4 +241,30 @@ TEST_F(Cpp, ValuesOfAllKindsComeAndGoAndRunsByNamesHaveTheirOptions) {
   EXPECT_TRUE(other.close());
 }
 
+TEST_F(Cpp, TypesArePrintedAndJoinedAndFitOneAnother) {
+  const auto printed = [](const eddy_type& type) { return eddy::print(type, "real"); };
+  const eddy_type row = eddy::type(EDDY_DOUBLE, {3, 1});
+  const eddy_type wide = eddy::type(EDDY_DOUBLE, {3, EDDY_UNKNOWN_DIM});
+  eddy_type any = row;
+  any.rank = EDDY_UNRANKED;
+  EXPECT_EQ(printed(eddy::type(EDDY_DOUBLE, {})), "real");
+  EXPECT_EQ(printed(wide), "real[3, ?]");
+  EXPECT_EQ(printed(any), "real[...]");
+
+  EXPECT_EQ(printed(eddy::join(row, row)), "real[3, 1]");
+  EXPECT_EQ(printed(eddy::join(row, eddy::type(EDDY_DOUBLE, {3, 2}))), "real[3, ?]");
+  EXPECT_EQ(printed(eddy::join(wide, row)), "real[3, ?]");
+  EXPECT_EQ(printed(eddy::join(row, eddy::type(EDDY_DOUBLE, {3}))), "real[...]");
+  EXPECT_EQ(printed(eddy::join(any, row)), "real[...]");
+
+  for (const eddy_type& of : {row, wide, any}) EXPECT_TRUE(eddy::fits(row, of)) << printed(of);
+  EXPECT_FALSE(eddy::fits(wide, row));
+  EXPECT_FALSE(eddy::fits(any, wide));
+  EXPECT_FALSE(eddy::fits(eddy::type(EDDY_DOUBLE, {3}), wide));
+  EXPECT_FALSE(eddy::fits(eddy::type(EDDY_FLOAT, {3, 1}), row));
+
+  const std::vector<int64_t> dims = {2, 2};
+  EXPECT_EQ(printed(eddy::type(eddy::tensor(table, dims))), "real[2, 2]");
+}
+
 }  // namespace
