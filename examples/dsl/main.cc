@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "examples/dsl/compiler.h"
+#include "examples/dsl/language.h"
 
 namespace dsl {
 namespace {
@@ -39,113 +39,81 @@ void print(const std::string& text, const eddy::Value& value) {
 
 class Interpreter {
  public:
-  // Runs one piece of a program; 0, or an exit code, and why is said.
-  int run(const std::string& text, const std::string& file, Position at, bool is_plan) {
+  // Runs one piece of a program, which begins at a line of a file, whose name must stay; 0, or an
+  // exit code, and why is said.
+  int run(const std::string& text, const char* file, uint32_t line, bool is_plan) {
     int code = 3;
     try {
-      const Node program = parse(texts_.emplace_back(text), at, functions_);
-      Types types;
-      for (const auto& [name, value] : variables_) {
-        const eddy_tensor view = value.view();
-        types[name] = eddy::type(view.element, {view.dims, view.dims + view.rank});
-      }
-      const Compiled made = compile(program, functions_, types, library_, file);
-      const eddy::Session session(made.graph);
-      if (is_plan) return std::cout << made.graph.print() << session.plan_text(), 0;
+      const Node program = parse(texts_.emplace_back(text), file, line, functions_);
+      const auto [graph, shown, stream, kept] = compile(program, functions_, variables_, library_);
+      const eddy::Session session(graph);
+      if (is_plan) return std::cout << graph.print() << session.plan_text(), 0;
       code = 4;
       eddy::Run run(session);
       for (const auto& [name, value] : variables_) run.bind_input(session.find_input(name), value);
-      execute(run, made);
+      const eddy::Rows rows(16);
+      if (stream) run.stream_output(*stream, rows);
+      run.submit();
+      for (size_t i = 0; const auto row = stream ? rows.next() : std::nullopt; ++i) {
+        print(shown[*stream]->text + "[" + std::to_string(i) + "]", *row);
+      }
+      run.wait();
+      for (size_t i = 0; i < shown.size(); ++i) {
+        if (i != stream) print(shown[i]->text, run.output(i));
+      }
+      for (size_t i = 0; i < kept.size(); ++i) {
+        variables_[kept[i]] = run.output(shown.size() + i);
+      }
       return 0;
     } catch (const Failure& failure) {
-      std::cerr << file << ":" << failure.at.line << ":" << failure.at.column << ": "
-                << failure.what() << "\n";
+      std::cerr << failure.what() << "\n";
     } catch (const eddy::Error& error) {
-      std::cerr << (error.file().empty() ? file + ": " : "") << error.what() << "\n";
+      std::cerr << (error.file().empty() ? std::string(file) + ": " : "") << error.what() << "\n";
     }
     return code;
   }
 
  private:
-  void execute(eddy::Run& run, const Compiled& made) {
-    const auto& shown = made.shown;
-    const auto is_stream = [](const Node* node) { return node->kind == Kind::kStream; };
-    const auto stream = std::ranges::find_if(shown, is_stream);
-    if (stream == shown.end()) {
-      run.execute();
-    } else {
-      const eddy::Rows rows(16);
-      run.stream_output(static_cast<size_t>(stream - shown.begin()), rows);
-      run.submit();
-      for (size_t i = 0; const auto row = rows.next(); ++i) {
-        print((*stream)->text + "[" + std::to_string(i) + "]", *row);
-      }
-      run.wait();
-    }
-    for (size_t i = 0; i < shown.size(); ++i) {
-      if (!is_stream(shown[i])) print(shown[i]->text, run.output(i));
-    }
-    for (size_t i = 0; i < made.kept.size(); ++i) {
-      variables_[made.kept[i]] = run.output(shown.size() + i);
-    }
-  }
-
   const eddy::Context context_;
   const eddy::Library library_{context_};
   std::deque<std::string> texts_;  // what functions point into
   Functions functions_;
-  std::map<std::string, eddy::Value> variables_;
+  Variables variables_;
 };
 
-// Whether a piece has brackets that nothing closes yet.
-bool is_open(const std::string& text) {
-  int count = 0;
-  for (const Token& token : split(text, {})) {
-    count += token.is("{") || token.is("[") || token.is("(");
-    count -= token.is("}") || token.is("]") || token.is(")");
-  }
-  return count > 0;
-}
-
 void converse(Interpreter& interpreter) {
-  const bool is_terminal = isatty(STDIN_FILENO) != 0;
   std::string piece;
-  Position at;
-  for (uint32_t number = 1;; ++number) {
-    if (is_terminal) std::cout << (piece.empty() ? "> " : "... ") << std::flush;
+  uint32_t first_line = 1;  // of the piece
+  while (std::cin) {
+    if (isatty(STDIN_FILENO) != 0) std::cout << (piece.empty() ? "> " : "... ") << std::flush;
     std::string line;
-    const bool is_end = !std::getline(std::cin, line);
-    if (piece.empty()) at.line = number;
+    std::getline(std::cin, line);
     piece += line + "\n";
-    if (!is_end && is_open(piece)) continue;
-    interpreter.run(piece, "input", at, false);
-    if (is_end) return;
+    if (std::cin && is_open(piece)) continue;
+    interpreter.run(piece, "input", first_line, false);
+    first_line += static_cast<uint32_t>(std::ranges::count(piece, '\n'));
     piece.clear();
   }
-}
-
-int main(std::vector<std::string> arguments) {
-  const bool is_plan = !arguments.empty() && arguments[0] == "--plan";
-  if (is_plan) arguments.erase(arguments.begin());
-  if (arguments.size() > 1 || (is_plan && arguments.empty())) {
-    return std::cerr << "usage: eddy_dsl [[--plan] FILE]; without, it reads its input\n", 2;
-  }
-  std::cout.precision(10);
-  std::cout << std::boolalpha;
-  Interpreter interpreter;
-  if (arguments.empty()) return converse(interpreter), 0;
-  std::ifstream file(arguments[0], std::ios::binary);
-  std::string text;
-  for (char c; file.get(c);) text += c;
-  if (file.eof()) return interpreter.run(text, arguments[0], {}, is_plan);
-  return std::cerr << arguments[0] << ": this file cannot be read\n", 3;
 }
 
 }  // namespace
 }  // namespace dsl
 
 int main(int argc, char** argv) try {
-  return dsl::main({argv + 1, argv + argc});
+  const bool is_plan = argc > 1 && std::string_view(argv[1]) == "--plan";
+  const char* const path = argv[is_plan ? 2 : 1];  // null: a dialogue
+  if (argc > (is_plan ? 3 : 2) || (is_plan && path == nullptr)) {
+    return std::cerr << "usage: eddy_dsl [[--plan] FILE]; without, it reads its input\n", 2;
+  }
+  std::cout.precision(10);
+  std::cout << std::boolalpha;
+  dsl::Interpreter interpreter;
+  if (path == nullptr) return dsl::converse(interpreter), 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  for (char c; file.get(c);) text += c;
+  if (file.eof()) return interpreter.run(text, path, 1, is_plan);
+  return std::cerr << path << ": this file cannot be read\n", 3;
 } catch (const std::exception& error) {
   std::cerr << "eddy_dsl: " << error.what() << "\n";
   return 4;

@@ -1,30 +1,91 @@
 #include <algorithm>
 #include <charconv>
 
-#include "examples/dsl/syntax.h"
+#include "examples/dsl/language.h"
 
 namespace dsl {
 namespace {
 
-constexpr size_t kComparisons = 2;
-// Binary operators by level, loosest first.
-constexpr Name kLevels[][6] = {
-    {"or"}, {"and"}, {"<", "<=", ">", ">=", "==", "!="}, {"+", "-"}, {"*", "/", "//", "%", "@"}};
-using Word = std::pair<Name, Kind>;
-constexpr Word kWords[] = {{"print", Kind::kPrint},
-                           {"stream", Kind::kStream},
-                           {"yield", Kind::kYield},
-                           {"return", Kind::kReturn},
-                           {"while", Kind::kWhile}};
+using enum Kind;
+
+constexpr Name kSpaces = " \t\r\n";
+constexpr Name kDigits = "0123456789";
+constexpr Name kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+constexpr Name kKeywords[] = {"and", "case", "else",  "false",  "fn",     "for",  "in",    "let",
+                              "not", "or",   "print", "return", "stream", "true", "while", "yield"};
+constexpr Name kPairs[] = {"<=", ">=", "==", "!=", "//", "->"};
+// Binary operators with their levels: the higher, the tighter.
+constexpr size_t kComparisons = 2, kTightest = 4;
+using Operator = std::pair<Name, size_t>;
+constexpr Operator kLevels[] = {{"or", 0}, {"and", 1}, {"<", 2},  {"<=", 2}, {">", 2},
+                                {">=", 2}, {"==", 2},  {"!=", 2}, {"+", 3},  {"-", 3},
+                                {"*", 4},  {"/", 4},   {"//", 4}, {"%", 4},  {"@", 4}};
+constexpr std::pair<Name, Kind> kWords[] = {{"let", kLet},     {"while", kWhile},
+                                            {"print", kPrint}, {"stream", kStream},
+                                            {"yield", kYield}, {"return", kReturn}};
+constexpr eddy_element kElements[] = {kReal, kInt, kBool};
+constexpr const char* kTooDeep = "this is nested too deeply; use let";
+
+// ---- Tokens ----
+struct Token {
+  Position at;
+  Name text;  // empty: the end
+};
+
+bool begins(Name text, Name set) { return !text.empty() && set.find(text[0]) != set.npos; }
+
+bool is_name(Name text) {
+  const bool is_keyword = std::ranges::count(kKeywords, text) > 0;
+  return begins(text, kLetters) && !begins(text, kDigits) && !is_keyword;
+}
+
+// Of a number, true or false; else none.
+eddy_element element_of(Name text) {
+  if (text == "true" || text == "false") return kBool;
+  if (!begins(text, kDigits)) return EDDY_UNDEFINED;
+  return text.find_first_not_of(kDigits) == text.npos ? kInt : kReal;
+}
+
+// The token at the start of the text, which is not empty, or all spaces there, or a comment.
+Name first(Name text) {
+  if (text[0] == '#') return text.substr(0, text.find('\n'));
+  if (begins(text, kSpaces)) return text.substr(0, text.find_first_not_of(kSpaces));
+  if (begins(text, kDigits)) {
+    double number = 0;
+    return {text.data(), std::from_chars(text.data(), text.data() + text.size(), number).ptr};
+  }
+  if (begins(text, kLetters)) return text.substr(0, text.find_first_not_of(kLetters));
+  if (std::ranges::count(kPairs, text.substr(0, 2)) > 0) return text.substr(0, 2);
+  size_t size = 1;  // of a symbol, or any other character of UTF-8
+  while (size < text.size() && (text[size] & 0xc0) == 0x80) ++size;
+  return text.substr(0, size);
+}
+
+// The last token is the end, right behind the last but one.
+std::vector<Token> split(Name text, Position at) {
+  std::vector<Token> tokens = {{at, {}}};
+  while (!text.empty()) {
+    const Name piece = first(text);
+    const bool is_token = piece[0] != '#' && !begins(piece, kSpaces);
+    if (is_token) tokens.back() = {at, piece};
+    for (const char c : piece) {
+      at.line += c == '\n';
+      at.column = c == '\n' ? 1 : at.column + ((c & 0xc0) != 0x80);
+    }
+    if (is_token) tokens.push_back({at, {}});
+    text.remove_prefix(piece.size());
+  }
+  return tokens;
+}
 
 class Parser {
  public:
-  Parser(std::string_view text, Position at) : tokens_(split(text, at)) {}
+  Parser(Name text, const Position& at) : tokens_(split(text, at)) {}
 
   Node program(Functions& functions) {
     Functions found;
-    Node made{Kind::kBlock, now().at};
-    while (now().kind != Token::Kind::kEnd) {
+    Node made{kBlock, now().at};
+    while (!now().text.empty()) {
       if (accept("fn")) {
         function(found);
       } else {
@@ -38,260 +99,225 @@ class Parser {
 
  private:
   const Token& now() const { return tokens_[next_]; }
-  const Token& take() { return now().kind == Token::Kind::kEnd ? now() : tokens_[next_++]; }
-  bool accept(Name symbol) { return now().is(symbol) && (take(), true); }
+  const Token& take() { return now().text.empty() ? now() : tokens_[next_++]; }
+  bool accept(Name symbol) { return now().text == symbol && (take(), true); }
   [[noreturn]] void expected(const std::string& what) const {
-    const std::string found = now().kind == Token::Kind::kEnd ? "the end" : quote(now().text);
+    const std::string found = now().text.empty() ? "the end" : quote(now().text);
     throw Failure(now().at, "expected " + what + ", found " + found);
   }
   void expect(Name symbol) {
     if (!accept(symbol)) expected(quote(symbol));
   }
   const Token& name() {
-    if (now().kind != Token::Kind::kName) expected("a name");
+    if (!is_name(now().text)) expected("a name");
     return take();
   }
-  // A failure ends the parser, so only what succeeds comes up again.
-  void descend() {
-    if (++depth_ > kMaxDepth) throw Failure(now().at, "this is nested too deeply; use let");
+  // The items of a list behind its first, and what closes it; a comma may come before that.
+  template <typename Item>
+  void more(Name close, Item item) {
+    while (!accept(close)) {
+      if (!accept(",")) expected("',' or " + quote(close));
+      if (now().text != close) item();
+    }
   }
+  Level descend() { return {depth_, now().at, kTooDeep}; }
   static Node finish(Node node) {
     for (const Node& part : node.parts) node.depth = std::max(node.depth, part.depth + 1);
-    if (node.depth > kMaxDepth) throw Failure(node.at, "this is nested too deeply; use let");
+    if (node.depth > kMaxDepth) throw Failure(node.at, kTooDeep);
     return node;
   }
   template <typename... Nodes>
-  static Node call(Position at, Name name, Nodes... arguments) {
-    Node made{Kind::kCall, at, name};
+  static Node call(const Token& token, Name name, Nodes... arguments) {
+    Node made{kCall, token.at, name};
     (made.parts.push_back(std::move(arguments)), ...);
     return finish(std::move(made));
   }
 
   // ---- Functions and types ----
   void function(Functions& functions) {
-    const Token token = name();
-    Node made{Kind::kBlock, token.at};
-    expect("(");
-    while (!accept(")")) {
-      made.parts.push_back({Kind::kName, now().at, name().text});
+    const Token& token = name();
+    Node made{kBlock, token.at};
+    const auto parameter = [&] {
+      made.parts.push_back({kName, now().at, name().text});
       if (accept(":")) made.parts.back().type = type();
-      if (!now().is(")")) expect(",");
-    }
+    };
+    expect("(");
+    if (now().text != ")") parameter();
+    more(")", parameter);
     const eddy_type result = accept("->") ? type() : eddy_type{};
     made.parts.push_back(block());
     Node& body = made.parts.back();
     body.type = result;
-    if (body.parts.empty() || body.parts.back().kind != Kind::kReturn) {
-      throw Failure(token.at, "the last statement of " + quote(token.text) + " must be a return");
-    }
-    if (functions.emplace(token.text, std::move(made)).second) return;
-    throw Failure(token.at, "there is a function " + quote(token.text) + " already");
+    require(!body.parts.empty() && body.parts.back().kind == kReturn, token.at,
+            "the last statement of " + quote(token.text) + " must be a return");
+    const bool is_new = functions.emplace(token.text, std::move(made)).second;
+    require(is_new, token.at, "there is a function " + quote(token.text) + " already");
   }
-
   eddy_type type() {
-    eddy_type made = eddy::type(EDDY_UNDEFINED, {});
-    for (const eddy_element element : {kReal, kInt, kBool}) {
-      if (now().text == name_of(element)) made.element = element;
-    }
-    if (made.element == EDDY_UNDEFINED) expected("real, int or bool");
+    const auto* const element = std::ranges::find(kElements, now().text, name_of);
+    if (element == std::end(kElements)) expected("real, int or bool");
+    eddy_type made = eddy::type(*element, {});
     take();
     if (!accept("[")) return made;
-    do {
-      const bool is_size = now().is("?") || now().kind == Token::Kind::kInt;
+    const auto size = [&] {
+      const bool is_size = now().text == "?" || element_of(now().text) == kInt;
       if (!is_size || made.rank == EDDY_MAX_RANK) expected("a size or '?', at most 8 of them");
-      made.dims[made.rank++] = accept("?") ? EDDY_UNKNOWN_DIM : numbers().ints[0];
-    } while (accept(","));
-    expect("]");
+      made.dims[made.rank++] = accept("?") ? EDDY_UNKNOWN_DIM : literal().ints[0];
+    };
+    size();
+    more("]", size);
     return made;
   }
 
   // ---- Statements ----
   Node block() {
-    Node made{Kind::kBlock, now().at};
+    Node made{kBlock, now().at};
     expect("{");
     while (!accept("}")) made.parts.push_back(statement());
     return made;
   }
-
   Node statement() {
-    descend();
-    Node made{Kind::kSet, now().at};
-    if (accept("let")) {
-      made.kind = Kind::kLet;
+    const Level level = descend();
+    Node made{kValue, now().at};
+    for (const auto& [word, kind] : kWords) {
+      if (made.kind == kValue && accept(word)) made.kind = kind;
+    }
+    const bool is_set = is_name(now().text) && tokens_[next_ + 1].text == "=";
+    if (made.kind == kValue && is_set) made.kind = kSet;
+    if (made.kind == kLet || made.kind == kSet) {
       made.name = name().text;
       if (accept(":")) made.type = type();
       expect("=");
-      if (accept("while")) made.kind = Kind::kWhile;
-    } else if (now().kind == Token::Kind::kName && tokens_[next_ + 1].is("=")) {
-      made.name = take().text;
-      take();
-    } else if (const auto* const word = std::ranges::find(kWords, now().text, &Word::first);
-               word != std::end(kWords)) {
-      made.kind = word->second;
-      take();
-    } else {
-      made.kind = Kind::kValue;
+      if (made.kind == kLet && accept("while")) made.kind = kWhile;
     }
-    const char* const first = tokens_[next_ - (made.kind == Kind::kWhile)].text.data();
+    const char* const first = tokens_[next_ - (made.kind == kWhile)].text.data();
     made.parts.push_back(expression());
     const Name last = tokens_[next_ - 1].text;
-    made.text = std::string(first, last.data() + last.size());
-    std::ranges::replace(made.text, '\n', ' ');
-    if (made.text.size() > 60) made.text.replace(57, std::string::npos, "...");
-    if (made.kind == Kind::kWhile) made.parts.push_back(block());
-    --depth_;
+    made.text = excerpt({first, last.data() + last.size()}, 60);
+    if (made.kind == kWhile) made.parts.push_back(block());
     return made;
   }
-
   Node arm() {
-    Node made{Kind::kBlock, now().at};
+    Node made{kBlock, now().at};
     if (!accept("else")) {
-      const bool is_label = is_number() && now().kind != Token::Kind::kReal;
+      const eddy_element element = element_of(now().text);
+      const bool is_label = element == kInt || element == kBool;
       if (!is_label) expected("a label (0, 1, false, true or else) or '}'");
-      made = numbers();
-      made.kind = Kind::kBlock;
+      made = literal();
+      made.kind = kBlock;
     }
     expect(":");
-    const bool is_block = now().is("{");
+    const bool is_block = now().text == "{";
     if (is_block) made.parts = block().parts;
     if (!is_block) made.parts.push_back(statement());
     return made;
   }
 
   // ---- Expressions ----
-  Node expression() { return level(0); }
-
-  Node level(size_t number) {
-    if (number == std::size(kLevels)) return unary();
-    if (number == kComparisons && now().is("not")) {
-      descend();
-      const Token& token = take();
-      Node made = call(token.at, token.text, level(kComparisons));
-      --depth_;
-      return made;
+  // Of operators that bind as tightly as `loosest`, or tighter.
+  Node expression(size_t loosest = 0) {
+    const bool is_not = loosest <= kComparisons && now().text == "not";
+    Node left = unary(is_not);
+    for (size_t tightest = is_not ? kComparisons - 1 : kTightest;;) {
+      const Token& token = now();
+      const auto* const found = std::ranges::find(kLevels, token.text, &Operator::first);
+      const size_t level = found == std::end(kLevels) ? kTightest + 1 : found->second;
+      if (level < loosest || level > tightest) return left;
+      take();
+      left = call(token, token.text, std::move(left), expression(level + 1));
+      tightest = level == kComparisons ? level - 1 : level;  // no comparison of comparisons
     }
-    Node left = level(number + 1);
-    while (!now().text.empty() && std::ranges::count(kLevels[number], now().text) > 0) {
-      const Token& token = take();
-      left = call(token.at, token.text, std::move(left), level(number + 1));
-      if (number == kComparisons) break;
-    }
-    return left;
   }
-
-  Node unary() {
-    descend();
+  Node unary(bool is_not = false) {
+    const Level level = descend();
     const Token& token = now();
-    Node made = accept("-") ? unary() : postfix();
-    const bool is_number = made.kind == Kind::kNumbers && made.type.rank == 0;
-    if (token.is("-") && is_number && made.type.element != kBool) {
-      for (int64_t& number : made.ints) number = -number;
-      for (double& number : made.reals) number = -number;
-    } else if (token.is("-")) {
-      made = call(token.at, "negate", std::move(made));
-    } else if (now().is("^")) {
-      const Token& power = take();
-      made = call(power.at, power.text, std::move(made), unary());
-    }
-    --depth_;
-    return made;
-  }
-
-  Node postfix() {
+    if (is_not && accept("not")) return call(token, token.text, expression(kComparisons));
+    if (accept("-")) return negative(token, unary());
     Node made = primary();
-    while (now().is("[")) {
-      const Token& token = take();
-      do {
-        made = call(token.at, "index", std::move(made), expression());
-      } while (accept(","));
-      expect("]");
+    while (now().text == "[") {
+      const Token& bracket = take();
+      const auto index = [&] { made = call(bracket, "index", std::move(made), expression()); };
+      index();
+      more("]", index);
     }
+    const Token& power = now();
+    if (accept("^")) made = call(power, power.text, std::move(made), unary());
     return made;
   }
-
+  static Node negative(const Token& token, Node of) {
+    const bool is_number = of.kind == kNumbers && of.type.rank == 0;
+    if (!is_number || of.type.element == kBool) return call(token, "negate", std::move(of));
+    for (int64_t& number : of.ints) number = -number;
+    for (double& number : of.reals) number = -number;
+    return of;
+  }
   Node primary() {
     const Token& token = now();
+    if (element_of(token.text) != EDDY_UNDEFINED) return literal();
+    if (accept("[")) return list(token.at);
     if (accept("(")) {
       Node made = expression();
       expect(")");
       return made;
     }
-    if (accept("[")) return list(token.at);
-    Node made{Kind::kName, token.at, token.text};
+    Node made{kName, token.at, token.text};
+    const auto argument = [&] { made.parts.push_back(expression()); };
     if (accept("case")) {
-      made.kind = Kind::kCase;
-      made.parts.push_back(expression());
+      made.kind = kCase;
+      argument();
       expect("{");
       while (!accept("}")) made.parts.push_back(arm());
-    } else if (token.kind == Token::Kind::kName) {
-      take();
-      if (accept("(")) {
-        made.kind = Kind::kCall;
-        while (!accept(")")) {
-          made.parts.push_back(expression());
-          if (!now().is(")")) expect(",");
-        }
-      }
-    } else {
-      if (!is_number()) expected("a value");
-      return numbers();
+    } else if (!is_name(token.text)) {
+      expected("a value");
+    } else if (take(); accept("(")) {
+      made.kind = kCall;
+      if (now().text != ")") argument();
+      more(")", argument);
     }
     return finish(std::move(made));
   }
-
-  bool is_number() const {
-    return now().kind == Token::Kind::kInt || now().kind == Token::Kind::kReal ||
-           now().is("true") || now().is("false");
-  }
-  Node numbers() {
+  Node literal() {
     const Token& token = take();
-    Node made{Kind::kNumbers, token.at, token.text};
-    eddy_element& element = made.type.element;
-    element = token.kind == Token::Kind::kInt ? kInt : kReal;
-    if (token.kind == Token::Kind::kKeyword) {
-      element = kBool;
-      made.ints = {token.is("true")};
-      return made;
-    }
-    const char* const end = token.text.data() + token.text.size();
-    std::errc wrong = std::from_chars(token.text.data(), end, made.reals.emplace_back()).ec;
-    if (element == kInt) {
-      wrong = std::from_chars(token.text.data(), end, made.ints.emplace_back()).ec;
-    }
-    if (wrong == std::errc()) return made;
-    throw Failure(token.at, std::string("no ") + name_of(element) + " can hold this number");
+    const eddy_element element = element_of(token.text);
+    Node made{kNumbers, token.at, {}, eddy::type(element, {})};
+    const auto read = [&](auto& number) {
+      const char* const begin = token.text.data();
+      return std::from_chars(begin, begin + token.text.size(), number).ec == std::errc();
+    };
+    if (element == kBool) made.ints = {token.text == "true"};
+    bool is_held = element == kBool || read(made.reals.emplace_back());
+    if (element == kInt) is_held = read(made.ints.emplace_back());
+    require(is_held, token.at, "no " + name_of(element) + " can hold this number");
+    return made;
   }
-
-  // After its bracket: elements, or a value for each row. Numbers become one constant.
-  Node list(Position at) {
-    Node made{Kind::kCall, at, "list"};
-    made.parts.push_back(expression());
+  // After its bracket: elements, or a value for each row.
+  Node list(const Position& at) {
+    Node made{kCall, at, "list"};
+    const auto element = [&] { made.parts.push_back(expression()); };
+    element();
     if (accept("for")) {
-      made.kind = Kind::kRows;
+      made.kind = kRows;
       made.name = name().text;
       expect("in");
-      made.parts.push_back(expression());
+      element();
       expect("]");
       return finish(std::move(made));
     }
-    while (!accept("]")) {
-      expect(",");
-      made.parts.push_back(expression());
-    }
-    Node all{Kind::kNumbers, at, {}, made.parts[0].type};
+    more("]", element);
+    // Numbers become one constant.
+    Node all{kNumbers, at, {}, made.parts[0].type};
     for (const Node& part : made.parts) {
-      eddy_type type = part.type;
-      if (type.element == kReal) all.type.element = kReal;
-      if (type.element == kInt) type.element = all.type.element;
-      if (part.kind != Kind::kNumbers || type.element == kBool || !fits(type, all.type) ||
-          type.rank == EDDY_MAX_RANK) {
-        return finish(std::move(made));
-      }
+      const bool is_alike = part.kind == kNumbers && part.type.element != kBool &&
+                            part.type.rank == all.type.rank &&
+                            std::ranges::equal(part.type.dims, all.type.dims);
+      if (!is_alike || all.type.rank == EDDY_MAX_RANK) return finish(std::move(made));
+      if (part.type.element == kReal) all.type.element = kReal;
       all.ints.insert(all.ints.end(), part.ints.begin(), part.ints.end());
       all.reals.insert(all.reals.end(), part.reals.begin(), part.reals.end());
     }
-    for (int32_t i = all.type.rank++; i > 0; --i) all.type.dims[i] = all.type.dims[i - 1];
+    std::shift_right(std::begin(all.type.dims), std::end(all.type.dims), 1);
     all.type.dims[0] = static_cast<int64_t>(made.parts.size());
+    ++all.type.rank;
     return all;
   }
 
@@ -302,8 +328,30 @@ class Parser {
 
 }  // namespace
 
-Node parse(std::string_view text, Position at, Functions& functions) {
-  return Parser(text, at).program(functions);
+std::string name_of(eddy_element element) {
+  return element == kInt ? "int" : element == kReal ? "real" : "bool";
+}
+
+Node parse(Name text, const char* file, uint32_t line, Functions& functions) {
+  return Parser(text, {sizeof(Position), file, line, 1, nullptr}).program(functions);
+}
+
+bool is_open(Name text) {
+  int count = 0;
+  for (const Token& token : split(text, {})) {
+    count += token.text == "{" || token.text == "[" || token.text == "(";
+    count -= token.text == "}" || token.text == "]" || token.text == ")";
+  }
+  return count > 0;
+}
+
+std::string excerpt(Name text, size_t most) {
+  std::string made(text);
+  if (text.size() > most) made.replace(most - 3, std::string::npos, "...");
+  for (char& c : made) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = begins({&c, 1}, kSpaces) ? ' ' : '?';
+  }
+  return made;
 }
 
 }  // namespace dsl

@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "examples/dsl/compiler.h"
+#include "examples/dsl/language.h"
 #include "graph/base/random.h"
 
 namespace dsl {
@@ -23,12 +23,11 @@ std::string compiled(const std::string& text) {
   static const eddy::Library library(context);
   try {
     Functions functions;
-    const Node program = parse(text, {}, functions);
-    compile(program, functions, {}, library, "test");
+    const Node program = parse(text, "test", 1, functions);
+    compile(program, functions, {}, library);
     return "ok";
   } catch (const Failure& failure) {
-    return "test:" + std::to_string(failure.at.line) + ":" + std::to_string(failure.at.column) +
-           ": " + failure.what();
+    return failure.what();
   } catch (const eddy::Error& error) {
     EXPECT_NE(error.code(), EDDY_INTERNAL) << text << "\n" << error.what();
     return error.what();
