@@ -1,6 +1,6 @@
 // Language: the text of a program as trees, and those as a graph, through Eddy's C interface alone.
 //
-// Trees are plain data, of bounded depth, so that whoever walks one may do so by recursion; the
+// Trees are plain data, of bounded depth, so that what walks one may do so by recursion; the
 // grammar is in README.md. They point into the text and the name of the file, which must stay. Of
 // types, the language checks the elements, by which it chooses operators; the graph infers the
 // sizes as it is built.

@@ -257,9 +257,10 @@ typedef struct eddy_call {
   void* run_state; /* of the node in this run: what `begin_run` made */
 } eddy_call;
 
-/* What `run_values` is called with: inputs and outputs of any kind, and outputs whose shapes the call
- * finds. Elements are those that `shapes` gave. Views are valid during the call. What one of the
- * functions refuses fails the run, as does an output that was not made. */
+/* What `run_values` is called with: inputs and outputs of any kind, and outputs whose shapes the
+ * call finds. Elements are those that `shapes` gave. Views are valid during the call, whose thread
+ * alone calls the functions. What one of them refuses fails the run, as does an output that was not
+ * made. */
 typedef struct eddy_value_call {
   size_t struct_size;
   uint32_t num_inputs;
