@@ -47,7 +47,8 @@ eddy_type type_of(int element, const OptionalDims& dims) {
   return made;
 }
 
-// Attributes of Python's as the C interface has them: numbers, texts, lists of one kind, arrays.
+// Attributes of Python's as the C interface has them: numbers, texts, lists of one kind, arrays,
+// a TensorType.
 class AttributeList {
  public:
   explicit AttributeList(const py::dict& given) {
@@ -76,6 +77,10 @@ class AttributeList {
     } else if (PyIndex_Check(value.ptr()) != 0) {
       made.kind = EDDY_ATTRIBUTE_INT;
       made.i = py::int_(py::reinterpret_borrow<py::object>(value)).cast<int64_t>();
+    } else if (py::hasattr(value, "element")) {  // a TensorType
+      const auto dims = value.attr("shape").cast<OptionalDims>();
+      made.kind = EDDY_ATTRIBUTE_TYPE;
+      made.type = &types_.emplace_back(type_of(value.attr("element").cast<int>(), dims));
     } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
       add_list(py::reinterpret_borrow<py::sequence>(value), made);
     } else {
@@ -110,6 +115,7 @@ class AttributeList {
   std::deque<std::string> names_;
   std::deque<py::array> arrays_;
   std::deque<eddy_tensor> tensors_;
+  std::deque<eddy_type> types_;
   std::deque<std::vector<const char*>> texts_;
   std::deque<std::vector<float>> floats_;
   std::deque<std::vector<int64_t>> ints_;

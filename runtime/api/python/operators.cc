@@ -69,9 +69,10 @@ std::string shape_text(const eddy_tensor& view) {
 
 // Copies a result into the memory that the graph has for it.
 std::string give(const py::handle& result, const eddy_tensor& to, size_t index) {
+  const std::string what = "output " + std::to_string(index) + " ";
+  if (result.is_none()) return what + "is None: the function returned no array for it";
   const py::module_ numpy = py::module_::import("numpy");
   const py::array array = dense(numpy.attr("asarray")(result));
-  const std::string what = "output " + std::to_string(index) + " ";
   const py::dtype wanted = dtype_of(to.element);
   if (!numpy.attr("can_cast")(array.dtype(), wanted, "same_kind").cast<bool>()) {
     return what + "is of dtype " + py::cast<std::string>(array.dtype().attr("name")) + ", not " +
@@ -135,6 +136,7 @@ std::string compute(const UserFunction& user, PyObject* attributes, const Owed& 
   const py::object function = held(user.function);
   const py::dict named = py::reinterpret_borrow<py::dict>(attributes);
   const py::object made = function(*arguments_of(owed.inputs.data(), owed.inputs.size()), **named);
+  if (made.is_none()) return "the function returned None, not its outputs";
   if (owed.outputs.size() == 1 && !py::isinstance<py::tuple>(made)) {
     return give(made, owed.outputs[0], 0);
   }
@@ -187,15 +189,20 @@ eddy_code decide(void* user, const eddy_call* call, int64_t*) {
   }
 }
 
+// What the node has: one that it has not is the fallback, whichever that is. The function's own
+// default stands for it then.
 py::dict attributes_of(const UserFunction& user, const eddy_shapes* node) {
   py::dict made;
-  for (const auto& [name, kind] : user.attributes) {
+  for (const auto& [text, kind] : user.attributes) {
+    const char* const name = text.c_str();
     if (kind == EDDY_ATTRIBUTE_INT) {
-      made[name.c_str()] = node->attribute_int(node->impl, name.c_str(), 0);
+      const int64_t found = node->attribute_int(node->impl, name, 0);
+      if (found != 0 || node->attribute_int(node->impl, name, 1) == 0) made[name] = found;
     } else if (kind == EDDY_ATTRIBUTE_FLOAT) {
-      made[name.c_str()] = node->attribute_float(node->impl, name.c_str(), 0);
-    } else {
-      made[name.c_str()] = node->attribute_string(node->impl, name.c_str(), "");
+      const float found = node->attribute_float(node->impl, name, 0);
+      if (found != 0 || node->attribute_float(node->impl, name, 1) == 0) made[name] = found;
+    } else if (const char* found = node->attribute_string(node->impl, name, nullptr)) {
+      made[name] = found;
     }
   }
   return made;
@@ -225,7 +232,9 @@ eddy_code shapes(void* user, const eddy_shapes* node) {
     py::list inputs;
     for (uint32_t i = 0; i < node->num_inputs; ++i) inputs.append(type_of(node->inputs[i]));
     const py::object function = held(mine.shapes);
-    const py::list made = function(inputs, **attributes_of(mine, node));
+    const py::object given = function(inputs, **attributes_of(mine, node));
+    if (py::isinstance<py::str>(given)) return given.cast<std::string>();  // what is wrong
+    const py::list made = given;
     if (py::len(made) != node->num_outputs) {
       return "the shape function gives " + std::to_string(py::len(made)) + " types, not " +
              std::to_string(node->num_outputs);

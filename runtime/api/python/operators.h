@@ -32,7 +32,8 @@ class PyLibrary {
   PyLibrary(const PyLibrary&) = delete;
   PyLibrary& operator=(const PyLibrary&) = delete;
 
-  // `function(*arrays)` gives an array, or a tuple of them; `shapes` [(element, dims)] → the same.
+  // `function(*arrays)` gives an array, or a tuple of them; `shapes` [(element, dims)] → the same,
+  // or a text that says what is wrong. Attributes that a node has not are not given to either.
   void add_operator(const std::string& domain, const std::string& name, uint32_t num_inputs,
                     uint32_t num_outputs, const py::dict& attribute_kinds,
                     const py::object& function, const py::object& shapes);

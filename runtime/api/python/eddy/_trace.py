@@ -141,7 +141,9 @@ class Tracer:
         threads: Optional[str],
         num_rows: Optional[Dict[int, int]] = None,
     ) -> None:
-        self.graph = _core.Graph(make_library(operators, threads), name)
+        self.name = name
+        self.operators = tuple(operators)
+        self.graph = _core.Graph(make_library(self.operators, threads), name)
         self.dims: Dict[int, str] = {}
         self.num_rows = num_rows or {}  # of loops, by their order
         self._num_loops = 0

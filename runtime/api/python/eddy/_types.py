@@ -19,7 +19,9 @@ class UnknownDim(int):
 class TensorType(NamedTuple):
     """A dtype, and a shape of sizes, names (a size that is given later) and None (not known).
 
-    shape None: not even how many axes there are.
+    shape None: not even how many axes there are. Outputs of an operator in Python are no
+    strings and have sizes that follow from its inputs' shapes: None is for inputs whose sizes are
+    not known yet.
     """
 
     dtype: Any

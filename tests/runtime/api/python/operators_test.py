@@ -67,6 +67,20 @@ def test_a_host_function_decides():
     assert [run_with(which, choose, each).item() for each in (3.0, 4.0, 5.0)] == [3, -4, 50]
 
 
+def test_a_host_function_that_gives_an_int_selects():
+    @eddy.host_function
+    def which(x) -> int:
+        return np.int64(x) % 3
+
+    choose = lambda x: eddy.case(which(x), [lambda: x, lambda: -x, lambda: x * 10])
+    assert [run_with(which, choose, each).item() for each in (3.0, 4.0, 5.0)] == [3, -4, 50]
+    traced = eddy.function(choose, operators=[which]).trace(1.0)
+    again = eddy.InferenceSession(traced.graph.to_bytes(), operators=[which])
+    assert again.run(None, {"x": 5.0}) == [50]
+    with pytest.raises(eddy.Error, match="is int64, not a bool"):
+        run_with(which, lambda x: eddy.while_loop(which, lambda x: x, x), 1.0)
+
+
 def test_what_an_operator_raises_is_the_error_of_its_node():
     body = lambda x: eddy.while_loop(
         lambda x, i: i < 9,
@@ -101,7 +115,8 @@ def test_what_a_host_function_raises_is_the_error_of_its_node():
         (lambda x: x[:1], r"output 0 has shape \(1\), not \(2\)"),
         (lambda x: x[None], r"shape \(1, 2\)"),
         (lambda x: x + 1j, "complex"),
-        (lambda x: None, "object"),
+        (lambda x: None, "the function returned None"),
+        (lambda x: (None,), "output 0 is None"),
         (lambda x: "text", "dtype"),
         (lambda x: (x, x), "gives 2 outputs, not 1"),
         (lambda x: (), "gives 0 outputs"),
@@ -135,6 +150,72 @@ def test_wrong_shape_functions_are_refused(shapes, said):
     with pytest.raises(eddy.Error, match=said) as caught:
         run_with(wrong, lambda x: wrong(x), np.ones(2))
     assert caught.value.location.file.endswith("operators_test.py")
+
+
+def test_what_only_operators_of_c_can_do_is_refused():
+    @eddy.operator(shapes=lambda x: eddy.TensorType(x.dtype, (None,)))
+    def uniq(x):
+        return np.unique(x)
+
+    @eddy.operator(shapes=lambda x: eddy.TensorType(str, x.shape))
+    def words(x):
+        return x.astype(str)
+
+    @eddy.operator(shapes=lambda x: eddy.TensorType(np.int64, x.shape))
+    def length(x):
+        return np.char.str_len(x)
+
+    for each, given, said in (
+        (uniq, np.ones(3), "output 0 of operator 'uniq' has a size that does not follow"),
+        (words, np.ones(3), "operator 'words' gives strings as output 0"),
+        (length, np.array(["a"]), "operator 'length' takes strings as input 0"),
+    ):
+        with pytest.raises(eddy.Error, match=said + ".*operators in Python cannot do") as caught:
+            eddy.function(lambda x: each(x), operators=[each]).trace(given)  # not only a run
+        assert caught.value.location.file.endswith("operators_test.py")
+        assert "_operators.py" not in str(caught.value)
+    open_size = eddy.function(lambda x: uniq(x), operators=[uniq])
+    session = open_size.trace(eddy.TensorType(np.float64, ("n",))).session
+    with pytest.raises(eddy.Error, match="'uniq' has a size that does not follow"):
+        session.run(None, {"x": np.ones(3)})
+
+
+def test_a_size_may_be_open_until_the_inputs_have_theirs():
+    def shapes(x):
+        return eddy.TensorType(x.dtype, (None if x.shape[0] < 0 else x.shape[0] // 2,))
+
+    @eddy.operator(shapes=shapes)
+    def half(x):
+        return x[: len(x) // 2]
+
+    f = eddy.function(lambda x: half(x), operators=[half])
+    session = f.trace(eddy.TensorType(np.float64, (None,))).session
+    assert session.run(None, {"x": np.ones(5)})[0].tolist() == [1, 1]
+
+
+def test_an_operator_that_the_function_was_not_given_is_named():
+    @eddy.operator
+    def uniq(x):
+        return x
+
+    @eddy.host_function
+    def more(x):
+        return False
+
+    @eddy.function(operators=[uniq])
+    def inner(x):
+        return uniq(x)
+
+    @eddy.function
+    def outer(x):
+        return eddy.while_loop(lambda x: x > 0, inner, x)
+
+    said = "operator 'uniq' is not given to the function 'outer'.*@eddy.function.operators=.uniq"
+    with pytest.raises(eddy.Error, match=said) as caught:
+        outer(1.0)
+    assert caught.value.location.text == "return uniq(x)"
+    with pytest.raises(eddy.Error, match="host function 'more' is not given"):
+        eddy.function(lambda x: more(x), operators=[uniq])(1.0)
 
 
 def test_wrong_definitions_are_refused():
@@ -305,7 +386,8 @@ def test_a_model_whose_operator_is_not_given_says_what_is():
         return eddy.while_loop(more, doubled, x)
 
     model = walk.trace(np.ones(2)).graph.to_bytes()
-    with pytest.raises(eddy.Error, match="'doubled'.*; if it is written in Python, give it"):
+    said = "doubled.*in Python, give it to the session: operators=.doubled."
+    with pytest.raises(eddy.Error, match=said):
         eddy.InferenceSession(model)
     with pytest.raises(eddy.Error, match="'doubled'.*has 'halved' nearest to it$") as caught:
         eddy.InferenceSession(model, operators=[more, halved])
