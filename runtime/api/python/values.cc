@@ -273,14 +273,18 @@ void add_values(py::module_& m) {
            py::arg("copy") = py::none())
       .def("__dlpack_device__", [](const PyValue&) { return py::make_tuple(1, 0); });
   m.def(
-      "value", [](const py::object& object) { return PyValue::of(object); }, py::arg("object"));
+      "value", [](const py::object& object) { return PyValue::of(object); }, py::arg("object"),
+      "A Value that shows an array's memory, which must not be written any more.");
   m.def(
       "sequence",
       [](const py::sequence& objects, int element) {
         return of_list(objects, static_cast<eddy_element>(element));
       },
-      py::arg("objects"), py::arg("element") = 0);
-  m.def("from_dlpack", &PyValue::from_dlpack, py::arg("object"));
+      py::arg("objects"), py::arg("element") = 0,
+      "A sequence of tensors, as an input of type seq(tensor(...)) takes it: of arrays or Values, "
+      "all of\none dtype. `element`: ONNX's number of their type, needed where there are none.");
+  m.def("from_dlpack", &PyValue::from_dlpack, py::arg("object"),
+        "A Value that shows the memory of what has __dlpack__; it must not be written any more.");
   m.def("dtype_of", [](int element) { return dtype_of(static_cast<eddy_element>(element)); });
   m.def("element_of", [](const py::object& dtype) {
     return static_cast<int>(element_of(py::dtype::from_args(dtype)));

@@ -4,7 +4,7 @@ import os
 from typing import Any, Iterable, Mapping, Union
 
 from . import _core
-from ._models import read
+from ._models import graph_of, read
 from ._session import SessionOptions, _library_of, _texts
 
 
@@ -23,8 +23,8 @@ def save_plan(
     The plan is refused, with the reason, by another version of Eddy and on another processor.
     """
     texts = _texts(options)
-    graph = getattr(model, "graph", model)
-    if not isinstance(graph, _core.Graph):
+    graph, _ = graph_of(model, texts)
+    if graph is None:
         operators = tuple(operators)
         library = _library_of(operators, texts.pop("threads", None))
         graph = read(_core.Graph, library, model, operators)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._errors import Code, Error
-from ._models import read
+from ._models import graph_of, read
 from ._operators import make_library
 from ._statistics import OperatorTime, Statistics
 from ._timeline import Trace
@@ -120,13 +120,13 @@ def _library_of(operators: tuple, threads: Optional[int]) -> "_core.Library":
 class InferenceSession:
     """A model made ready to run, by any thread, as often as one likes.
 
-    path_or_bytes: an ONNX file or a plan that save_plan() has written, the bytes of either, or a
-      graph of eddy.function().trace().
+    path_or_bytes: an ONNX file or a plan that save_plan() has written, the bytes of either, or what
+      eddy.function().trace() gives, with the options of its function, or its graph.
     options: a dict or SessionOptions: threads, memory_limit ("300mb"), max_runs_in_flight,
       max_runs_waiting, max_streams, loops, assignment, share_program, simplify, fold_norms, exact,
       check_memory, time_operators, "dim.NAME", "shape.NAME" ("1x3x224x224"). An unknown one is
-      refused with the nearest name. Sessions without `threads` and `operators` share their threads, and sessions of
-      one model and equal options their weights.
+      refused with the nearest name. Sessions without `threads` and `operators` share their
+      threads, and sessions of one model and equal options their weights.
     providers: for programs written for ONNX Runtime; must hold "CPUExecutionProvider", if any.
     operators: what eddy.operator and eddy.host_function have made, where the model uses it.
     """
@@ -143,8 +143,9 @@ class InferenceSession:
     ) -> None:
         _check_providers(providers)
         texts = _texts(sess_options if options is None else options)
-        if isinstance(path_or_bytes, _core.Graph):
-            self._core = path_or_bytes.session(texts)
+        graph, texts = graph_of(path_or_bytes, texts)
+        if graph is not None:
+            self._core = graph.session(texts)
         else:
             operators = tuple(operators)
             library = self._library = _library_of(operators, texts.pop("threads", None))

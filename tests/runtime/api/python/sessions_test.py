@@ -394,3 +394,21 @@ def test_strings_sequences_and_nothing_go_both_ways():
         eddy.sequence([np.arange(3), np.arange(2.0)])
     with pytest.raises(eddy.Error, match="strings"):
         eddy.value(np.array([1, "a"], dtype=object))
+
+
+def test_a_traced_function_is_a_model():
+    f = eddy.function(lambda x: x + 1, options={"max_runs_in_flight": 3}, name="plus")
+    session = eddy.InferenceSession(f.trace(1.0), {"time_operators": True})
+    assert session.run(None, {"x": 2.0}) == [3]
+    assert sum(each.calls for each in session.statistics().operators.values()) == 1
+    with pytest.raises(eddy.Error, match="'max_run'"):
+        eddy.InferenceSession(f.trace(1.0), {"max_run": 1})
+    with pytest.raises(TypeError, match="function 'plus' has a graph for each.*trace"):
+        eddy.InferenceSession(f)
+    with pytest.raises(TypeError, match="function 'plus' has a graph for each"):
+        eddy.save_plan(f, "none.plan")
+
+
+def test_functions_that_make_values_have_help():
+    for each in (eddy.sequence, eddy.value, eddy.from_dlpack):
+        assert "Value" in each.__doc__.split("\n", 1)[1]
