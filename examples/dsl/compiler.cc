@@ -34,18 +34,26 @@ constexpr Operation kOperations[] = {
     {"^", "Pow", 'n', 2}, {"//", nullptr, 'n', 2}, {"%", nullptr, 'n', 2}, {"@", "MatMul", 'n', 2},
     {"<", "Less", 'n', 2}, {"<=", "LessOrEqual", 'n', 2}, {"==", "Equal", 's', 2},
     {">", "Greater", 'n', 2}, {">=", "GreaterOrEqual", 'n', 2}, {"!=", nullptr, 's', 2},
-    {"and", "And", 'b', 2}, {"or", "Or", 'b', 2}, {"not", "Not", 'b'}, {"negate", "Neg", 'n'},
+    {"and", "And", 'b', 2}, {"or", "Or", 'b', 2}, {"not", "Not", 'b'}, {"-x", "Neg", 'n'},
     {"abs", "Abs", 'n'}, {"sqrt", "Sqrt", 'r'}, {"exp", "Exp", 'r'}, {"log", "Log", 'r'},
     {"sin", "Sin", 'r'}, {"cos", "Cos", 'r'}, {"tanh", "Tanh", 'r'}, {"floor", "Floor", 'r'},
-    {"min", "Min", 'n', 1, 99}, {"max", "Max", 'n', 1, 99}, {"range", nullptr, 'n', 1, 2},
-    {"sum", "ReduceSum", 'n', 1, 1, "keepdims"}, {"mean", "ReduceMean", 'r', 1, 1, "keepdims"},
-    {"argmax", "ArgMax", 'n', 1, 1, "keepdims"}, {"concat", "Concat", 's', 1, 99, "axis"},
-    {"list", nullptr, 's', 1, SIZE_MAX}, {"transpose", "Transpose", 'a'}, {"column", nullptr, 'a'},
-    {"fill", "Expand", 'a', 2}, {"reshape", "Reshape", 'a', 2}, {"index", "Gather", 'a', 2},
-    {"shape", "Shape", 'a'}, {"size", "Size", 'a'}, {"rows", nullptr, 'a'},
-    {"real", "Cast", 'a', 1, 1, "to", kReal}, {"int", "Cast", 'a', 1, 1, "to", kInt},
-    {"bool", "Cast", 'a', 1, 1, "to", kBool}};
+    {"min", "Min", 'n', 1, SIZE_MAX}, {"max", "Max", 'n', 1, SIZE_MAX},
+    {"range", nullptr, 'n', 1, 2}, {"sum", "ReduceSum", 'n', 1, 1, "keepdims"},
+    {"mean", "ReduceMean", 'r', 1, 1, "keepdims"}, {"argmax", "ArgMax", 'n', 1, 1, "keepdims"},
+    {"concat", "Concat", 's', 1, SIZE_MAX, "axis"}, {"[x]", nullptr, 's', 1, SIZE_MAX},
+    {"transpose", "Transpose", 'a'}, {"column", nullptr, 'a'}, {"fill", "Expand", 'a', 2},
+    {"reshape", "Reshape", 'a', 2}, {"x[i]", "Gather", 'a', 2}, {"shape", "Shape", 'a'},
+    {"size", "Size", 'a'}, {"rows", nullptr, 'a'}, {"real", "Cast", 'a', 1, 1, "to", kReal},
+    {"int", "Cast", 'a', 1, 1, "to", kInt}, {"bool", "Cast", 'a', 1, 1, "to", kBool}};
 // clang-format on
+
+// Fails unless that many arguments are given to what takes so many.
+void check_count(size_t given, Name name, size_t least, size_t most, const Position& at) {
+  std::string takes = quote(name) + " takes " + std::to_string(least);
+  if (most > least) takes += " or " + (most == SIZE_MAX ? "more" : std::to_string(most));
+  takes += most == 1 ? " argument, not " : " arguments, not ";
+  require(given >= least && given <= most, at, takes + std::to_string(given));
+}
 
 // A graph of the language's operations. Each node has the place `at`, so that what fails names it,
 // also in a run.
@@ -79,8 +87,7 @@ struct Operations : eddy::Graph {
   ValueId apply(Name name, Values of, const Position& at) {
     const auto* const known = std::ranges::find(kOperations, name, &Operation::name);
     if (known == std::end(kOperations)) throw Failure(at, "there is no function " + quote(name));
-    require(of.size() >= known->least && of.size() <= known->most, at,
-            quote(name) + " does not take " + std::to_string(of.size()) + " arguments");
+    check_count(of.size(), name, known->least, known->most, at);
     eddy_element wanted = known->rule == 'b' ? kBool : type(of[0]).element;
     if (known->rule == 'r') wanted = kReal;
     const auto is_real = [&](ValueId value) { return type(value).element == kReal; };
@@ -103,10 +110,9 @@ struct Operations : eddy::Graph {
     if (name == "!=") return add("Not", {add("Equal", of, at)}, at);
     if (name == "column") return add("Unsqueeze", {of[0], vector(-1)}, at);
     if (name == "rows") return add("Gather", {add("Shape", of, at), constant(int64_t{0})}, at);
-    if (name == "range") {
-      return add("Range", {of.size() == 1 ? number(0) : of[0], of.back(), number(1)}, at);
-    }
-    if (name == "list") {
+    if (name == "range" && of.size() == 1) of.insert(of.begin(), number(0));
+    if (name == "range") return add("Range", {of[0], of[1], number(1)}, at);
+    if (name == "[x]") {
       for (ValueId& part : of) part = add("Unsqueeze", {part, vector(0)}, at);
       return add("Concat", of, at, "axis");
     }
@@ -150,8 +156,7 @@ class Pass : public Operations {
 
  private:
   Level descend(const Node& node) {
-    const bool has_room = ++known_.num_nodes <= kMaxNodes;
-    require(has_room, node.at, "the program is too long, with its calls written out");
+    require(++known_.num_nodes <= kMaxNodes, node.at, "the program is too long, calls included");
     return {depth_, node.at, "this is nested too deeply, calls included"};
   }
 
@@ -189,6 +194,10 @@ class Pass : public Operations {
     require(is_new, node.at, "there is a " + quote(node.name) + " already; leave out the let");
     variables_[node.name] = promise(node.type, value, node.at);
   }
+  void assign(const Node& node, ValueId value) {
+    ValueId& before = variable(node.name, node.at);
+    before = as(type(before).element, value, node.parts[0].at);
+  }
 
   // ---- Statements ----
   // The value of the statement of kind `last` at the end, or 0.
@@ -204,12 +213,7 @@ class Pass : public Operations {
     const Level level = descend(node);
     if (node.kind == kLet) return declare(node, value(node.parts[0]));
     if (node.kind == kWhile) return run_while(node);
-    if (node.kind == kSet) {
-      const ValueId made = value(node.parts[0]);
-      ValueId& before = variable(node.name, node.at);
-      before = as(type(before).element, made, node.parts[0].at);
-      return;
-    }
+    if (node.kind == kSet) return assign(node, value(node.parts[0]));
     if (node.kind == kValue && node.parts[0].kind == kCase) {
       const Names names = assigned(node);
       return set(names, choose(node.parts[0], names, kBlock));
@@ -219,9 +223,8 @@ class Pass : public Operations {
     require(num_regions_ == 0, node.at, "this stands outside of loops and functions");
     const ValueId made = value(node.parts[0]);
     output(std::to_string(shown_.size()), made);
-    const bool can_stream = !stream_ && rows_.contains(made);
-    require(node.kind != kStream || can_stream, node.at,
-            "only rows of a loop can be streamed, and those of one alone");
+    require(node.kind != kStream || (!stream_ && rows_.contains(made)), node.at,
+            "stream takes rows of a loop of this piece, once: let r = while ... { ... } stream r");
     if (node.kind == kStream) stream_ = shown_.size();
     shown_.push_back(&node);
   }
@@ -261,8 +264,7 @@ class Pass : public Operations {
       require(std::ranges::none_of(arms, is_same), arm.at, "this case has that label already");
       const bool is_value = arm.parts.size() == 1 && arm.parts[0].kind == kValue;
       require(is_value || last != kValue, arm.at, "here an arm is one value");
-      if (!is_else) arms.push_back(&arm);
-      if (is_else) otherwise = &arm;
+      (is_else ? otherwise : arms.emplace_back()) = &arm;
     }
     if (element == kBool) {
       std::vector<const Node*> both(2, otherwise);
@@ -307,9 +309,8 @@ class Pass : public Operations {
   }
   ValueId call(const Node& function, const Node& node) {
     const Node& block = function.parts.back();
-    const std::string count = std::to_string(node.parts.size());
-    require(function.parts.size() == node.parts.size() + 1, node.at,
-            quote(node.name) + " does not take " + count + " arguments");
+    const size_t count = function.parts.size() - 1;
+    check_count(node.parts.size(), node.name, count, count, node.at);
     const bool is_new = std::ranges::count(calls_, &function) == 0;
     require(is_new, node.at, quote(node.name) + " calls itself; use while");
     std::map<Name, ValueId> inside;
@@ -323,7 +324,7 @@ class Pass : public Operations {
       return run_block(block, kReturn);
     });
     calls_.pop_back();
-    return promise(block.type, made[0], block.parts.back().at);
+    return promise(function.type, made[0], block.parts.back().at);
   }
   // A value for each row: a loop that ends after so many iterations.
   ValueId rows(const Node& node) {
@@ -333,7 +334,7 @@ class Pass : public Operations {
     of.trip_limit = apply("rows", {source}, from.at);
     of.num_rows = 1;
     const auto body = [&](ValueId iteration) {
-      variables_[node.name] = apply("index", {source, iteration}, from.at);
+      variables_[node.name] = apply("x[i]", {source, iteration}, from.at);
       return value(node.parts[0]);
     };
     const auto test = [&] { return constant(true); };

@@ -45,11 +45,11 @@ constexpr eddy_element kInt = EDDY_INT64;
 constexpr eddy_element kReal = EDDY_DOUBLE;
 constexpr eddy_element kBool = EDDY_BOOL;
 
-std::string name_of(eddy_element element);
-// "real[3, ?]", "int"; "real[...]" where not even the number of dimensions is known.
-inline std::string print_type(const eddy_type& type) {
-  return eddy::print(type, name_of(type.element));
+inline std::string name_of(eddy_element element) {
+  return element == kInt ? "int" : element == kReal ? "real" : "bool";
 }
+// "real[3, ?]", "int"; "real[...]" where not even the number of dimensions is known.
+inline std::string print_type(const eddy_type& of) { return eddy::print(of, name_of(of.element)); }
 
 // ---- Trees ----
 enum class Kind {
@@ -89,9 +89,9 @@ using Functions = std::map<std::string, Node, std::less<>>;
 // `line`: where the text begins. `functions`: to which those of the program are added; the other
 // statements as a block.
 Node parse(Name text, const char* file, uint32_t line, Functions& functions);
-// Whether brackets are open at the end of the text.
-bool is_open(Name text);
-// For a message: short, and without what a terminal would act on.
+// How many brackets whole lines open, less those that they close.
+int num_open(Name lines);
+// For a message: at most so many characters of UTF-8, and none that a terminal would act on.
 std::string excerpt(Name text, size_t most);
 inline std::string quote(Name text) { return "'" + excerpt(text, 43) + "'"; }
 

@@ -4,7 +4,8 @@
 // Exit codes: 0; 2 usage; 3 the program is bad; 4 it failed while running.
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <iostream>
@@ -13,6 +14,12 @@
 
 namespace dsl {
 namespace {
+
+// At once, as rows come while a loop runs; throws where the output is lost.
+void show(const std::string& text) {
+  if (std::cout << text << std::flush) return;
+  throw std::runtime_error(std::string("the output is lost: ") + std::strerror(errno));
+}
 
 void print_elements(const eddy_tensor& tensor, int32_t axis, size_t& next) {
   if (axis < tensor.rank) {
@@ -34,7 +41,7 @@ void print(const std::string& text, const eddy::Value& value) {
   std::cout << text << " = ";
   size_t next = 0;
   print_elements(value.view(), 0, next);
-  std::cout << std::endl;  // at once: rows come while a loop runs
+  show("\n");
 }
 
 class Interpreter {
@@ -47,7 +54,7 @@ class Interpreter {
       const Node program = parse(texts_.emplace_back(text), file, line, functions_);
       const auto [graph, shown, stream, kept] = compile(program, functions_, variables_, library_);
       const eddy::Session session(graph);
-      if (is_plan) return std::cout << graph.print() << session.plan_text(), 0;
+      if (is_plan) return show(graph.print() + session.plan_text()), 0;
       code = 4;
       eddy::Run run(session);
       for (const auto& [name, value] : variables_) run.bind_input(session.find_input(name), value);
@@ -61,9 +68,7 @@ class Interpreter {
       for (size_t i = 0; i < shown.size(); ++i) {
         if (i != stream) print(shown[i]->text, run.output(i));
       }
-      for (size_t i = 0; i < kept.size(); ++i) {
-        variables_[kept[i]] = run.output(shown.size() + i);
-      }
+      for (size_t i = shown.size(); const auto& name : kept) variables_[name] = run.output(i++);
       return 0;
     } catch (const Failure& failure) {
       std::cerr << failure.what() << "\n";
@@ -82,17 +87,17 @@ class Interpreter {
 };
 
 void converse(Interpreter& interpreter) {
-  std::string piece;
-  uint32_t first_line = 1;  // of the piece
-  while (std::cin) {
-    if (isatty(STDIN_FILENO) != 0) std::cout << (piece.empty() ? "> " : "... ") << std::flush;
-    std::string line;
-    std::getline(std::cin, line);
-    piece += line + "\n";
-    if (std::cin && is_open(piece)) continue;
+  for (uint32_t next_line = 1; std::cin;) {
+    const uint32_t first_line = next_line;
+    std::string piece;
+    for (int open = 0; std::cin && (piece.empty() || open > 0); ++next_line) {
+      if (isatty(STDIN_FILENO) != 0) show(piece.empty() ? "> " : "... ");
+      std::string line;
+      std::getline(std::cin, line);
+      piece += line + "\n";
+      open += num_open(line);
+    }
     interpreter.run(piece, "input", first_line, false);
-    first_line += static_cast<uint32_t>(std::ranges::count(piece, '\n'));
-    piece.clear();
   }
 }
 
@@ -113,7 +118,7 @@ int main(int argc, char** argv) try {
   std::string text;
   for (char c; file.get(c);) text += c;
   if (file.eof()) return interpreter.run(text, path, 1, is_plan);
-  return std::cerr << path << ": this file cannot be read\n", 3;
+  return std::cerr << path << ": this file cannot be read: " << std::strerror(errno) << "\n", 3;
 } catch (const std::exception& error) {
   std::cerr << "eddy_dsl: " << error.what() << "\n";
   return 4;

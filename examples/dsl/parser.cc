@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "examples/dsl/language.h"
 
@@ -13,7 +14,6 @@ constexpr Name kDigits = "0123456789";
 constexpr Name kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 constexpr Name kKeywords[] = {"and", "case", "else",  "false",  "fn",     "for",  "in",    "let",
                               "not", "or",   "print", "return", "stream", "true", "while", "yield"};
-constexpr Name kPairs[] = {"<=", ">=", "==", "!=", "//", "->"};
 // Binary operators with their levels: the higher, the tighter.
 constexpr size_t kComparisons = 2, kTightest = 4;
 using Operator = std::pair<Name, size_t>;
@@ -24,6 +24,9 @@ constexpr std::pair<Name, Kind> kWords[] = {{"let", kLet},     {"while", kWhile}
                                             {"print", kPrint}, {"stream", kStream},
                                             {"yield", kYield}, {"return", kReturn}};
 constexpr eddy_element kElements[] = {kReal, kInt, kBool};
+// Ranges of the characters of UTF-8 that a terminal shows: their first ones, and their last ones.
+constexpr Name kFirst[] = {" ", "\xc2\xa0", "\xe0\xa0\x80", "\xee\x80\x80", "\xf0\x90\x80\x80"};
+constexpr Name kLast[] = {"~", "\xdf\xbf", "\xed\x9f\xbf", "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf"};
 constexpr const char* kTooDeep = "this is nested too deeply; use let";
 
 // ---- Tokens ----
@@ -31,6 +34,14 @@ struct Token {
   Position at;
   Name text;  // empty: the end
 };
+
+// The first of the text: a byte, and where it is none of ASCII, those that go on with it in UTF-8.
+Name character(Name text) {
+  const bool is_ascii = (text[0] & 0x80) == 0;
+  size_t size = 1;
+  while (!is_ascii && size < text.size() && (text[size] & 0xc0) == 0x80) ++size;
+  return text.substr(0, size);
+}
 
 bool begins(Name text, Name set) { return !text.empty() && set.find(text[0]) != set.npos; }
 
@@ -55,10 +66,9 @@ Name first(Name text) {
     return {text.data(), std::from_chars(text.data(), text.data() + text.size(), number).ptr};
   }
   if (begins(text, kLetters)) return text.substr(0, text.find_first_not_of(kLetters));
-  if (std::ranges::count(kPairs, text.substr(0, 2)) > 0) return text.substr(0, 2);
-  size_t size = 1;  // of a symbol, or any other character of UTF-8
-  while (size < text.size() && (text[size] & 0xc0) == 0x80) ++size;
-  return text.substr(0, size);
+  const Name pair = text.substr(0, 2);
+  const bool is_pair = pair == "->" || std::ranges::count(kLevels, pair, &Operator::first) > 0;
+  return is_pair ? pair : character(text);
 }
 
 // The last token is the end, right behind the last but one.
@@ -86,11 +96,7 @@ class Parser {
     Functions found;
     Node made{kBlock, now().at};
     while (!now().text.empty()) {
-      if (accept("fn")) {
-        function(found);
-      } else {
-        made.parts.push_back(statement());
-      }
+      if (!function(found)) made.parts.push_back(statement());
     }
     found.merge(functions);  // what is defined anew hides what was there
     functions = std::move(found);
@@ -112,15 +118,13 @@ class Parser {
     if (!is_name(now().text)) expected("a name");
     return take();
   }
-  // The items of a list behind its first, and what closes it; a comma may come before that.
-  template <typename Item>
-  void more(Name close, Item item) {
-    while (!accept(close)) {
-      if (!accept(",")) expected("',' or " + quote(close));
-      if (now().text != close) item();
-    }
+  // The items of a list, and what closes it, which may stand behind a comma.
+  void items(Name close, const std::function<void()>& item) {
+    do {
+      item();
+      if (!accept(",") && now().text != close) expected("',' or " + quote(close));
+    } while (!accept(close));
   }
-  Level descend() { return {depth_, now().at, kTooDeep}; }
   static Node finish(Node node) {
     for (const Node& part : node.parts) node.depth = std::max(node.depth, part.depth + 1);
     if (node.depth > kMaxDepth) throw Failure(node.at, kTooDeep);
@@ -134,24 +138,28 @@ class Parser {
   }
 
   // ---- Functions and types ----
-  void function(Functions& functions) {
+  // Whether there is one.
+  bool function(Functions& functions) {
+    if (!accept("fn")) return false;
     const Token& token = name();
     Node made{kBlock, token.at};
+    std::set<Name> names;
     const auto parameter = [&] {
-      made.parts.push_back({kName, now().at, name().text});
+      const auto& [at, text] = name();
+      require(names.insert(text).second, at, "there is a parameter " + quote(text) + " already");
+      made.parts.push_back({kName, at, text});
       if (accept(":")) made.parts.back().type = type();
     };
     expect("(");
-    if (now().text != ")") parameter();
-    more(")", parameter);
-    const eddy_type result = accept("->") ? type() : eddy_type{};
-    made.parts.push_back(block());
-    Node& body = made.parts.back();
-    body.type = result;
+    if (!accept(")")) items(")", parameter);
+    if (accept("->")) made.type = type();
+    made.parts.push_back(block({kBlock, now().at}));
+    const Node& body = made.parts.back();
     require(!body.parts.empty() && body.parts.back().kind == kReturn, token.at,
             "the last statement of " + quote(token.text) + " must be a return");
     const bool is_new = functions.emplace(token.text, std::move(made)).second;
     require(is_new, token.at, "there is a function " + quote(token.text) + " already");
+    return true;
   }
   eddy_type type() {
     const auto* const element = std::ranges::find(kElements, now().text, name_of);
@@ -159,25 +167,22 @@ class Parser {
     eddy_type made = eddy::type(*element, {});
     take();
     if (!accept("[")) return made;
-    const auto size = [&] {
+    items("]", [&] {
       const bool is_size = now().text == "?" || element_of(now().text) == kInt;
       if (!is_size || made.rank == EDDY_MAX_RANK) expected("a size or '?', at most 8 of them");
       made.dims[made.rank++] = accept("?") ? EDDY_UNKNOWN_DIM : literal().ints[0];
-    };
-    size();
-    more("]", size);
+    });
     return made;
   }
 
   // ---- Statements ----
-  Node block() {
-    Node made{kBlock, now().at};
+  Node block(Node made) {
     expect("{");
     while (!accept("}")) made.parts.push_back(statement());
     return made;
   }
   Node statement() {
-    const Level level = descend();
+    const Level level(depth_, now().at, kTooDeep);
     Node made{kValue, now().at};
     for (const auto& [word, kind] : kWords) {
       if (made.kind == kValue && accept(word)) made.kind = kind;
@@ -194,7 +199,7 @@ class Parser {
     made.parts.push_back(expression());
     const Name last = tokens_[next_ - 1].text;
     made.text = excerpt({first, last.data() + last.size()}, 60);
-    if (made.kind == kWhile) made.parts.push_back(block());
+    if (made.kind == kWhile) made.parts.push_back(block({kBlock, now().at}));
     return made;
   }
   Node arm() {
@@ -207,9 +212,8 @@ class Parser {
       made.kind = kBlock;
     }
     expect(":");
-    const bool is_block = now().text == "{";
-    if (is_block) made.parts = block().parts;
-    if (!is_block) made.parts.push_back(statement());
+    if (now().text == "{") return block(std::move(made));
+    made.parts.push_back(statement());
     return made;
   }
 
@@ -229,24 +233,21 @@ class Parser {
     }
   }
   Node unary(bool is_not = false) {
-    const Level level = descend();
+    const Level level(depth_, now().at, kTooDeep);
     const Token& token = now();
     if (is_not && accept("not")) return call(token, token.text, expression(kComparisons));
     if (accept("-")) return negative(token, unary());
     Node made = primary();
     while (now().text == "[") {
       const Token& bracket = take();
-      const auto index = [&] { made = call(bracket, "index", std::move(made), expression()); };
-      index();
-      more("]", index);
+      items("]", [&] { made = call(bracket, "x[i]", std::move(made), expression()); });
     }
-    const Token& power = now();
-    if (accept("^")) made = call(power, power.text, std::move(made), unary());
+    if (const Token& power = now(); accept("^")) made = call(power, "^", std::move(made), unary());
     return made;
   }
   static Node negative(const Token& token, Node of) {
     const bool is_number = of.kind == kNumbers && of.type.rank == 0;
-    if (!is_number || of.type.element == kBool) return call(token, "negate", std::move(of));
+    if (!is_number || of.type.element == kBool) return call(token, "-x", std::move(of));
     for (int64_t& number : of.ints) number = -number;
     for (double& number : of.reals) number = -number;
     return of;
@@ -271,44 +272,40 @@ class Parser {
       expected("a value");
     } else if (take(); accept("(")) {
       made.kind = kCall;
-      if (now().text != ")") argument();
-      more(")", argument);
+      if (!accept(")")) items(")", argument);
     }
     return finish(std::move(made));
   }
   Node literal() {
-    const Token& token = take();
-    const eddy_element element = element_of(token.text);
-    Node made{kNumbers, token.at, {}, eddy::type(element, {})};
+    const auto& [at, text] = take();
+    const eddy_element element = element_of(text);
+    Node made{kNumbers, at, {}, eddy::type(element, {})};
     const auto read = [&](auto& number) {
-      const char* const begin = token.text.data();
-      return std::from_chars(begin, begin + token.text.size(), number).ec == std::errc();
+      return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
     };
-    if (element == kBool) made.ints = {token.text == "true"};
+    if (element == kBool) made.ints = {text == "true"};
     bool is_held = element == kBool || read(made.reals.emplace_back());
     if (element == kInt) is_held = read(made.ints.emplace_back());
-    require(is_held, token.at, "no " + name_of(element) + " can hold this number");
+    require(is_held, at, "no " + name_of(element) + " can hold this number");
     return made;
   }
   // After its bracket: elements, or a value for each row.
   Node list(const Position& at) {
-    Node made{kCall, at, "list"};
-    const auto element = [&] { made.parts.push_back(expression()); };
-    element();
-    if (accept("for")) {
+    Node made{kCall, at, "[x]"};
+    items("]", [&] {
+      made.parts.push_back(expression());
+      if (made.parts.size() > 1 || !accept("for")) return;
       made.kind = kRows;
       made.name = name().text;
       expect("in");
-      element();
-      expect("]");
-      return finish(std::move(made));
-    }
-    more("]", element);
-    // Numbers become one constant.
+      made.parts.push_back(expression());
+      if (now().text != "]") expected("']'");
+    });
+    if (made.kind == kRows) return finish(std::move(made));
+    // Numbers of the same dims, of which none is 0, become one constant.
     Node all{kNumbers, at, {}, made.parts[0].type};
     for (const Node& part : made.parts) {
       const bool is_alike = part.kind == kNumbers && part.type.element != kBool &&
-                            part.type.rank == all.type.rank &&
                             std::ranges::equal(part.type.dims, all.type.dims);
       if (!is_alike || all.type.rank == EDDY_MAX_RANK) return finish(std::move(made));
       if (part.type.element == kReal) all.type.element = kReal;
@@ -328,28 +325,28 @@ class Parser {
 
 }  // namespace
 
-std::string name_of(eddy_element element) {
-  return element == kInt ? "int" : element == kReal ? "real" : "bool";
-}
-
 Node parse(Name text, const char* file, uint32_t line, Functions& functions) {
   return Parser(text, {sizeof(Position), file, line, 1, nullptr}).program(functions);
 }
 
-bool is_open(Name text) {
+int num_open(Name lines) {
   int count = 0;
-  for (const Token& token : split(text, {})) {
-    count += token.text == "{" || token.text == "[" || token.text == "(";
-    count -= token.text == "}" || token.text == "]" || token.text == ")";
-  }
-  return count > 0;
+  for (const auto& [at, text] : split(lines, {}))
+    count += begins(text, "{[(") - begins(text, "}])");
+  return count;
 }
 
 std::string excerpt(Name text, size_t most) {
-  std::string made(text);
-  if (text.size() > most) made.replace(most - 3, std::string::npos, "...");
-  for (char& c : made) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = begins({&c, 1}, kSpaces) ? ' ' : '?';
+  std::string made;
+  size_t kept = 0;  // before "..."
+  for (size_t count = 0; !text.empty(); ++count) {
+    if (count == most) return made.substr(0, kept) + "...";
+    const Name next = character(text);
+    const size_t k = std::ranges::upper_bound(kFirst, next) - kFirst;
+    const bool is_shown = k > 0 && next.size() == kFirst[k - 1].size() && next <= kLast[k - 1];
+    made += is_shown ? next : begins(next, kSpaces) ? " " : "?";
+    if (count < most - 3) kept = made.size();
+    text.remove_prefix(next.size());
   }
   return made;
 }

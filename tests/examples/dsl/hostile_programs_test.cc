@@ -118,5 +118,42 @@ TEST(HostilePrograms, LongTextsAreCompiled) {
   EXPECT_EQ(compiled(std::string("print \0", 7)), "test:1:7: expected a value, found '?'");
 }
 
+TEST(HostilePrograms, BracketsOfLinesAddUp) {
+  EXPECT_EQ(num_open("let a = [(1 # {"), 2);
+  EXPECT_EQ(num_open("), 2]}"), -3);
+  EXPECT_EQ(num_open("(\x80"), 1);
+}
+
+TEST(HostilePrograms, ExcerptsAreWholeCharactersThatATerminalShows) {
+  EXPECT_EQ(excerpt("12345678", 8), "12345678");
+  EXPECT_EQ(excerpt("123456789", 8), "12345...");
+  EXPECT_EQ(excerpt("äöü€𝄞äöü", 8), "äöü€𝄞äöü");
+  EXPECT_EQ(excerpt("äöü€𝄞äöüä", 8), "äöü€𝄞...");
+  EXPECT_EQ(excerpt("a\n\tb\x1b\x7f", 8), "a  b??");
+  const char* const hostile[] = {"\x80",
+                                 "\x9b",
+                                 "\xc2",
+                                 "\xc2\x80",
+                                 "\xc2\x9b",
+                                 "\xc0\x80",
+                                 "\xc1\xbf",
+                                 "\xe0\x82\x9b",
+                                 "\xed\xa0\x80",
+                                 "\xe2\x82",
+                                 "\xe2\x82\xac\x80",
+                                 "\xf0\x8f\xbf\xbf",
+                                 "\xf4\x90\x80\x80",
+                                 "\xf8\x90\x80\x80",
+                                 "\xff"};
+  for (const std::string text : hostile) {
+    EXPECT_EQ(excerpt(text, 8), "?") << testing::PrintToString(text);
+    EXPECT_EQ(excerpt("a" + text + "b", 8), "a?b") << testing::PrintToString(text);
+  }
+  for (const std::string text : {"\xc2\xa0", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(excerpt(text, 8), text);
+  }
+  EXPECT_EQ(compiled("print \xc2\x9b"), "test:1:7: expected a value, found '?'");
+}
+
 }  // namespace
 }  // namespace dsl
