@@ -92,6 +92,7 @@ void RunValues::release(std::unique_ptr<BoundRun> state) {
 }
 
 void RunValues::begin() {
+  state_->forget_nodes();
   for (const Streamed& each : streams_) {
     state_->loop(each.loop).stack(each.row).sink_or_null = each.stream.get();
     each.stream->begin([&core = core_](std::function<void()> deliver) {
@@ -114,9 +115,9 @@ Status RunValues::end_status(StopReason outcome) {
     case StopReason::kFailed:
       return state_->take_error();
     case StopReason::kCancelled:
-      return cancelled("the run was cancelled");
+      return state_->found_at(cancelled("the run was cancelled"));
     case StopReason::kDeadline:
-      return deadline_exceeded("the run passed its deadline");
+      return state_->found_at(deadline_exceeded("the run passed its deadline"));
   }
   return internal_error("a run has failed without a reason");
 }

@@ -48,6 +48,26 @@ Status RunBase::first_error() const {
   return error_;
 }
 
+Status RunBase::found_at(Status stop) const {
+  NodeId found;
+  for (const std::atomic<uint32_t>& current : current_nodes_) {
+    const uint32_t node = current.load(std::memory_order_relaxed);
+    if (node == UINT32_MAX) continue;
+    const Region& region = graph().region(graph().node(NodeId(node)).region);
+    const bool is_in_loop = !region.owner.is_none();
+    if (found.is_none() || is_in_loop) found = NodeId(node);
+    if (is_in_loop) break;
+  }
+  if (!found.is_none()) tell_where(stop, found);
+  return stop;
+}
+
+void RunBase::forget_nodes() {
+  for (std::atomic<uint32_t>& node : current_nodes_) {
+    node.store(UINT32_MAX, std::memory_order_relaxed);
+  }
+}
+
 bool RunBase::fail(Status status) {
   std::lock_guard lock(mutex_);
   if (error_.is_ok()) error_ = std::move(status);

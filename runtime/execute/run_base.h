@@ -41,6 +41,10 @@ class RunBase {
   Status take_error();
   // A node's, while the run goes on; ok: none has failed.
   Status first_error() const;
+  // A stop from outside, with the node at which it found the run: one in a loop, if there is one.
+  Status found_at(Status stop) const;
+  // The run begins; nodes are those of the one before.
+  void forget_nodes();
 
   // The iteration of a loop that a node right inside it is at; tails may be one behind.
   int64_t iteration(NodeId loop, NodeId inner) const;
