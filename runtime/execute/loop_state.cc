@@ -385,6 +385,13 @@ Status LoopState::push_row(ScanStack& stack) {
   return Status::ok();
 }
 
+// Of plain bytes.
+Status LoopState::move_rows(ScanStack& stack, BufferRef to, size_t used_bytes) {
+  if (used_bytes > 0) std::memcpy(to.data(), stack.buffer.data(), used_bytes);
+  stack.buffer = std::move(to);
+  return Status::ok();
+}
+
 // Room for at least one row more than there are: doubling, but never for more than will come, and
 // at once for all of those where that is little. Keeps the rows stacked so far.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
@@ -393,9 +400,13 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
   int64_t rows = 0;
   size_t wanted_bytes = 0;
   const bool fits = !__builtin_mul_overflow(stack.num_rows + 1, 2, &rows);
-  if (settled_trips_ > stack.num_rows) {
-    const int64_t ahead = kMostBytesAhead / std::max<int64_t>(static_cast<int64_t>(row_bytes), 1);
-    rows = std::min(std::max(rows, ahead), settled_trips_);
+  if (settled_trips_ > stack.num_rows) rows = std::min(rows, settled_trips_);
+  const int64_t ahead = std::min<int64_t>(
+      kMostBytesAhead / std::max<int64_t>(static_cast<int64_t>(row_bytes), 1), settled_trips_);
+  // Where there is no memory for those, fewer may do: a loop may be stopped before.
+  if (fits && ahead > rows && stack.element != ElementType::kString) {
+    Result<BufferRef> all = run_.allocator().allocate(static_cast<size_t>(ahead) * row_bytes);
+    if (all.is_ok()) return move_rows(stack, std::move(*all), used_bytes);
   }
   if (!fits || __builtin_mul_overflow(static_cast<size_t>(rows), row_bytes, &wanted_bytes)) {
     return resource_exhausted("the stacked rows do not fit into memory");
@@ -414,9 +425,7 @@ Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
     return Status::ok();
   }
   EDDY_ASSIGN_OR_RETURN(BufferRef larger, allocator.allocate(wanted_bytes));
-  if (used_bytes > 0) std::memcpy(larger.data(), stack.buffer.data(), used_bytes);
-  stack.buffer = std::move(larger);
-  return Status::ok();
+  return move_rows(stack, std::move(larger), used_bytes);
 }
 
 // No row was made: inferred dimensions, unknown ones 0.
