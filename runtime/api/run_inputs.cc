@@ -56,12 +56,16 @@ Status RunValues::check_value(size_t index, const Tensor& value) const {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   const ValueDescription& input = core_.inputs[index];
   if (value.is_on_device()) EDDY_RETURN_IF_ERROR(check_device_input(index));
-  if (value.is_tensor()) return check_tensor(index, value.view());
   const bool is_none = value.kind() == ValueKind::kNone;
   const ValueType type = input.type.is_optional() ? input.type.unwrapped() : input.type;
-  if (is_none ? input.type.is_optional() : type.is_sequence()) return check_elements(index, value);
+  if (value.is_tensor() && !type.is_sequence()) return check_tensor(index, value.view());
+  const bool fits = is_none ? input.type.is_optional() : !value.is_tensor() && type.is_sequence();
+  if (fits) return check_elements(index, value);
   return invalid_argument("input '" + input.name + "' must be " + input.text + ", but " +
-                          (is_none ? "nothing" : "a sequence") + " was given");
+                          (is_none             ? "nothing"
+                           : value.is_tensor() ? "a tensor"
+                                               : "a sequence") +
+                          " was given");
 }
 
 void RunValues::borrow(size_t index, const TensorView& view) {

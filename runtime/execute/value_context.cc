@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <string>
 
+#include "runtime/execute/bound_kernels.h"
 #include "runtime/execute/run_base.h"
+#include "runtime/execute/values/string_charge.h"
 
 namespace eddy {
 namespace {
@@ -25,7 +28,27 @@ Result<TensorView> SlotContext::allocate(size_t o, ElementType element, const Di
   out(o).elements.clear();
   out(o).set_tensor(element, dims.span());
   EDDY_RETURN_IF_ERROR(out(o).make_writable(node_.owner->allocator()));
+  note_strings(out(o).view, out(o).buffer);
   return out(o).view;
+}
+
+void SlotContext::note_strings(const TensorView& view, const BufferRef& holder) {
+  if (view.element != ElementType::kString || !holder) return;
+  strings_.push_back(view);
+  holders_.push_back(holder);
+}
+
+// Once they are there: a kernel alone knows how long it makes them.
+Status SlotContext::charge_strings() const {
+  for (size_t i = 0; i < strings_.size(); ++i) {
+    const auto count = static_cast<size_t>(strings_[i].count());
+    const size_t bytes = heap_bytes(std::span(strings_[i].as<std::string>(), count));
+    Buffer* const buffer = holders_[i].get();
+    if (buffer->owner->charge_strings(buffer, bytes)) continue;
+    return resource_exhausted("no memory for " + std::to_string(count) + " strings of " +
+                              std::to_string(bytes) + " bytes within the limit");
+  }
+  return Status::ok();
 }
 
 void SlotContext::share(size_t o, size_t i) { keep(out(o).share(in(i), node_.owner->allocator())); }
@@ -69,25 +92,36 @@ Result<TensorView> SlotContext::append_new(size_t o, ElementType element, const 
   Slot fresh;
   fresh.set_tensor(element, dims.span());
   EDDY_RETURN_IF_ERROR(fresh.make_writable(node_.owner->allocator()));
+  note_strings(fresh.view, fresh.buffer);
   EDDY_RETURN_IF_ERROR(out(o).elements.push_back(fresh.as_element(), node_.owner->allocator()));
   return out(o).elements.back().view();
 }
 
+// Other nodes count on what is declared, and, where two sizes have one symbol, on what the rule
+// says of this call's.
+Status SlotContext::check_type(size_t o, const TensorType& made) const {
+  const OpDef& op = *node_.node->op;
+  const bool is_callers = node_.kernel->provider == kCustomProvider;
+  const ValueType& declared = node_.owner->graph().value(node_.node->outputs[o]).type;
+  const ValueType& ruled = node_.changing->output_types[o];
+  for (const TensorType& expected : {declared.tensor, ruled.tensor}) {
+    if (is_compatible(made, expected)) continue;
+    const std::string what = "output " + std::to_string(o) + " of " + op.name + " is declared " +
+                             to_string(ValueType(expected)) + " but the kernel made " +
+                             to_string(ValueType(made));
+    return is_callers ? run_failed(what) : internal_error(what);
+  }
+  return Status::ok();
+}
+
 Status SlotContext::check_outputs() {
   EDDY_RETURN_IF_ERROR(error_);
+  EDDY_RETURN_IF_ERROR(charge_strings());
   for (size_t o = 0; o < node_.out.size(); ++o) {
     const Slot& slot = out(o);
     const ValueType& declared = node_.owner->graph().value(node_.node->outputs[o]).type;
     if (slot.kind != ValueKind::kTensor || declared.is_sequence()) continue;
-    const ValueType actual(TensorType(slot.view.element, Dims(slot.view.shape())));
-    // By the sizes of this call, which other nodes may count on where two have one symbol.
-    const ValueType& ruled = node_.changing->output_types[o];
-    for (const TensorType& expected : {declared.tensor, ruled.tensor}) {
-      if (is_compatible(actual, expected)) continue;
-      return internal_error("output " + std::to_string(o) + " of " + node_.node->op->name +
-                            " is declared " + to_string(ValueType(expected)) +
-                            " but the kernel made " + to_string(actual));
-    }
+    EDDY_RETURN_IF_ERROR(check_type(o, TensorType(slot.view.element, Dims(slot.view.shape()))));
   }
   return Status::ok();
 }
@@ -114,7 +148,16 @@ Status check_rule(const ExecNode& node) {
   std::ranges::fill(changing.output_types, ValueType());
   InferContext context(node.node->attributes, changing.input_type_pointers, changing.values,
                        changing.output_types, node.node->opset_version);
-  return node.node->op->infer(context);
+  EDDY_RETURN_IF_ERROR(node.node->op->infer(context));
+  if (node.kernel->provider != kCustomProvider) return Status::ok();
+  for (size_t o = 0; o < changing.output_types.size(); ++o) {
+    const ValueType& declared = node.owner->graph().value(node.node->outputs[o]).type;
+    if (is_compatible(changing.output_types[o], declared)) continue;
+    return run_failed("the shape function says " + to_string(changing.output_types[o]) +
+                      " of output " + std::to_string(o) + ", and said " + to_string(declared) +
+                      " when the graph was built");
+  }
+  return Status::ok();
 }
 
 Status call_value_kernel(const ExecNode& node, ValueContext& context) {

@@ -3,6 +3,8 @@
 // Lives for one call. Everything is shared, nothing copied, except volatile inputs.
 #pragma once
 
+#include <vector>
+
 #include "runtime/execute/exec_node.h"
 
 namespace eddy {
@@ -37,7 +39,8 @@ class SlotContext : public ValueContext {
   Scratch& scratch() override { return *node_.args.scratch; }
   RunKeep* keep_or_null() override { return node_.args.keep; }
 
-  // What the kernel made fits what the graph says of its outputs; the first failure of a share.
+  // What the kernel made fits what the graph says of its outputs, and its strings within the limit;
+  // the first failure of a share.
   Status check_outputs();
 
  private:
@@ -45,9 +48,14 @@ class SlotContext : public ValueContext {
   Slot& out(size_t o) const { return *node_.out[o].slot; }
   void keep(Status status);
   void append(size_t o, SequenceElement element);
+  void note_strings(const TensorView& view, const BufferRef& holder);
+  Status charge_strings() const;
+  Status check_type(size_t o, const TensorType& made) const;
 
   ExecNode& node_;
   Status error_;
+  std::vector<TensorView> strings_;  // that the kernel fills
+  std::vector<BufferRef> holders_;   // of those
 };
 
 // A WorkFunction, as those of exec_node.h.

@@ -125,6 +125,11 @@ Status ValueCalling::share(uint32_t output, uint32_t input) {
     return run_failed(output_name(output) + " is declared " + to_string(type) +
                       ", so it can't share " + input_name(input));
   }
+  if (kind != ValueKind::kNone && context_.element_type(input) != type.tensor.element) {
+    return run_failed(output_name(output) + " is declared " + to_string(type) + ", but " +
+                      input_name(input) + " is of " +
+                      std::string(element_type_name(context_.element_type(input))));
+  }
   // Of a sequence whose type says enough nothing is looked at: it may be long.
   if (!is_within(declared_.inputs[input].tensor, type.tensor)) {
     for (size_t i = 0; i < length(input); ++i) {

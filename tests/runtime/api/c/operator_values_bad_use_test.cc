@@ -50,7 +50,7 @@ TEST_F(COperatorValues, WhatAFunctionRefusesFailsTheRun) {
   EXPECT_THAT(CALLS(type(EDDY_FLOAT, {3}), share(c.impl, 0, 0)),
               HasSubstr("so it can't have float[2]"));
   EXPECT_THAT(CALLS(type(EDDY_INT64, {2}), share_tensor(c.impl, 0, 0, 0)),
-              HasSubstr("so it can't have float[2]"));
+              HasSubstr("is declared int64[2], but input 0 is of float"));
 #undef CALLS
 }
 
@@ -117,7 +117,59 @@ TEST_F(COperatorValues, SizesThatTheShapesPromiseAreKept) {
   const Owned<eddy_run> run = run_of(session.get());
   EXPECT_EQ(execute(run.get(), {floats_value({4}).get()}), "ok");
   EXPECT_THAT(execute(run.get(), {floats_value({4, 5, 6}).get()}),
-              AllOf(HasSubstr("output 0 of Keep"), HasSubstr("float[3]"), HasSubstr("float[1]")));
+              AllOf(HasSubstr("run failed"), HasSubstr("output 0 of Keep is declared float[3] but "
+                                                       "the kernel made float[1]")));
+}
+
+TEST_F(COperatorValues, AShapeFunctionSaysTheSameInARun) {
+  static bool changes;
+  changes = false;
+  add_values(
+      "Fickle", 1, 1, [](const eddy_value_call& call) { return call.share(call.impl, 0, 0); },
+      [](const eddy_shapes& shapes) {
+        shapes.outputs[0] = shapes.inputs[0];
+        if (changes) shapes.outputs[0] = sequence_of(shapes.inputs[0]);
+      });
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input_of(graph.get(), "x", type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM}));
+  output(graph.get(), "y", values_op(graph.get(), "Fickle", {x})[0]);
+  const Owned<eddy_session> session = session_of(graph.get());
+  const Owned<eddy_run> run = run_of(session.get());
+  EXPECT_EQ(execute(run.get(), {floats_value({4}).get()}), "ok");
+  changes = true;
+  EXPECT_THAT(execute(run.get(), {floats_value({4}).get()}),
+              AllOf(HasSubstr("run failed"),
+                    HasSubstr("the shape function says sequence(float[1]) of output 0, and said "
+                              "float[?] when the graph was built")));
+}
+
+// A list without elements is of its element type nevertheless.
+TEST_F(COperatorValues, AnEmptyListOfOtherElementsIsNotShared) {
+  const eddy_type texts = sequence_of(type(EDDY_STRING, {}));
+  add_values("Share", 1, {sequence_of(type(EDDY_FLOAT, {}))},
+             [](const eddy_value_call& call) { return call.share(call.impl, 0, 0); });
+  Owned<eddy_graph> graph = new_graph();
+  const eddy_value_id x = input_of(graph.get(), "x", texts);
+  output(graph.get(), "y", values_op(graph.get(), "Share", {x})[0]);
+  const Owned<eddy_session> session = session_of(graph.get());
+  const Owned<eddy_run> run = run_of(session.get());
+  Owned<eddy_value> none;
+  ASSERT_EQ(api().value_sequence(EDDY_STRING, nullptr, 0, none.out(), nullptr), EDDY_OK);
+  EXPECT_THAT(execute(run.get(), {none.get()}), HasSubstr("but input 0 is of string"));
+}
+
+TEST_F(COperatorValues, AnOptionalListIsNoTensor) {
+  Owned<eddy_graph> graph = new_graph();
+  eddy_type maybe = type(EDDY_FLOAT, {EDDY_UNKNOWN_DIM});
+  maybe.wrappers[0] = EDDY_WRAPPER_OPTIONAL;
+  maybe.wrappers[1] = EDDY_WRAPPER_SEQUENCE;
+  const eddy_value_id x = input_of(graph.get(), "x", maybe);
+  output(graph.get(), "y", op(graph.get(), "OptionalHasElement", {x}));
+  const Owned<eddy_session> session = session_of(graph.get());
+  const Owned<eddy_run> run = run_of(session.get());
+  const Owned<eddy_value> row = floats_value({1, 2});
+  EXPECT_THAT(said([&](auto e) { return api().run_bind_input(run.get(), 0, row.get(), e); }),
+              HasSubstr("but a tensor was given"));
 }
 
 TEST_F(COperatorValues, WhatSuchAnOperatorCannotHaveIsRefused) {

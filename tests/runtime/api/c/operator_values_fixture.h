@@ -100,6 +100,12 @@ class COperatorValues : public CApi {
     EXPECT_EQ(api().value_copy(&of, made.out(), nullptr), EDDY_OK);
     return made;
   }
+  static std::vector<int64_t> ints(eddy_value value) {
+    eddy_tensor view = {};
+    EXPECT_EQ(said([&](auto e) { return api().value_tensor(value, &view, e); }), "ok");
+    const auto* const data = static_cast<const int64_t*>(view.data);
+    return {data, data + (view.rank == 0 ? 1 : view.dims[0])};
+  }
   static std::string text_of(eddy_value value) {
     size_t size = 0;
     EXPECT_EQ(said([&](auto e) { return api().value_strings(value, nullptr, nullptr, &size, e); }),
