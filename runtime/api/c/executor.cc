@@ -47,15 +47,9 @@ class FunctionTask : public Task {
 
 }  // namespace
 
-void ExecutorObject::Queue::push(std::shared_ptr<Task>&& task) {
-  waiting.push_back(std::move(task));
-  num_waiting.store(waiting.size(), std::memory_order_relaxed);
-}
-
 std::shared_ptr<Task> ExecutorObject::Queue::pop() {
   std::shared_ptr<Task> task = std::move(waiting.front());
   waiting.pop_front();
-  num_waiting.store(waiting.size(), std::memory_order_relaxed);
   return task;
 }
 
@@ -75,7 +69,7 @@ void ExecutorObject::released() noexcept {
   if (kind_ != EDDY_EXECUTOR_CALLER) return;
   {
     const std::lock_guard lock(queue_->mutex);
-    queue_->is_released = true;
+    queue_->is_released = true;  // nothing is posted from here on
   }
   run(SIZE_MAX);
 }
@@ -92,7 +86,7 @@ void ExecutorObject::post(std::shared_ptr<Task> task) {
   }
   {
     const std::lock_guard lock(queue_->mutex);
-    queue_->push(std::move(task));
+    queue_->waiting.push_back(std::move(task));
   }
   queue_->changed.notify_one();
 }
@@ -101,7 +95,7 @@ bool ExecutorObject::try_post(std::shared_ptr<Task>&& task) {
   if (kind_ != EDDY_EXECUTOR_CALLER) return false;
   const std::lock_guard lock(queue_->mutex);
   if (queue_->is_released) return false;
-  queue_->push(std::move(task));
+  queue_->waiting.push_back(std::move(task));
   if (!std::exchange(queue_->is_file_set, true)) file_.set();
   return true;
 }
@@ -109,10 +103,11 @@ bool ExecutorObject::try_post(std::shared_ptr<Task>&& task) {
 size_t ExecutorObject::run(size_t max) {
   size_t count = 0;
   for (; count < max; ++count) {
-    if (count > 0 && queue_->num_waiting.load(std::memory_order_relaxed) == 0) break;
     std::shared_ptr<Task> task;
     {
       const std::lock_guard lock(queue_->mutex);
+      // What tasks post themselves has its turn in the next call.
+      if (count == 0) max = std::min(max, queue_->waiting.size());
       if (queue_->waiting.empty()) {
         // Not behind tasks: more may come at once.
         if (count == 0 && std::exchange(queue_->is_file_set, false)) file_.clear();

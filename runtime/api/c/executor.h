@@ -9,11 +9,10 @@
 // has found none: while tasks come one after the other it is neither set nor cleared again, which
 // would take longer than they do. A loop that is woken for nothing then clears it.
 //
-// Ownership: runs and streams of rows keep their executor. Threads: any; one task at a time but for
-// inline ones.
+// Ownership: runs and streams of rows keep their executor. Threads: any. A thread of its own calls
+// one task after the other; what several threads drain is called at once.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -48,7 +47,7 @@ class ExecutorObject : public Object {
   bool try_post(std::shared_ptr<Task>&& task);
   int32_t kind() const { return kind_; }
   int fd() const { return file_.fd(); }
-  // Calls at most `max` of what waits; how many.
+  // Calls at most `max` of what waits now; how many.
   size_t run(size_t max);
 
  private:
@@ -56,13 +55,11 @@ class ExecutorObject : public Object {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::shared_ptr<Task>> waiting;  // under the mutex
-    std::atomic<size_t> num_waiting{0};         // written under the mutex; a hint beside it
     bool is_file_set = false;                   // under the mutex
     bool is_ending = false;                     // under the mutex
     bool is_released = false;                   // under the mutex
 
-    void push(std::shared_ptr<Task>&& task);  // under the mutex
-    std::shared_ptr<Task> pop();              // under the mutex
+    std::shared_ptr<Task> pop();  // under the mutex
   };
   static void loop(const std::shared_ptr<Queue>& queue);
 

@@ -9,6 +9,7 @@
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/user_code.h"
 #include "runtime/api/c/value.h"
+#include "runtime/api/streamed_row.h"
 
 namespace eddy::c {
 
@@ -155,6 +156,11 @@ Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_
   if (index >= count) {
     return {EDDY_INVALID_ARGUMENT, "there is no output " + std::to_string(index) +
                                        "; the graph has " + std::to_string(count)};
+  }
+  if (rows_or_null != nullptr) {
+    EDDY_C_TRY(
+        find_streamed_row(session().graph(), session().outputs(), session().outputs()[index].name)
+            .status());
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(rows_, [&](const auto& each) { return each.first == index; });

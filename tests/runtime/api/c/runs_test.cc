@@ -11,6 +11,7 @@
 namespace eddy::c {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -207,6 +208,52 @@ TEST_F(CRuns, ADescriptorIsReadableOnceTheRunHasEnded) {
 }
 
 // x stays below the limit for ever: until it is stopped.
+// A callback that submits anew has its turn in the next call, so that a loop sees what else waits.
+TEST_F(CRuns, ACallOfTheExecutorCallsWhatWaitsThen) {
+  struct Chain {
+    eddy_executor executor;
+    int calls = 0;
+  } chain{};
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", op(graph.get(), "Neg", {input(graph.get(), "x", {})}));
+  const Owned<eddy_session> session = session_of(graph.get());
+  Owned<eddy_executor> executor;
+  ASSERT_EQ(api().executor_create(EDDY_EXECUTOR_CALLER, executor.out(), nullptr), EDDY_OK);
+  chain.executor = executor.get();
+  const Owned<eddy_run> run = run_of(session.get());
+  const float x = 1;
+  bind(run.get(), 0, &x);
+  static eddy_run_callback again;
+  again = [](void* user, eddy_run of, eddy_code) {
+    auto& mine = *static_cast<Chain*>(user);
+    if (++mine.calls >= 100) return;
+    EXPECT_EQ(api().run_submit(of, nullptr, mine.executor, again, user, nullptr), EDDY_OK);
+  };
+  ASSERT_EQ(api().run_submit(run.get(), nullptr, executor.get(), again, &chain, nullptr), EDDY_OK);
+  pollfd file = {-1, POLLIN, 0};
+  ASSERT_EQ(api().executor_fd(executor.get(), &file.fd, nullptr), EDDY_OK);
+  for (int calls = 0; chain.calls < 100;) {
+    ASSERT_EQ(poll(&file, 1, 30'000), 1);
+    size_t count = 0;
+    ASSERT_EQ(api().executor_run(executor.get(), SIZE_MAX, &count, nullptr), EDDY_OK);
+    EXPECT_LE(count, 1u);
+    calls += static_cast<int>(count);
+    EXPECT_EQ(chain.calls, calls);
+  }
+}
+
+TEST_F(CRuns, AnOutputThatNoLoopStacksIsNotStreamed) {
+  const Owned<eddy_session> session = session_of(doubling().get());
+  const Owned<eddy_run> run = run_of(session.get());
+  Owned<eddy_rows> rows;
+  ASSERT_EQ(api().rows_create(8, nullptr, nullptr, nullptr, rows.out(), nullptr), EDDY_OK);
+  EXPECT_NE(said([&](auto e) { return api().run_stream_output(run.get(), 0, rows.get(), e); }),
+            "ok");
+  EXPECT_EQ(said([&](auto e) { return api().run_stream_output(run.get(), 1, rows.get(), e); }),
+            "ok");
+  EXPECT_EQ(said([&](auto e) { return api().run_stream_output(run.get(), 0, nullptr, e); }), "ok");
+}
+
 TEST_F(CRuns, EndlessRunsAreCancelledOrLateAndCounted) {
   Owned<eddy_session> session = session_of(doubling().get());
   Owned<eddy_run> run = run_of(session.get());
@@ -216,7 +263,8 @@ TEST_F(CRuns, EndlessRunsAreCancelledOrLateAndCounted) {
   bind(run.get(), 1, &limit);
   eddy_run_options options = {sizeof(options), 20'000'000, 0};
   EXPECT_THAT(said([&](auto e) { return api().run_execute(run.get(), &options, e); }),
-              HasSubstr("deadline exceeded"));
+              AllOf(HasSubstr("deadline exceeded"), HasSubstr("in iteration "),
+                    HasSubstr("of 'double'"), HasSubstr("the run passed its deadline")));
   ASSERT_EQ(said([&](auto e) {
               return api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, e);
             }),
