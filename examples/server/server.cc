@@ -40,6 +40,7 @@ bool allows(const Route& route, const std::string& method) {
 int code_of(const Status& status) {
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
       return status.path().empty() ? 400 : 500;  // with a path it is a node's
     case StatusCode::kResourceExhausted:
     case StatusCode::kCancelled:

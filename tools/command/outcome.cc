@@ -39,7 +39,8 @@ Outcome Outcome::differs(std::string message) {
 
 Outcome Outcome::of_run(Status status) {
   const bool is_about_inputs =
-      status.path().empty() && status.code() == StatusCode::kInvalidArgument;
+      status.path().empty() &&
+      (status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kNotFound);
   const ExitCode exit_code = exit_code_of(status.code(), !is_about_inputs);
   return {exit_code, std::move(status)};
 }

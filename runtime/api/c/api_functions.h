@@ -21,15 +21,16 @@
   X(error_part)                                                                                    \
   X(error_location)                                                                                \
   X(code_name)                                                                                     \
-  X(context_create) X(context_set_log) X(executor_create) X(executor_fd) X(executor_run) X(        \
-      library_create) X(library_add_operator) X(library_add_host_function) X(graph_create)         \
-      X(graph_symbol) X(graph_input) X(graph_output) X(graph_constant) X(graph_borrow_constant) X( \
-          graph_node) X(graph_begin_while) X(graph_begin_after) X(graph_end_while)                 \
-          X(graph_begin_case) X(graph_begin_branch) X(graph_end_branch) X(graph_end_case) X(       \
-              graph_type) X(graph_finish) X(graph_import_file) X(graph_import_bytes)               \
-              X(graph_export_file) X(graph_export_bytes) X(graph_print) X(session_create) X(       \
-                  session_load) X(session_num_inputs) X(session_num_outputs) X(session_input)      \
-                  X(session_output) X(session_find_input) X(session_find_output) X(session_run) X( \
+  X(context_create)                                                                                \
+  X(context_set_log) X(executor_create) X(executor_fd) X(executor_run) X(library_create) X(        \
+      library_add_operator) X(library_add_host_function) X(graph_create) X(graph_symbol)           \
+      X(graph_input) X(graph_output) X(graph_constant) X(graph_borrow_constant) X(graph_node) X(   \
+          graph_begin_while) X(graph_begin_after) X(graph_end_while) X(graph_begin_case)           \
+          X(graph_begin_branch) X(graph_end_branch) X(graph_end_case) X(graph_type) X(             \
+              graph_finish) X(graph_import_file) X(graph_import_bytes) X(graph_export_file)        \
+              X(graph_export_bytes) X(graph_print) X(session_create) X(session_load) X(            \
+                  session_num_inputs) X(session_num_outputs) X(session_input) X(session_output)    \
+                  X(session_find_input) X(session_find_output) X(session_run) X(                   \
                       session_cancel_all) X(session_close) X(session_trim) X(session_metrics)      \
                       X(session_metrics_text) X(session_plan_text) X(run_create) X(                \
                           run_bind_input) X(run_bind_input_memory) X(run_bind_output_memory)       \
@@ -44,16 +45,16 @@
                                               X(pending_on_stop) X(graph_set_location) X(          \
                                                   session_plan_svg) X(session_can_stream)          \
                                                   X(session_create_stream) X(session_adopt_stream) \
-                                                      X(run_submit_on) X(run_start_trace)          \
-                                                          X(run_stop_trace) X(rows_create_with) X( \
-                                                              graph_save_plan) X(is_plan)          \
-                                                              X(session_load_bytes) X(             \
-                                                                  context_set_allocator)           \
-                                                                  X(run_place_output) X(           \
-                                                                      session_num_operators)       \
-                                                                      X(session_operator_metrics)  \
-                                                                      X(value_device)              \
-                                                                      X(run_bind_output_device)
+                                                      X(run_submit_on) X(run_start_trace) X(       \
+                                                          run_stop_trace) X(rows_create_with)      \
+                                                          X(graph_save_plan) X(is_plan) X(         \
+                                                              session_load_bytes)                  \
+                                                              X(context_set_allocator) X(          \
+                                                                  run_place_output)                \
+                                                                  X(session_num_operators) X(      \
+                                                                      session_operator_metrics)    \
+                                                                      X(value_device) X(           \
+                                                                          run_bind_output_device)
 
 namespace eddy::c {
 

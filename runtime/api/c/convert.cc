@@ -10,7 +10,10 @@
 namespace eddy::c {
 
 Refusal is_missing(const char* what) {
-  return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
+  constexpr std::string_view kThe = "the ";
+  std::string_view name = what;
+  if (name.starts_with(kThe)) name.remove_prefix(kThe.size());
+  return {EDDY_INVALID_ARGUMENT, "there is no " + std::string(name) + ": it is null"};
 }
 
 // By what model files may have: a graph with it could be exported, but not read again.
@@ -57,7 +60,7 @@ Refusal read_strings(const int64_t* given, int32_t rank, const int64_t* offsets,
       return {EDDY_INVALID_ARGUMENT,
               "offset " + std::to_string(i + 1) + " is below the one before it, or negative"};
     }
-    if (offsets[i + 1] > 0) EDDY_C_TRY(need(bytes, "bytes of the strings"));
+    if (offsets[i + 1] > 0) EDDY_C_TRY(need(bytes, "memory of the strings"));
     const size_t size = static_cast<size_t>(offsets[i + 1] - offsets[i]);
     strings.emplace_back(size == 0 ? "" : bytes + offsets[i], size);
   }

@@ -26,13 +26,14 @@ static_assert(sizeof(eddy_tensor) == sizeof(TensorView) &&
               "kernels of the caller's read Eddy's views as they are");
 static_assert(kMaxRank == EDDY_MAX_RANK && kMaxWrappers == 4);
 
+// "there is no WHAT: it is null".
+Refusal is_missing(const char* what);
+
 // The caller's struct as today's, as far as it goes; the rest is zero. It has struct_size, which
 // must reach `least`.
 template <typename T>
 Refusal read_struct(const T* given, size_t least, const char* what, T& read) {
-  if (given == nullptr) {
-    return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
-  }
+  if (given == nullptr) return is_missing(what);
   const size_t size = given->struct_size;
   if (size < least) {
     return {EDDY_INVALID_ARGUMENT, std::string(what) + " has struct_size " + std::to_string(size) +
@@ -49,9 +50,7 @@ Refusal read_struct(const T* given, size_t least, const char* what, T& read) {
 // Fills what the caller's struct, whose struct_size says how long it is, has room for.
 template <typename T>
 Refusal write_struct(const T& value, const char* what, T* given) {
-  if (given == nullptr) {
-    return {EDDY_INVALID_ARGUMENT, std::string("there is no ") + what + ": it is null"};
-  }
+  if (given == nullptr) return is_missing(what);
   const size_t size = given->struct_size;
   if (size <= sizeof(size_t)) {
     return {EDDY_INVALID_ARGUMENT,
@@ -64,7 +63,6 @@ Refusal write_struct(const T& value, const char* what, T* given) {
 // The end of a member, for `least`.
 #define EDDY_C_UPTO(type, member) (offsetof(type, member) + sizeof(type::member))
 
-Refusal is_missing(const char* what);
 [[gnu::always_inline]] inline Refusal need(const void* pointer, const char* what) {
   if (pointer == nullptr) [[unlikely]]
     return is_missing(what);

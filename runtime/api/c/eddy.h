@@ -120,7 +120,7 @@ typedef struct eddy_tensor {
 typedef struct eddy_type {
   size_t struct_size;
   eddy_element element;
-  uint8_t wrappers[4]; /* outermost first: 0 none, 1 sequence, 2 optional */
+  uint8_t wrappers[4]; /* EDDY_WRAPPER_*, outermost first */
   int32_t rank;        /* or EDDY_UNRANKED */
   int64_t dims[EDDY_MAX_RANK];
 } eddy_type;
@@ -162,6 +162,17 @@ enum {
   EDDY_EXECUTOR_CALLER = 2  /* where the caller calls executor_run(): its own loop */
 };
 
+/* What a type is around its tensor: a sequence of what is inside, or that or nothing. */
+enum { EDDY_WRAPPER_NONE = 0, EDDY_WRAPPER_SEQUENCE = 1, EDDY_WRAPPER_OPTIONAL = 2 };
+
+/* What a value is. */
+enum {
+  EDDY_KIND_OMITTED = -1, /* of an operator's input */
+  EDDY_KIND_NONE = 0,     /* an empty optional */
+  EDDY_KIND_TENSOR = 1,
+  EDDY_KIND_SEQUENCE = 2
+};
+
 /* ---- Graphs ---- */
 /* A value of the graph under construction; 0: none (an omitted input). */
 typedef uint32_t eddy_value_id;
@@ -174,7 +185,7 @@ enum {
   EDDY_ATTRIBUTE_FLOATS = 4,
   EDDY_ATTRIBUTE_STRINGS = 5,
   EDDY_ATTRIBUTE_TENSOR = 6, /* not of strings */
-  EDDY_ATTRIBUTE_TYPE = 7    /* without symbols; of a HostPredicate: {int64, {}} makes a selector */
+  EDDY_ATTRIBUTE_TYPE = 7    /* without symbols */
 };
 typedef struct eddy_attribute {
   size_t struct_size;
@@ -270,15 +281,15 @@ typedef struct eddy_value_call {
   void* impl;
   void* (*reserve)(void* impl, size_t size_bytes); /* as eddy_call's */
   void (*fail)(void* impl, const char* message);   /* as eddy_call's */
-  /* -1 omitted, 0 nothing (an empty optional), 1 tensor, 2 sequence. */
-  int32_t (*kind)(void* impl, uint32_t input);
-  size_t (*length)(void* impl, uint32_t input); /* of a sequence; of a tensor 1 */
+  int32_t (*kind)(void* impl, uint32_t input);     /* EDDY_KIND_* */
+  size_t (*length)(void* impl, uint32_t input);    /* of a sequence; of a tensor 1 */
   /* The tensor at `position` (of a tensor 0); of strings without data. */
   eddy_code (*tensor)(void* impl, uint32_t input, size_t position, eddy_tensor* tensor);
   /* String `index` of such a tensor, without a zero at its end; null: there is none. */
   const char* (*string)(void* impl, uint32_t input, size_t position, int64_t index,
                         size_t* size_bytes);
-  /* The output is nothing, an empty sequence, or input's value, whatever its kind. */
+  /* The output is nothing, an empty sequence, or input's value, whatever its kind. A sequence that
+   * is shared may get more at its end, too, at the cost of what is new: so lists grow in loops. */
   eddy_code (*make_none)(void* impl, uint32_t output);
   eddy_code (*make_sequence)(void* impl, uint32_t output);
   eddy_code (*share)(void* impl, uint32_t output, uint32_t input);
@@ -303,6 +314,8 @@ typedef struct eddy_shapes {
   float (*attribute_float)(void* impl, const char* name, float fallback);
   const char* (*attribute_string)(void* impl, const char* name, const char* fallback);
   void (*fail)(void* impl, const char* message);
+  /* Of any kind; what it points to is valid during the call. EDDY_NOT_FOUND: the node has none. */
+  eddy_code (*attribute)(void* impl, const char* name, eddy_attribute* attribute);
 } eddy_shapes;
 
 /* Flags of operators and host functions. */
@@ -430,7 +443,8 @@ typedef struct eddy_api {
    * called none, so that no system call is made for each: a loop that is woken by edges calls it
    * until then. The executor's, do not close it. */
   eddy_code (*executor_fd)(eddy_executor executor, int* fd, eddy_error* error);
-  /* Calls what waits, at most `max`; says how many that were (may be 0). */
+  /* Calls what waits now, at most `max`; says how many that were (may be 0). Where several threads
+   * drain one executor, callbacks of a run or of rows come at once and in any order. */
   eddy_code (*executor_run)(eddy_executor executor, size_t max, size_t* num_called,
                             eddy_error* error);
 
@@ -438,8 +452,9 @@ typedef struct eddy_api {
   eddy_code (*library_create)(eddy_context context, eddy_library* library, eddy_error* error);
   eddy_code (*library_add_operator)(eddy_library library, const eddy_operator* op,
                                     eddy_error* error);
-  /* For nodes of operator HostPredicate in domain "eddy" with attribute name = `name`. A refusal
-   * of either leaves `user` with the caller: `destroy` is not called. */
+  /* For nodes of operator HostPredicate in domain "eddy" with attribute name = `name`: one bool,
+   * or, with attribute type = {EDDY_INT64, rank 0}, one int64, for a case's selector. A refusal of
+   * either leaves `user` with the caller: `destroy` is not called. */
   eddy_code (*library_add_host_function)(eddy_library library, const char* name, uint32_t flags,
                                          eddy_decide function, void* user,
                                          void (*destroy)(void* user), eddy_error* error);
@@ -546,7 +561,7 @@ typedef struct eddy_api {
   /* Begins it and returns; one of a µs or two, less than to wake a thread takes, is run before
    * that. A failure: there is no run, and no callback. `executor` null: inline. A run with a
    * callback goes on when its last handle is released; one without is cancelled. Where the process
-   * ends first no callback comes: session_close() waits for them. */
+   * ends first no callback comes: nothing here waits for those of EDDY_EXECUTOR_THREAD. */
   eddy_code (*run_submit)(eddy_run run, const eddy_run_options* options, eddy_executor executor,
                           eddy_run_callback callback, void* user, eddy_error* error);
   /* Until it has ended, at most for so long (negative: without end): EDDY_NOT_DONE, or its result.
@@ -588,8 +603,7 @@ typedef struct eddy_api {
   eddy_code (*value_sequence)(eddy_element element, const eddy_value* values, size_t count,
                               eddy_value* value, eddy_error* error);
   eddy_code (*value_none)(eddy_value* value, eddy_error* error);
-  /* 0 nothing, 1 tensor, 2 sequence. */
-  eddy_code (*value_kind)(eddy_value value, int32_t* kind, eddy_error* error);
+  eddy_code (*value_kind)(eddy_value value, int32_t* kind, eddy_error* error); /* EDDY_KIND_* */
   /* Valid as long as the value; of strings, and of what is in a GPU's memory, without data. */
   eddy_code (*value_tensor)(eddy_value value, eddy_tensor* tensor, eddy_error* error);
   /* With null `offsets` and `bytes`: how many bytes there are. */

@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "runtime/api/c/api_functions.h"
@@ -179,12 +181,49 @@ CallOutcome start(const KernelArgs& args, PendingCall& pending) {
   return CallOutcome::kFailed;
 }
 
-// What eddy_shapes::impl points to.
+// What eddy_shapes::impl points to, and what it has shown of an attribute.
 struct Asking {
+  explicit Asking(const Attributes& of) : attributes(of) {}
   const Attributes& attributes;
   std::string said;
-  std::string text;
+  std::vector<const char*> strings;
+  eddy_tensor tensor = {};
+  eddy_type type = {};
+
+  eddy_attribute show(const char* name, const AttributeValue& value);
 };
+
+eddy_attribute Asking::show(const char* name, const AttributeValue& value) {
+  eddy_attribute made = {};
+  made.name = name;
+  made.kind = static_cast<int32_t>(value.index());
+  const auto list = [&made](const auto& items) {
+    made.count = items.size();
+    return items.data();
+  };
+  if (const auto* i = std::get_if<int64_t>(&value)) made.i = *i;
+  if (const auto* f = std::get_if<float>(&value)) made.f = *f;
+  if (const auto* s = std::get_if<std::string>(&value)) made.s = s->c_str();
+  if (const auto* all = std::get_if<std::vector<int64_t>>(&value)) made.ints = list(*all);
+  if (const auto* all = std::get_if<std::vector<float>>(&value)) made.floats = list(*all);
+  if (const auto* all = std::get_if<std::vector<std::string>>(&value)) {
+    strings.clear();
+    for (const std::string& each : *all) strings.push_back(each.c_str());
+    made.strings = list(strings);
+  }
+  if (const auto* constant = std::get_if<Constant>(&value)) {
+    tensor = as_c(constant->view());
+    made.tensor = &tensor;
+  }
+  if (const auto* of = std::get_if<ValueType>(&value)) {
+    type = as_c(*of, false);
+    made.type = &type;
+  }
+  return made;
+}
+static_assert(
+    std::is_same_v<std::variant_alternative_t<EDDY_ATTRIBUTE_TENSOR, AttributeValue>, Constant> &&
+    std::is_same_v<std::variant_alternative_t<EDDY_ATTRIBUTE_TYPE, AttributeValue>, ValueType>);
 
 int64_t attribute_int(void* impl, const char* name, int64_t fallback) {
   return static_cast<Asking*>(impl)->attributes.get_int(name, fallback);
@@ -192,10 +231,22 @@ int64_t attribute_int(void* impl, const char* name, int64_t fallback) {
 float attribute_float(void* impl, const char* name, float fallback) {
   return static_cast<Asking*>(impl)->attributes.get_float(name, fallback);
 }
-// Ends in a zero, as texts of attributes do: they are std::strings.
 const char* attribute_string(void* impl, const char* name, const char* fallback) {
-  const auto& attributes = static_cast<Asking*>(impl)->attributes;
-  return attributes.has(name) ? attributes.get_string(name, "").data() : fallback;
+  const AttributeValue* const found = static_cast<Asking*>(impl)->attributes.find_or_null(name);
+  const auto* const text = found == nullptr ? nullptr : std::get_if<std::string>(found);
+  return text == nullptr ? fallback : text->c_str();
+}
+eddy_code attribute_of(void* impl, const char* name, eddy_attribute* attribute) {
+  auto& asking = *static_cast<Asking*>(impl);
+  const eddy_code code = code_of(asking.said, [&]() -> eddy_code {
+    if (name == nullptr || attribute == nullptr) return EDDY_INVALID_ARGUMENT;
+    const AttributeValue* const found = asking.attributes.find_or_null(name);
+    if (found == nullptr) return EDDY_NOT_FOUND;
+    const Refusal why = write_struct(asking.show(name, *found), "the attribute", attribute);
+    if (!why.is_ok()) asking.said = why.reason();
+    return why.code();
+  });
+  return code;
 }
 void fail_shapes(void* impl, const char* message) {
   static_cast<Asking*>(impl)->said = message == nullptr ? "" : message;
@@ -212,7 +263,8 @@ eddy_shapes make_shapes(Asking& asking, const std::vector<eddy_type>& inputs,
           attribute_int,
           attribute_float,
           attribute_string,
-          fail_shapes};
+          fail_shapes,
+          attribute_of};
 }
 
 // How many of the graph's symbols the types make known: outputs may use those, and no others.
@@ -228,7 +280,7 @@ size_t known_symbols(const std::vector<eddy_type>& types) {
 }
 
 Status infer(const UserOperator& op, InferContext& context) {
-  Asking asking{context.attributes(), {}, {}};
+  Asking asking(context.attributes());
   std::vector<eddy_type> inputs(context.num_inputs());
   std::vector<eddy_type> outputs(context.num_outputs());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -275,7 +327,7 @@ Status bind_state(const std::shared_ptr<const UserOperator>& op, const KernelIni
   }
   void* made = nullptr;
   if (op->table.bind != nullptr) {
-    Asking asking{init.attributes, {}, {}};
+    Asking asking(init.attributes);
     std::vector<eddy_type> inputs;
     std::vector<eddy_type> outputs;
     for (const ValueType& each : init.inputs) inputs.push_back(as_c(each, true));
@@ -376,7 +428,7 @@ Refusal define(const eddy_operator& table, const std::shared_ptr<const UserOpera
   for (size_t i = 0; i < table.num_attributes; ++i) {
     EDDY_C_TRY(check_given_name(table.attribute_names[i], "name of an attribute"));
     const int32_t kind = table.attribute_kinds[i];
-    if (kind < EDDY_ATTRIBUTE_INT || kind > EDDY_ATTRIBUTE_TENSOR) {
+    if (kind < EDDY_ATTRIBUTE_INT || kind > EDDY_ATTRIBUTE_TYPE) {
       return {EDDY_INVALID_ARGUMENT,
               "attribute '" + std::string(table.attribute_names[i]) + "' has no kind of eddy.h"};
     }
@@ -388,6 +440,7 @@ Refusal define(const eddy_operator& table, const std::shared_ptr<const UserOpera
   return {};
 }
 static_assert(static_cast<int>(AttributeKind::kTensor) == EDDY_ATTRIBUTE_TENSOR &&
+              static_cast<int>(AttributeKind::kType) == EDDY_ATTRIBUTE_TYPE &&
               static_cast<int>(AttributeKind::kInts) == EDDY_ATTRIBUTE_INTS);
 
 }  // namespace

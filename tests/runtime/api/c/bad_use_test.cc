@@ -124,7 +124,7 @@ TEST_F(BadUse, PlacesAndStructsThatAreMissingOrTooShortAreNamed) {
   EXPECT_THAT(said([&](auto e) { return api().graph_input(graph.get(), "x", &of, &value, e); }),
               HasSubstr("the input's type has struct_size 4; set it to sizeof"));
   EXPECT_THAT(said([&](auto e) { return api().graph_input(graph.get(), "x", nullptr, &value, e); }),
-              HasSubstr("the input's type: it is null"));
+              HasSubstr("there is no input's type: it is null"));
   of = type(EDDY_FLOAT, {-2});
   EXPECT_THAT(said([&](auto e) { return api().graph_input(graph.get(), "x", &of, &value, e); }),
               HasSubstr("which graph_symbol did not give"));

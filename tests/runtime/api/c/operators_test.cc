@@ -76,6 +76,67 @@ TEST_F(COperators, AreRefusedForStringsWhichTheyCannotSee) {
       AllOf(HasSubstr("unsupported"), HasSubstr("'test.Scale'"), HasSubstr("strings")));
 }
 
+// Each kind of attribute, as it is and where it is not there.
+TEST_F(COperators, ReadAttributesOfAllKinds) {
+  static const char* const names[] = {"i", "f", "s", "is", "fs", "ss", "t", "of"};
+  static const int32_t kinds[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  eddy_operator op = operator_of("Scale", nullptr);
+  op.attribute_names = names;
+  op.attribute_kinds = kinds;
+  op.num_attributes = 8;
+  op.run = [](void*, const eddy_call*) -> eddy_code { return EDDY_OK; };
+  op.bind = [](void*, const eddy_shapes* node, void**) -> eddy_code {
+    eddy_attribute read = {};
+    read.struct_size = sizeof(read);
+    const auto has = [&](const char* name) {
+      const eddy_code code = node->attribute(node->impl, name, &read);
+      EXPECT_EQ(code, EDDY_OK) << name;
+      EXPECT_STREQ(read.name, name);
+      return code == EDDY_OK;
+    };
+    EXPECT_TRUE(has("i") && read.kind == EDDY_ATTRIBUTE_INT && read.i == 7);
+    EXPECT_TRUE(has("f") && read.kind == EDDY_ATTRIBUTE_FLOAT && read.f == 0.5f);
+    EXPECT_TRUE(has("s") && std::string_view(read.s) == "text");
+    EXPECT_TRUE(has("is") && read.count == 2 && read.ints[1] == -2);
+    EXPECT_TRUE(has("fs") && read.count == 1 && read.floats[0] == 1.5f);
+    EXPECT_TRUE(has("ss") && read.count == 2 && std::string_view(read.strings[1]) == "b");
+    EXPECT_TRUE(has("t") && read.tensor->rank == 1 && read.tensor->dims[0] == 2 &&
+                static_cast<const float*>(read.tensor->data)[1] == 4);
+    EXPECT_TRUE(has("of") && read.type->element == EDDY_INT64 && read.type->rank == 0);
+    EXPECT_EQ(node->attribute(node->impl, "none", &read), EDDY_NOT_FOUND);
+    EXPECT_EQ(node->attribute(node->impl, nullptr, &read), EDDY_INVALID_ARGUMENT);
+    EXPECT_STREQ(node->attribute_string(node->impl, "is", "other"), "other") << "of another kind";
+    return EDDY_OK;
+  };
+  add(op);
+  const int64_t ints[] = {1, -2};
+  const float floats[] = {1.5f};
+  const char* const strings[] = {"a", "b"};
+  const float four[] = {3, 4};
+  const std::vector<int64_t> dims = {2};
+  const eddy_tensor constant = tensor(four, dims);
+  const eddy_type of = type(EDDY_INT64, {});
+  std::vector<eddy_attribute> all(8);
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].struct_size = sizeof(eddy_attribute);
+    all[i].name = names[i];
+    all[i].kind = kinds[i];
+  }
+  all[0].i = 7;
+  all[1].f = 0.5f;
+  all[2].s = "text";
+  all[3].ints = ints;
+  all[4].floats = floats;
+  all[5].strings = strings;
+  all[3].count = all[5].count = 2;
+  all[4].count = 1;
+  all[6].tensor = &constant;
+  all[7].type = &of;
+  Owned<eddy_graph> graph = new_graph();
+  output(graph.get(), "y", own_op(graph.get(), "Scale", input(graph.get(), "x", {}), all));
+  const Owned<eddy_session> session = session_of(graph.get());
+}
+
 struct Counts {
   std::atomic<int> bound{0}, unbound{0}, destroyed{0}, tiles{0};
 };

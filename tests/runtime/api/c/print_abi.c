@@ -105,6 +105,7 @@ int main(void) {
   PLACE(eddy_shapes, attribute_float)
   PLACE(eddy_shapes, attribute_string)
   PLACE(eddy_shapes, fail)
+  PLACE(eddy_shapes, attribute)
   SIZE(eddy_operator)
   PLACE(eddy_operator, struct_size)
   PLACE(eddy_operator, name)
