@@ -47,7 +47,12 @@ eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
     if (why.is_ok()) return EDDY_OK;
     // What the graph refuses sticks: later calls then name the place of this one, not their own.
     if (was_ok && !graph->builder->status().is_ok()) graph->refused_at = at;
-    if (!was_ok) at = graph->refused_at;
+    if (!was_ok) {
+      at = graph->refused_at;
+      Status before = graph->builder->status();
+      why = before.append_message(
+          "an earlier call was refused for this, and nothing is added behind it");
+    }
     if (at && was_ok && !graph->builder->status().is_ok()) {
       graph->locations->set(join_path(split_path(why.path())), *at);
     }
