@@ -12,7 +12,8 @@
 namespace eddy {
 namespace {
 
-constexpr size_t kMaxNewElements = size_t{1} << 19;
+// What they take besides what an allocator counts stays below 256 MiB.
+constexpr size_t kMaxNewElements = 400'000;
 
 }  // namespace
 

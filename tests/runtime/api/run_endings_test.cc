@@ -251,7 +251,10 @@ TEST_P(RunEndingsTest, CancelledWhileItRuns) {
     Submitted run(*session_, how, kEndless, {}, stream(how));
     await_runs("count[");
     run.cancel();
-    EXPECT_EQ(run.wait().to_string(), "cancelled: the run was cancelled");
+    const Status ended = run.wait();
+    EXPECT_EQ(ended.code(), StatusCode::kCancelled);
+    EXPECT_EQ(ended.message(), "the run was cancelled");
+    EXPECT_TRUE(ended.path().starts_with("count[")) << ended.to_string();
     EXPECT_EQ(run.output(), std::nullopt);
     expect_at_rest();
   });

@@ -52,7 +52,7 @@ TEST_P(SequenceMemoryTest, ANodeThatMakesTooManyElementsOfNothingIsStopped) {
   };
   const auto many = run(1 << 20);
   ASSERT_FALSE(many.is_ok());
-  EXPECT_NE(many.status().message().find("more than 524288 tensors"), std::string::npos)
+  EXPECT_NE(many.status().message().find("more than 400000 tensors"), std::string::npos)
       << many.status().to_string();
   const auto few = run(3);
   ASSERT_TRUE(few.is_ok()) << few.status().to_string();

@@ -135,7 +135,7 @@ void add_empty_bombs(HostileFiles& files) {
       "resource exhausted");
   add("split", {kMany, 0},
       {node("SplitToSequence", {"e"}, {"q"}), node("SequenceLength", {"q"}, {"y"})},
-      "no memory for a tensor");
+      "more than 400000 tensors");
 }
 
 // Names as a writer of unnamed nodes would make them, so that each must be tried.
