@@ -30,6 +30,13 @@ Refusal GraphObject::check_building() const {
 
 namespace {
 
+// What the graph refuses now, or refused when an earlier call was made.
+Refusal with_sequel(Status status, bool is_new) {
+  if (is_new) return status;
+  return status.append_message(
+      "an earlier call was refused for this, and nothing is added behind it");
+}
+
 // A call that adds to a graph. `at`: where the caller says that it stands.
 template <typename Body>
 eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
@@ -43,16 +50,11 @@ eddy_code build(eddy_graph handle, eddy_error* error, Body body) noexcept {
     if (!why.is_ok()) return report(why, nullptr, at ? &*at : nullptr, error);
     const bool was_ok = graph->builder->status().is_ok();
     why = body(*graph, at);
-    if (why.is_ok()) why = graph->builder->status();  // refused now or before
+    if (why.is_ok()) why = with_sequel(graph->builder->status(), was_ok);
     if (why.is_ok()) return EDDY_OK;
     // What the graph refuses sticks: later calls then name the place of this one, not their own.
     if (was_ok && !graph->builder->status().is_ok()) graph->refused_at = at;
-    if (!was_ok) {
-      at = graph->refused_at;
-      Status before = graph->builder->status();
-      why = before.append_message(
-          "an earlier call was refused for this, and nothing is added behind it");
-    }
+    if (!was_ok) at = graph->refused_at;
     if (at && was_ok && !graph->builder->status().is_ok()) {
       graph->locations->set(join_path(split_path(why.path())), *at);
     }

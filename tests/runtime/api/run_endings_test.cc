@@ -246,15 +246,18 @@ TEST_P(RunEndingsTest, CancelledWhileItWaitsForItsStream) {
   });
 }
 
+void expect_cancelled_in_its_loop(const Status& ended) {
+  EXPECT_EQ(ended.code(), StatusCode::kCancelled);
+  EXPECT_EQ(ended.message(), "the run was cancelled");
+  EXPECT_TRUE(ended.path().starts_with("count[")) << ended.to_string();
+}
+
 TEST_P(RunEndingsTest, CancelledWhileItRuns) {
   in_each(kAll, [&](How how) {
     Submitted run(*session_, how, kEndless, {}, stream(how));
     await_runs("count[");
     run.cancel();
-    const Status ended = run.wait();
-    EXPECT_EQ(ended.code(), StatusCode::kCancelled);
-    EXPECT_EQ(ended.message(), "the run was cancelled");
-    EXPECT_TRUE(ended.path().starts_with("count[")) << ended.to_string();
+    expect_cancelled_in_its_loop(run.wait());
     EXPECT_EQ(run.output(), std::nullopt);
     expect_at_rest();
   });
@@ -295,7 +298,7 @@ TEST_P(RunEndingsTest, WithItsSessionClosedBeforeAndWhileItWaitsAndWhileItRuns) 
     Submitted waits(*session_, how, 5, {}, stream(how));
     if (stream(how) == nullptr) await_runs(", 1 waiting");
     session_->close();
-    EXPECT_EQ(runs.wait().to_string(), "cancelled: the run was cancelled");
+    expect_cancelled_in_its_loop(runs.wait());
     EXPECT_EQ(waits.wait().to_string(),
               "cancelled: the run was cancelled while it waited for its " +
                   std::string(stream(how) ? "stream" : "turn"));
