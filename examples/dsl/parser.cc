@@ -280,7 +280,7 @@ class Parser {
     const auto& [at, text] = take();
     const eddy_element element = element_of(text);
     Node made{kNumbers, at, {}, eddy::type(element, {})};
-    const auto read = [&](auto& number) {
+    const auto read = [&, text = text](auto& number) {
       return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc();
     };
     if (element == kBool) made.ints = {text == "true"};
