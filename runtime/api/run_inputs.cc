@@ -56,6 +56,7 @@ Status RunValues::check_value(size_t index, const Tensor& value) const {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   const ValueDescription& input = core_.inputs[index];
   if (value.is_on_device()) EDDY_RETURN_IF_ERROR(check_device_input(index));
+  if (value.is_tensor() && input.type.is_tensor()) return check_tensor(index, value.view());
   const bool is_none = value.kind() == ValueKind::kNone;
   const ValueType type = input.type.is_optional() ? input.type.unwrapped() : input.type;
   if (value.is_tensor() && !type.is_sequence()) return check_tensor(index, value.view());
