@@ -66,7 +66,7 @@ class ElementStack {
  private:
   // 128 bytes, which are two lines of a cache and a size of the allocator's.
   struct Link {
-    std::atomic<uint32_t> references{1};  // release by whoever lets go, acquire by who deletes
+    std::atomic<uint32_t> references{1};  // released where one goes, acquired where a link does
     uint32_t size;                        // elements up to here
     Link* before;                         // holds a reference; null: the first
     const Link* skip;                     // further down, or null; not counted: below `before`
