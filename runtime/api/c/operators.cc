@@ -213,6 +213,7 @@ eddy_attribute Asking::show(const char* name, const AttributeValue& value) {
   }
   if (const auto* constant = std::get_if<Constant>(&value)) {
     tensor = as_c(constant->view());
+    if (tensor.element == EDDY_STRING) tensor.data = nullptr;  // as value_tensor() shows them
     made.tensor = &tensor;
   }
   if (const auto* of = std::get_if<ValueType>(&value)) {

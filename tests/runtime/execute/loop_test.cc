@@ -322,6 +322,32 @@ TEST(LoopRows, StacksOfAKnownNumberOfRowsTakeTheirBytesAndNoMore) {
   }
 }
 
+// Rows to come, of which the loop makes four before a node fails, do not fit into the limit.
+TEST(LoopRows, MemoryForRowsThatNeverComeIsNotRequired) {
+  const Library library;
+  GraphBuilder b(library.ops());
+  const Value x = b.input("x", tensor_type(ElementType::kFloat, {4}));
+  const auto out = b.while_loop(
+      {.name = "rows",
+       .initial = {x},
+       .trip_limit = b.scalar(int64_t{1} << 40),
+       .num_scan_outputs = 1},
+      [&](Value, std::span<const Value> c) {
+        return WhileTest{b.scalar(true), {c[0]}};
+      },
+      [&](Value iteration, std::span<const Value> f) {
+        return std::vector<Value>{f[0], b.op("Gather", {f[0], iteration}, {}, {.name = "look_up"})};
+      });
+  b.output("rows", out[1]);
+  auto graph = b.finish();
+  ASSERT_TRUE(graph.is_ok()) << graph.status().to_string();
+  auto session = Session::create(library, std::move(*graph),
+                                 {.num_threads = 1, .memory_limit_bytes = size_t{900} << 10});
+  ASSERT_TRUE(session.is_ok()) << session.status().to_string();
+  const Status failed = (*session)->run({{"x", Tensor::of<float>({4}, {1, 2, 3, 4})}}).status();
+  EXPECT_EQ(failed.path(), "rows[4]/look_up") << failed.to_string();
+}
+
 EDDY_IN_ALL_WAYS(LoopTest);
 
 }  // namespace
