@@ -6,10 +6,11 @@
 namespace eddy {
 
 OutputStream::OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value,
-                           std::function<void()> on_change)
+                           std::function<void()> on_change, RowCalls calls)
     : max_waiting_(std::max<size_t>(max_waiting, 1)),
       on_value_(std::move(on_value)),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      calls_(calls) {}
 
 std::optional<Tensor> OutputStream::next() {
   std::unique_lock lock(mutex_);
@@ -119,29 +120,30 @@ void OutputStream::end(Status status) {
 
 void OutputStream::push(const TensorView& row) {
   Tensor copy = Tensor::copy_of(row);
+  const bool calls_here = on_value_ && calls_ == RowCalls::kInLoop;
   std::function<void(std::function<void()>)> post;
   {
     const std::lock_guard lock(mutex_);
     if (is_closed_ || is_over_) return;
-    rows_.push_back(std::move(copy));
-    if (on_value_) post = post_;
+    if (!calls_here) rows_.push_back(std::move(copy));
+    if (needs_callback_thread()) post = post_;
     if (post) ++num_posted_;
   }
+  if (calls_here) return call(std::move(copy));
   changed_.notify_one();
   if (on_change_) on_change_();
   if (post) post([self = shared_from_this()] { self->deliver(); });
 }
 
-// What the user's function throws must not end the callback thread: no row more is wanted then.
+// What the user's function throws must not end the thread that calls it: no row more is wanted then.
+void OutputStream::call(Tensor row) try { on_value_(std::move(row)); } catch (...) {
+  close();
+}
+
 void OutputStream::deliver() {
   {
     std::unique_lock lock(mutex_);
-    std::optional<Tensor> row = take(lock);
-    try {
-      if (row) on_value_(std::move(*row));
-    } catch (...) {
-      close();
-    }
+    if (std::optional<Tensor> row = take(lock)) call(std::move(*row));
   }
   {
     const std::lock_guard lock(mutex_);

@@ -8,7 +8,8 @@
 // The output is one whose rows a loop of the graph itself stacks, one in each iteration; each row
 // comes here when it is made, in order, and the output is what it always is. The loop waits only
 // while max_waiting rows wait here, and nothing but its strand does. Instead of by next(), rows may
-// be had by `on_value`, called on the session's callback thread before the run's own callback.
+// be had by `on_value`, called before the run's own callback: on the session's callback thread, or
+// in the loop itself (RowCalls), which costs no thread's wake and holds the loop until it returns.
 //
 // A stream is for one run at a time; a second one is refused. Closed early, it lets the loop go on
 // without it.
@@ -31,13 +32,18 @@
 
 namespace eddy {
 
+// Where a stream's on_value is called: kInLoop as a kernel would be, with its bounds, by whatever
+// thread has made the row.
+enum class RowCalls { kOnCallbackThread, kInLoop };
+
 class OutputStream : public RowSink, public std::enable_shared_from_this<OutputStream> {
  public:
   // max_waiting 0 counts as 1. `on_change` is called when a row has come and when the run has
   // ended, by the thread that brings it, so it must be quick: what wakes an event loop that then
   // calls next_for().
   explicit OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value = {},
-                        std::function<void()> on_change = {});
+                        std::function<void()> on_change = {},
+                        RowCalls calls = RowCalls::kOnCallbackThread);
 
   // Waits for the next row; none: there will be no more.
   std::optional<Tensor> next();
@@ -52,6 +58,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   Status status() const;
 
   // --- for sessions ---
+  bool needs_callback_thread() const { return on_value_ && calls_ == RowCalls::kOnCallbackThread; }
   // For one run, until its end(). False: another one has it. `check_wait`: whether a thread may
   // wait for runs of the session.
   bool reserve(std::function<Status()> check_wait);
@@ -68,12 +75,14 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   bool forget_waiter() override;
 
  private:
+  void call(Tensor row);
   void deliver();
   std::optional<Tensor> take(std::unique_lock<std::mutex>& lock);
 
   const size_t max_waiting_;
   const std::function<void(Tensor)> on_value_;
   const std::function<void()> on_change_;
+  const RowCalls calls_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Under the mutex.

@@ -1,5 +1,6 @@
 #include "runtime/api/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <new>
@@ -67,8 +68,11 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   EDDY_RETURN_IF_ERROR(values_.give_streams(options.streams));
   if (kind_ == Kind::kKept) EDDY_RETURN_IF_ERROR(values_.adapt_state());
   const bool watches = kind_ == Kind::kKept && options.on_overdue && core_.ranks == nullptr;
+  const bool calls_rows = std::ranges::any_of(options.streams, [](const StreamedOutput& each) {
+    return each.stream->needs_callback_thread();
+  });
   EDDY_RETURN_IF_ERROR(
-      core_.prepare_threads({.callback = calls_back || watches || !options.streams.empty(),
+      core_.prepare_threads({.callback = calls_back || watches || calls_rows,
                              .timer = watches || deadline.has_value(),
                              .workers = needs_workers()}));
   if (watches) {

@@ -3,11 +3,16 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <iterator>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "examples/greedy_decoder/decoder.h"
 #include "graph/io/export.h"
 #include "graph/ir/builder.h"
 #include "runtime/api/c/eddy.h"
@@ -18,6 +23,9 @@ namespace eddy {
 namespace {
 
 constexpr int64_t kTrips = 1'000'000;
+constexpr int64_t kNumTokens = 100;
+constexpr uint64_t kSeed = 2;  // its decoder does not stop before
+using Clock = std::chrono::steady_clock;
 constexpr const char* kDomain = "bench";
 constexpr const char* kIncrement = "Increment";
 constexpr const char* kLine = "{:<11} {:<26}{:>36}{:>8}";
@@ -143,6 +151,7 @@ class EmbeddingBench {
     if (suite_.is_wanted("loop")) EDDY_RETURN_IF_ERROR(add_loop("loop", plain_loop));
     if (suite_.is_wanted("operator")) EDDY_RETURN_IF_ERROR(add_loop("operator", operator_loop));
     if (suite_.is_wanted("round trip")) EDDY_RETURN_IF_ERROR(add_round_trips());
+    if (suite_.is_wanted("first token")) EDDY_RETURN_IF_ERROR(add_first_tokens());
     return Status::ok();
   }
 
@@ -181,7 +190,8 @@ class EmbeddingBench {
     return model;
   }
 
-  Status make_in_c(const std::string& file, Model& model) {
+  // A session of the file, and a run of it.
+  Status open_in_c(const std::string& file, Model& model) {
     eddy_graph graph = nullptr;
     EDDY_RETURN_IF_ERROR(c_call([&](auto e) {
       return api().graph_import_bytes(c_library_.get(), file.data(), file.size(), &graph, e);
@@ -194,6 +204,12 @@ class EmbeddingBench {
     eddy_run run = nullptr;
     EDDY_RETURN_IF_ERROR(c_call([&](auto e) { return api().run_create(session, &run, e); }));
     model.c_run.reset(run);
+    return Status::ok();
+  }
+
+  Status make_in_c(const std::string& file, Model& model) {
+    EDDY_RETURN_IF_ERROR(open_in_c(file, model));
+    const eddy_run run = model.c_run.get();
     const int64_t one = 1;
     const eddy_tensor in = {&model.x, &one, 1, EDDY_FLOAT, {}};
     const eddy_tensor out = {&model.c_y, &one, 1, EDDY_FLOAT, {}};
@@ -340,6 +356,96 @@ class EmbeddingBench {
             fmt::format("p50 {}, p99 {}", duration_text(one.quantile(0.5)),
                         duration_text(one.quantile(0.99))),
             ratio, std::move(json));
+  }
+
+  // The rows of a run of the decoder, and when they came.
+  struct Tokens {
+    std::string name;
+    Handle<eddy_executor> executor = {};
+    Handle<eddy_rows> rows = {};
+    Clock::time_point begun = {};
+    std::atomic<int64_t> count = 0;  // called from the loop or another thread
+    double first_ns = 0;
+    double last_ns = 0;
+    std::vector<double> firsts = {};
+    std::vector<double> shares = {};  // of the last one's time, times tokens
+
+    static void take(void* tokens, eddy_value row) {
+      auto& self = *static_cast<Tokens*>(tokens);
+      self.last_ns = std::chrono::duration<double, std::nano>(Clock::now() - self.begun).count();
+      if (self.count == 0) self.first_ns = self.last_ns;
+      api().release(row);
+      ++self.count;
+    }
+    void add() {
+      firsts.push_back(first_ns);
+      shares.push_back(first_ns / last_ns * static_cast<double>(count));
+    }
+  };
+
+  Status open_tokens(int32_t kind, Tokens& tokens) {
+    eddy_executor executor = nullptr;
+    EDDY_RETURN_IF_ERROR(c_call([&](auto e) { return api().executor_create(kind, &executor, e); }));
+    tokens.executor.reset(executor);
+    eddy_rows rows = nullptr;
+    EDDY_RETURN_IF_ERROR(c_call([&](auto e) {
+      return api().rows_create(kNumTokens, executor, Tokens::take, &tokens, &rows, e);
+    }));
+    tokens.rows.reset(rows);
+    return Status::ok();
+  }
+
+  static Status decode(Model& model, Tokens& tokens) {
+    eddy_run run = model.c_run.get();
+    EDDY_RETURN_IF_ERROR(
+        c_call([&](auto e) { return api().run_stream_output(run, 0, tokens.rows.get(), e); }));
+    tokens.count = 0;
+    tokens.begun = Clock::now();
+    EDDY_RETURN_IF_ERROR(c_call([&](auto e) { return api().run_execute(run, nullptr, e); }));
+    while (tokens.count < kNumTokens) std::this_thread::yield();
+    tokens.add();
+    return Status::ok();
+  }
+
+  // examples/greedy_decoder: what the first token costs, and how much of the last one's time.
+  Status add_first_tokens() {
+    suite_.console().progress("measuring first tokens");
+    EDDY_ASSIGN_OR_RETURN(
+        Graph graph, decoder::build_decoder(library_.ops(), decoder::make_weights(kSeed, 32, 64)));
+    EDDY_ASSIGN_OR_RETURN(const std::string file, format_onnx(graph));
+    Model model;
+    EDDY_RETURN_IF_ERROR(open_in_c(file, model));
+    int64_t first = 1, most = kNumTokens;
+    const int64_t one = 1;
+    const eddy_tensor inputs[] = {{&first, &one, 1, EDDY_INT64, {}},
+                                  {&most, nullptr, 0, EDDY_INT64, {}}};
+    for (size_t i = 0; i < std::size(inputs); ++i) {
+      EDDY_RETURN_IF_ERROR(c_call([&](auto e) {
+        return api().run_bind_input_memory(model.c_run.get(), i, &inputs[i], e);
+      }));
+    }
+    Tokens in_loop{.name = "C, rows in the loop"}, by_thread{.name = "C, rows by a thread"};
+    EDDY_RETURN_IF_ERROR(open_tokens(EDDY_EXECUTOR_INLINE, in_loop));
+    EDDY_RETURN_IF_ERROR(open_tokens(EDDY_EXECUTOR_THREAD, by_thread));
+    const int num_runs = 20 * std::max(options_.rounds, 1);
+    for (int i = 0; i < num_runs && !suite_.interrupts().is_interrupted(); ++i) {
+      EDDY_RETURN_IF_ERROR(decode(model, in_loop));
+      EDDY_RETURN_IF_ERROR(decode(model, by_thread));
+    }
+    for (Tokens* const one_way : {&in_loop, &by_thread}) add_tokens(*one_way);
+    return Status::ok();
+  }
+
+  void add_tokens(Tokens& tokens) {
+    if (tokens.firsts.empty()) return;
+    std::ranges::sort(tokens.firsts);
+    std::ranges::sort(tokens.shares);
+    const Samples firsts = {tokens.name, tokens.firsts}, shares = {tokens.name, tokens.shares};
+    Json json = {{"case", "first token"}, {"way", tokens.name}, {"of_last", shares.median()}};
+    json["of_last_low"] = shares.low();
+    json["of_last_high"] = shares.high();
+    json["ns"] = samples_json(firsts);
+    add_row("first token", tokens.name, samples_text(firsts), shares.median(), std::move(json));
   }
 
   const BenchOptions& options_;

@@ -580,7 +580,9 @@ typedef struct eddy_api {
 
   /* -- values of an output while its loop runs -- */
   /* The loop waits while `max_waiting` rows wait. With a callback rows are called for, in order;
-   * else rows_next takes them. */
+   * else rows_next takes them. `executor` null: on a thread of the session's. EDDY_EXECUTOR_INLINE:
+   * in the loop, by the thread that has made the row, which wakes no other: the first row comes as
+   * soon as its iteration has made it, and the loop goes on when the callback returns. */
   eddy_code (*rows_create)(size_t max_waiting, eddy_executor executor, eddy_row_callback callback,
                            void* user, eddy_rows* rows, eddy_error* error);
   /* EDDY_NOT_DONE: none came in time; EDDY_END: the run has ended and all are taken. */

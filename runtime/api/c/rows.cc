@@ -17,11 +17,11 @@ std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
   auto rows = std::make_shared<RowsObject>();
   const std::weak_ptr<RowsObject> weak = rows;
   const bool is_inline =
-      executor_or_null == nullptr || executor_or_null->kind() == EDDY_EXECUTOR_INLINE;
+      executor_or_null != nullptr && executor_or_null->kind() == EDDY_EXECUTOR_INLINE;
   std::function<void(Tensor)> on_value;
   // Not this object: rows that wait when its last handle goes are called for, too.
   const auto stream = std::make_shared<std::weak_ptr<OutputStream>>();
-  if (callback != nullptr && is_inline) {
+  if (callback != nullptr && (executor_or_null == nullptr || is_inline)) {
     on_value = [stream, callback, user](Tensor row) {
       if (const auto self = stream->lock()) call(*self, callback, user.get(), std::move(row));
     };
@@ -29,9 +29,12 @@ std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
   rows->executor_or_null_ = std::move(executor_or_null);
   rows->callback_ = callback;
   rows->user_ = std::move(user);
-  rows->stream_ = std::make_shared<OutputStream>(max_waiting, std::move(on_value), [weak] {
+  const auto on_change = [weak] {
     if (const auto self = weak.lock()) self->on_change();
-  });
+  };
+  rows->stream_ = std::make_shared<OutputStream>(
+      max_waiting, std::move(on_value), on_change,
+      is_inline ? RowCalls::kInLoop : RowCalls::kOnCallbackThread);
   *stream = rows->stream_;
   return rows;
 }

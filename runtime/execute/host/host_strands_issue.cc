@@ -4,6 +4,7 @@
 
 #include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
+#include "runtime/device/run_scope.h"
 #include "runtime/execute/host/await.h"
 #include "runtime/execute/host/host_strands.h"
 
@@ -19,6 +20,7 @@ bool HostStrands::run_issued(void* issued) {
   Issued& self = *static_cast<Issued*>(issued);
   RunControl& control = self.owner->control();
   if (control.is_stopped()) return false;
+  const RunScope scope(control.owner);
   if (self.binding->run(self.binding->context)) return true;
   if (NoWaiting::has_refused_here()) {
     self.was_refused = true;
@@ -33,6 +35,7 @@ bool HostStrands::run_segment(void* issued_segment) {
   auto& self = *static_cast<IssuedSegment*>(issued_segment);
   RunControl& control = self.owner->control();
   if (control.is_stopped()) return false;
+  const RunScope scope(control.owner);
   Status why;
   const bool goes_on = std::exchange(self.goes_on, false);
   if (self.segment->run(self.owner->stream_of(self.strand).native(), why, goes_on)) return true;
@@ -242,6 +245,7 @@ struct HostStrands::LoopOnWorker {
 
   static bool run(void* context) {
     auto& self = *static_cast<LoopOnWorker*>(context);
+    const RunScope scope(self.owner.control().owner);
     while (self.owner.is_running() && self.loop.has(self.at)) {
       if (!run_command(self, self.strand, self.at)) break;
     }

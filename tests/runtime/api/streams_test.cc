@@ -40,8 +40,9 @@ class StreamsTest : public WaysTest {
   }
   static NamedTensors trips(int64_t n) { return {{"n", Tensor::scalar(n)}}; }
   static std::shared_ptr<OutputStream> stream(size_t max_waiting,
-                                              std::function<void(Tensor)> on_value = {}) {
-    return std::make_shared<OutputStream>(max_waiting, std::move(on_value));
+                                              std::function<void(Tensor)> on_value = {},
+                                              RowCalls calls = RowCalls::kOnCallbackThread) {
+    return std::make_shared<OutputStream>(max_waiting, std::move(on_value), nullptr, calls);
   }
   static std::vector<float> take_all(OutputStream& stream) {
     std::vector<float> values;
@@ -110,6 +111,88 @@ TEST_P(StreamsTest, AFunctionHasEachRowBeforeTheRunsOwnCallback) {
   seen.clear();
   EXPECT_TRUE(session->run(trips(30), {.streams = {{"rows", stream(1, note)}}}).is_ok());
   EXPECT_EQ(seen, counted(30, 1)) << "a run that is waited for has given all of them";
+}
+
+// Row k is there before the loop begins iteration k + 2: nothing is between them but the call. (The
+// next one may overlap it.)
+TEST_P(StreamsTest, AFunctionInTheLoopHasEachRowAtOnce) {
+  std::atomic<int> begun = 0;
+  const auto count = [&](std::span<const TensorView>) -> Result<int64_t> {
+    ++begun;
+    return 1;
+  };
+  ASSERT_TRUE(library_.add_host_function("count", count).is_ok());
+  GraphBuilder b(library_.ops());
+  const Value n = b.input("n", tensor_type(ElementType::kInt64, {}));
+  const auto out = b.while_loop(
+      {.name = "count", .initial = {b.scalar(0.0f)}, .trip_limit = n, .num_scan_outputs = 1},
+      [&](Value, ValueSpan c) {
+        const Value counted = b.op("HostPredicate", {c[0]}, {{"name", std::string("count")}},
+                                   {.domain = "eddy"});
+        return WhileTest{counted, {c[0]}};
+      },
+      [&](Value, ValueSpan f) {
+        return std::vector<Value>{b.op("Add", {f[0], b.scalar(1.0f)}), f[0]};
+      });
+  b.output("rows", out[1]);
+  auto session = make_session(b);
+  ASSERT_NE(session, nullptr);
+  std::vector<float> seen;
+  int latest = 0;
+  size_t seen_at_end = 0;
+  const auto note = [&](const Tensor& row) {
+    latest = std::max(latest, begun - static_cast<int>(seen.size()));
+    seen.push_back(row.values<float>()[0]);
+  };
+  for (const bool waits : {true, false}) {
+    begun = 0;
+    seen.clear();
+    const RunOptions options = {.streams = {{"rows", stream(1, note, RowCalls::kInLoop)}}};
+    if (waits) {
+      EXPECT_TRUE(session->run(trips(30), options).is_ok());
+    } else {
+      const auto end = [&](const Result<NamedTensors>&) { seen_at_end = seen.size(); };
+      EXPECT_TRUE(session->run_async(trips(30), end, options).wait().is_ok());
+      EXPECT_EQ(seen_at_end, 30u);
+    }
+    EXPECT_EQ(seen, counted(30, 1));
+    EXPECT_LE(latest, 2);
+  }
+}
+
+TEST_P(StreamsTest, AFunctionInTheLoopMayThrowCloseCancelAndSubmitButNotWait) {
+  auto session = make();
+  ASSERT_NE(session, nullptr);
+  const auto throwing =
+      stream(1, [](const Tensor&) { throw std::runtime_error("no more"); }, RowCalls::kInLoop);
+  EXPECT_TRUE(session->run(trips(100), {.streams = {{"rows", throwing}}}).is_ok());
+
+  int calls = 0;
+  std::shared_ptr<OutputStream> closed;
+  closed = stream(1, [&](const Tensor&) { if (++calls == 3) closed->close(); }, RowCalls::kInLoop);
+  EXPECT_TRUE(session->run(trips(100), {.streams = {{"rows", closed}}}).is_ok());
+  EXPECT_EQ(calls, 3);
+  closed.reset();
+
+  std::atomic<bool> is_there = false;
+  std::optional<RunHandle> first, second;
+  std::string waited;
+  const auto acts = stream(
+      1,
+      [&](const Tensor& row) {
+        while (!is_there) std::this_thread::yield();
+        if (row.values<float>()[0] != 5) return;
+        waited = session->run(trips(1)).status().to_string();
+        second = session->run_async(trips(7), {});
+        first->cancel();
+      },
+      RowCalls::kInLoop);
+  first = session->run_async(trips(1'000'000), {}, {.streams = {{"rows", acts}}});
+  is_there = true;
+  EXPECT_EQ(first->wait().code(), StatusCode::kCancelled);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_TRUE(second->wait().is_ok());
+  EXPECT_THAT(waited, HasSubstr("may not wait for a run of its own session"));
 }
 
 TEST_P(StreamsTest, AStreamThatIsClosedOrWhoseFunctionThrowsLetsTheLoopGoOn) {

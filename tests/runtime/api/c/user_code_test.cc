@@ -127,7 +127,8 @@ TEST_F(CApi, ACallbackOfARowMayNotWaitForTheRunThatMakesTheRows) {
   };
   Owned<eddy_graph> graph = doubling();
   Owned<eddy_session> session = session_of(graph.get());
-  for (const int32_t kind : {EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+  for (const int32_t kind :
+       {EDDY_EXECUTOR_INLINE, EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
     Rows mine;
     Owned<eddy_executor> executor;
     ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
@@ -215,8 +216,10 @@ TEST_F(CApi, AnOperatorMayNotWaitForItsOwnRun) {
   Owned<eddy_graph> graph = new_graph();
   output(graph.get(), "y", own_op(graph.get(), "Ask", input(graph.get(), "x", {})));
   const float number = 2;
-  for (const bool submits : {false, true}) {
-    Owned<eddy_session> session = session_of(graph.get());
+  for (const auto& [loops, submits] : std::vector<std::pair<const char*, bool>>{
+           {"device", false}, {"device", true}, {"host", false}, {"host", true}}) {
+    SCOPED_TRACE(loops);
+    Owned<eddy_session> session = session_of(graph.get(), {{"loops", loops}});
     Owned<eddy_run> run = run_of(session.get());
     bind(run.get(), 0, &number);
     waits = {run.get(), session.get()};
