@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/api/session_runs.h"
+
 namespace eddy {
 
 OutputStream::OutputStream(size_t max_waiting, std::function<void(Tensor)> on_value,
@@ -67,20 +69,20 @@ void OutputStream::begin(std::function<void(std::function<void()>)> post) {
   rows_.clear();
 }
 
-bool OutputStream::reserve(std::function<Status()> check_wait) {
+bool OutputStream::reserve(std::shared_ptr<const SessionRuns> runs) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(is_reserved_, true)) return false;
-  check_wait_ = std::move(check_wait);
+  runs_or_null_ = std::move(runs);
   return true;
 }
 
 Status OutputStream::check_wait() const {
-  std::function<Status()> check;
+  std::shared_ptr<const SessionRuns> runs_or_null;
   {
     const std::lock_guard lock(mutex_);
-    if (rows_.empty() && !is_closed_) check = check_wait_;
+    if (rows_.empty() && !is_closed_) runs_or_null = runs_or_null_;
   }
-  return check ? check() : Status::ok();
+  return runs_or_null == nullptr ? Status::ok() : runs_or_null->check_wait();
 }
 
 void OutputStream::refuse(const Status& why) {
@@ -97,7 +99,7 @@ void OutputStream::leave(Status status) {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
     status_ = std::move(status);
-    check_wait_ = nullptr;
+    runs_or_null_ = nullptr;
     waiter.swap(waiter_);
   }
   changed_.notify_all();
@@ -112,7 +114,7 @@ void OutputStream::end(Status status) {
     is_reserved_ = false;
     status_ = std::move(status);
     post_ = nullptr;
-    check_wait_ = nullptr;
+    runs_or_null_ = nullptr;
   }
   changed_.notify_all();
   if (on_change_) on_change_();

@@ -32,6 +32,8 @@
 
 namespace eddy {
 
+class SessionRuns;
+
 // Where a stream's on_value is called: kInLoop as a kernel would be, with its bounds, by whatever
 // thread has made the row.
 enum class RowCalls { kOnCallbackThread, kInLoop };
@@ -59,9 +61,8 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
 
   // --- for sessions ---
   bool needs_callback_thread() const { return on_value_ && calls_ == RowCalls::kOnCallbackThread; }
-  // For one run, until its end(). False: another one has it. `check_wait`: whether a thread may
-  // wait for runs of the session.
-  bool reserve(std::function<Status()> check_wait);
+  // For one run, which is of `runs`, until its end(). False: another one has it.
+  bool reserve(std::shared_ptr<const SessionRuns> runs);
   // A run that had not reserved it was refused.
   void refuse(const Status& why);
   void begin(std::function<void(std::function<void()>)> post);
@@ -87,7 +88,7 @@ class OutputStream : public RowSink, public std::enable_shared_from_this<OutputS
   std::condition_variable changed_;
   // Under the mutex.
   std::function<void(std::function<void()>)> post_;
-  std::function<Status()> check_wait_;  // of the session whose run has reserved it
+  std::shared_ptr<const SessionRuns> runs_or_null_;  // of the session whose run has reserved it
   std::deque<Tensor> rows_;
   std::function<void()> waiter_;
   size_t num_posted_ = 0;  // deliveries that are still to come, or under way

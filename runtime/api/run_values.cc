@@ -6,7 +6,6 @@
 #include "graph/ir/control_view.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
-#include "runtime/api/streamed_row.h"
 
 namespace eddy {
 
@@ -24,18 +23,22 @@ Status RunValues::give_streams(const std::vector<StreamedOutput>& streams) {
   }
   for (const StreamedOutput& each : streams) {
     if (each.stream == nullptr) return invalid_argument("a streamed output has no stream");
-    Streamed streamed{each.stream, {}, 0};
-    EDDY_ASSIGN_OR_RETURN(const StreamedRow found,
-                          find_streamed_row(core_.graph(), core_.outputs, each.output));
-    streamed.loop = found.loop;
-    streamed.row = found.row;
-    if (!each.stream->reserve([runs = core_.runs] { return runs->check_wait(); })) {
+    EDDY_ASSIGN_OR_RETURN(const StreamedRow at, find_row(each, streams_.size()));
+    if (!each.stream->reserve(core_.runs)) {
       return invalid_argument("the stream of output '" + each.output +
                               "' takes rows of another output or run; make one for each");
     }
-    streams_.push_back(std::move(streamed));
+    streams_.push_back({each.output, each.stream, at});
   }
   return Status::ok();
+}
+
+// Runs of one Call stream the same again and again.
+Result<StreamedRow> RunValues::find_row(const StreamedOutput& streamed, size_t index) const {
+  if (index < last_streams_.size() && last_streams_[index].output == streamed.output) {
+    return last_streams_[index].at;
+  }
+  return find_streamed_row(core_.graph(), core_.outputs, streamed.output);
 }
 
 void RunValues::leave_streams(const Status& status) const {
@@ -43,10 +46,11 @@ void RunValues::leave_streams(const Status& status) const {
 }
 
 void RunValues::end_all(const Status& status) {
-  for (const Streamed& each : streams_) {
-    if (state_ != nullptr) state_->loop(each.loop).stack(each.row).sink_or_null = nullptr;
-    each.stream->end(status);
+  for (Streamed& each : streams_) {
+    if (state_ != nullptr) state_->loop(each.at.loop).stack(each.at.row).sink_or_null = nullptr;
+    std::exchange(each.stream, nullptr)->end(status);
   }
+  last_streams_.swap(streams_);
   streams_.clear();
 }
 
@@ -94,7 +98,7 @@ void RunValues::release(std::unique_ptr<BoundRun> state) {
 void RunValues::begin() {
   state_->forget_nodes();
   for (const Streamed& each : streams_) {
-    state_->loop(each.loop).stack(each.row).sink_or_null = each.stream.get();
+    state_->loop(each.at.loop).stack(each.at.row).sink_or_null = each.stream.get();
     each.stream->begin([&core = core_](std::function<void()> deliver) {
       core.callbacks.post([&core, deliver = std::move(deliver)] {
         const SessionScope scope(&core, nullptr);

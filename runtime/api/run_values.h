@@ -12,10 +12,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/api/run_options.h"
+#include "runtime/api/streamed_row.h"
 #include "runtime/api/tensor.h"
 #include "runtime/execute/run_pool.h"
 
@@ -97,11 +99,12 @@ class RunValues {
   };
   // An output's stream, and which result of a loop's `after` its rows are.
   struct Streamed {
+    std::string output;
     std::shared_ptr<OutputStream> stream;
-    NodeId loop;
-    uint32_t row = 0;
+    StreamedRow at;
   };
 
+  Result<StreamedRow> find_row(const StreamedOutput& streamed, size_t index) const;
   void end_all(const Status& status);
   std::unique_ptr<BoundRun> make_state() const;
   void release(std::unique_ptr<BoundRun> state);
@@ -141,6 +144,7 @@ class RunValues {
   std::array<const Tensor*, 4> few_given_ = {};
   std::vector<const Tensor*> many_given_;  // of a graph of more inputs
   std::vector<Streamed> streams_;
+  std::vector<Streamed> last_streams_;  // of the last run that had any; null streams
   std::vector<bool> is_bound_;  // by input; empty: none ever was, one by one
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
   std::vector<std::pair<size_t, const void*>> misaligned_;

@@ -350,7 +350,19 @@ eddy_code Caller::use(int which, eddy_error* error) {
     }
     case 31: {
       eddy_rows made = nullptr;
-      return keep(api_.rows_create(byte() % 3, nullptr, nullptr, nullptr, &made, error), made);
+      const uint8_t way = byte();
+      const auto executor = way % 2 == 0 ? any<eddy_executor>() : nullptr;
+      const eddy_row_callback drop = [](void*, eddy_value row) {
+        eddy_get_api(EDDY_API_VERSION)->release(row);
+      };
+      const eddy_row_callback forget = [](void*, eddy_value row) {
+        eddy_get_api(EDDY_API_VERSION)->release(row);
+        throw 1;
+      };
+      const eddy_row_callback callbacks[] = {nullptr, drop, forget};
+      return keep(api_.rows_create(way / 2 % 3, executor, callbacks[way / 6 % 3], nullptr, &made,
+                                   error),
+                  made);
     }
     case 32: {
       const auto run = any<eddy_run>();

@@ -427,12 +427,14 @@ class EmbeddingBench {
     Tokens in_loop{.name = "C, rows in the loop"}, by_thread{.name = "C, rows by a thread"};
     EDDY_RETURN_IF_ERROR(open_tokens(EDDY_EXECUTOR_INLINE, in_loop));
     EDDY_RETURN_IF_ERROR(open_tokens(EDDY_EXECUTOR_THREAD, by_thread));
-    const int num_runs = 20 * std::max(options_.rounds, 1);
-    for (int i = 0; i < num_runs && !suite_.interrupts().is_interrupted(); ++i) {
-      EDDY_RETURN_IF_ERROR(decode(model, in_loop));
-      EDDY_RETURN_IF_ERROR(decode(model, by_thread));
+    const int num_rounds = std::max(options_.rounds, 1);
+    for (int i = 0; i < num_rounds && !suite_.interrupts().is_interrupted(); ++i) {
+      for (Tokens* const each : {&in_loop, &by_thread}) {
+        constexpr int kRuns = 20;
+        for (int run = 0; run < kRuns; ++run) EDDY_RETURN_IF_ERROR(decode(model, *each));
+      }
     }
-    for (Tokens* const one_way : {&in_loop, &by_thread}) add_tokens(*one_way);
+    for (Tokens* const each : {&in_loop, &by_thread}) add_tokens(*each);
     return Status::ok();
   }
 

@@ -777,7 +777,8 @@ class Rows : public Handle<eddy_rows> {
       return api().rows_create(max_waiting, nullptr, nullptr, nullptr, out(), e);
     });
   }
-  // `function(Value)` is called for each row, in order, on the executor, and kept until then.
+  // `function(Value)` is called for each row, in order, on the executor, and kept until then; on an
+  // inline one in the loop itself, so that the first comes at once (eddy.h).
   template <typename Function>
   Rows(size_t max_waiting, const Executor& executor, Function function) {
     auto kept = std::make_unique<Function>(std::move(function));

@@ -165,14 +165,17 @@ Refusal RunObject::stream_output(size_t index, std::shared_ptr<RowsObject> rows_
   const std::lock_guard lock(mutex_);
   std::erase_if(rows_, [&](const auto& each) { return each.first == index; });
   if (rows_or_null != nullptr) rows_.emplace_back(index, std::move(rows_or_null));
+  plain_options_.streams.clear();
+  for (const auto& [output, rows] : rows_) {
+    plain_options_.streams.push_back({session().outputs()[output].name, rows->stream()});
+  }
   return {};
 }
 
 Refusal RunObject::read_options(const eddy_run_options* given, RunOptions& options) const {
   EDDY_C_TRY(read_run_options(given, options));
-  for (const auto& [index, rows] : rows_) {
-    if (rows->is_closed()) continue;
-    options.streams.push_back({session().outputs()[index].name, rows->stream()});
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_[i].second->is_closed()) options.streams.push_back(plain_options_.streams[i]);
   }
   return {};
 }

@@ -10,6 +10,7 @@
 // object. Threads: as run.* of eddy.h says.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -63,7 +64,7 @@ class RunObject : public Object {
   // Where the session's runs may owe answers by execute_owing(), which keeps what is overdue.
   bool may_owe() const { return session_->may_owe; }
   Refusal execute(const eddy_run_options* options) {
-    if (options == nullptr && rows_.empty()) [[likely]]
+    if (options == nullptr && are_rows_open()) [[likely]]
       return execute_with(plain_options_);
     return execute_as(options);
   }
@@ -155,6 +156,9 @@ class RunObject : public Object {
   Status submit_to(StreamObject* stream_or_null, const RunOptions& options,
                    std::shared_ptr<RunEnd> end_or_null, const std::function<void()>& begun);
   Refusal bind_to(Call& call);
+  bool are_rows_open() const {
+    return std::ranges::none_of(rows_, [](const auto& each) { return each.second->is_closed(); });
+  }
   Refusal execute_as(const eddy_run_options* given);
   Refusal execute_with(const RunOptions& options);
   // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has
@@ -180,7 +184,7 @@ class RunObject : public Object {
   std::unique_ptr<TraceRecorder> recorder_;  // made with the first trace
   std::unique_ptr<Call> traced_call_;
   std::atomic<Call*> call_;  // one of them: released by start_trace and stop_trace
-  const RunOptions plain_options_;
+  RunOptions plain_options_;  // with the streams of `rows_`
   const SessionObject::Tally tally_;  // of what execute() has run
   std::atomic<bool> is_counted_{true};
   std::mutex mutex_;
