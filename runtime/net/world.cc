@@ -8,7 +8,6 @@ namespace eddy {
 namespace {
 
 // What other ranks say while this one computes: a stop, or the begin of a run beside this one.
-constexpr std::chrono::nanoseconds kLateWord = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -65,7 +64,10 @@ std::optional<std::chrono::nanoseconds> World::slack(bool is_busy) {
   may_be_late_.store(true);
   if (num_watches_.load() > 0) return kLateWord;
   if (num_soon_.load() > 0) return is_busy ? kBusySlack : std::chrono::nanoseconds(0);
-  return num_computing_.load() > 0 ? kLateWord : std::chrono::nanoseconds(0);
+  if (num_computing_.load() == 0) return std::chrono::nanoseconds(0);
+  if (!is_busy) return kLateWord;
+  const uint32_t num_quiet = num_quiet_.fetch_add(1, std::memory_order_relaxed);
+  return std::min(kLateWord * (1 << std::min(num_quiet, 16U)), kLatestWord);
 }
 
 void World::wake() {
@@ -99,6 +101,7 @@ bool World::poll_once() {
     if (++num_idle_polls_ % 32 == 0) look_for_silence(turn);
     return !health_.is_ok();
   }
+  num_quiet_.store(0, std::memory_order_relaxed);
   for (Transport::Progress::Done& done : progress_.done) {
     const auto found = transfers_.find(done.token);
     if (found == transfers_.end()) {

@@ -77,8 +77,12 @@ class World {
   // How late poll() may come (PollSet::Slack): 0 where a transfer or an agreement is under way and
   // no thread watches, but for kBusySlack where `is_busy`, because every worker computes: nothing
   // that waits for it could go on. Nothing where there is no session. Else what may come is that
-  // another rank begins a run, or stops this one. Wakers are called when that changes to less.
+  // another rank begins a run, or stops this one: kLateWord, which doubles to kLatestWord where
+  // `is_busy` and nothing comes, as each poll takes some 15 µs of a processor that computes. Wakers
+  // are called when that changes to less.
   static constexpr std::chrono::nanoseconds kBusySlack = std::chrono::microseconds(100);
+  static constexpr std::chrono::nanoseconds kLateWord = std::chrono::milliseconds(1);
+  static constexpr std::chrono::nanoseconds kLatestWord = std::chrono::milliseconds(8);
   std::optional<std::chrono::nanoseconds> slack(bool is_busy);
   void add_waker(const void* key, std::function<void()> waker);
   void remove_waker(const void* key);
@@ -109,6 +113,7 @@ class World {
   std::atomic<int64_t> num_soon_{0};  // transfers, and runs that agree
   std::atomic<int64_t> num_computing_{0};
   std::atomic<bool> may_be_late_{false};
+  std::atomic<uint32_t> num_quiet_{0};  // late polls since something came
 
   mutable std::mutex mutex_;
   // Under the mutex.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "tools/check/rank_runner.h"
@@ -30,12 +31,15 @@ TEST(SlackTest, RanksThatComputeMayBeLate) {
   using Slack = std::optional<std::chrono::nanoseconds>;
   std::atomic<int> num_looking{0};
   std::vector<Slack> seen(2);
+  std::vector<std::vector<Slack>> seen_busy(2);
   const Status added = ranks.library().add_host_function(
       "look", [&](std::span<const TensorView> inputs) -> Result<int64_t> {
         const auto rank = static_cast<uint32_t>(*inputs[0].as<float>());
         ++num_looking;
         while (num_looking < 2) std::this_thread::yield();  // so that both have begun
         seen[rank] = ranks.world(rank).slack(false);
+        seen_busy[rank].clear();
+        for (int i = 0; i < 6; ++i) seen_busy[rank].push_back(ranks.world(rank).slack(true));
         return 1;
       });
   ASSERT_TRUE(added.is_ok());
@@ -52,6 +56,10 @@ TEST(SlackTest, RanksThatComputeMayBeLate) {
       ASSERT_TRUE(results[rank].is_ok()) << results[rank].status().to_string();
       EXPECT_EQ((*results[rank])[0].second.values<float>()[0], 1);
       EXPECT_EQ(seen[rank], 1ms);
+      // The scheduler may ask in between.
+      EXPECT_GE(seen_busy[rank].front(), 1ms);
+      EXPECT_TRUE(std::ranges::is_sorted(seen_busy[rank]));
+      EXPECT_EQ(seen_busy[rank].back(), 8ms);
       EXPECT_EQ(ranks.world(rank).slack(false), 0ns);
     }
   }
