@@ -83,8 +83,8 @@ class OperatorCheck {
     if (!path.empty()) text += " in " + quoted(path);
     if (is_too_new(key, ops_.find_or_null(key.domain, key.name, key.version))) {
       text += ", known up to opset " + std::to_string(kNewestMlVersion);
-    } else if (ops_.knows(key.domain, key.name)) {
-      text += ", known in newer opsets only";
+    } else {
+      text += ops_.advice(key.domain, key.name);
     }
     if (holds_decoding_loop(key)) {
       text +=

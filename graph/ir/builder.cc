@@ -299,7 +299,8 @@ std::vector<Value> GraphBuilder::ops(std::string_view op_name, std::span<const V
   if (node.op == nullptr) {
     const std::string full =
         (options.domain.empty() ? "" : options.domain + ".") + std::string(op_name);
-    fail(unsupported("operator '" + full + "' is not known in opset " + std::to_string(opset))
+    fail(unsupported("operator '" + full + "' is not known in opset " + std::to_string(opset) +
+                     ops_.advice(options.domain, op_name))
              .prepend_path(node.name));
     return invalid;
   }

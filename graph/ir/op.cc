@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "graph/base/check.h"
+#include "graph/base/edit_distance.h"
 
 namespace eddy {
 namespace {
@@ -32,6 +33,9 @@ std::string_view kind_name(AttributeKind kind) {
   return "?";
 }
 
+std::string shown_domain(std::string_view domain) {
+  return std::string(domain.empty() ? "ai.onnx" : domain);
+}
 std::string opset_text(int version) { return "opset " + std::to_string(version); }
 
 static_assert(std::variant_size_v<AttributeValue> == static_cast<size_t>(AttributeKind::kType) + 1);
@@ -163,6 +167,29 @@ const OpDef* OpTable::find_or_null(std::string_view domain, std::string_view nam
 
 bool OpTable::knows(std::string_view domain, std::string_view name) const {
   return find_or_null(domain, name, INT32_MAX) != nullptr;
+}
+
+std::string OpTable::advice(std::string_view domain, std::string_view name) const {
+  if (knows(domain, name)) return ", known in newer opsets only";
+  constexpr size_t kLongest = 64;  // operators have short names, files may have any
+  if (name.size() > kLongest) return "";
+  const auto lower = [](std::string_view text) {
+    std::string made(text);
+    for (char& c : made) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    return made;
+  };
+  const std::string wanted = lower(name);
+  const OpDef* nearest = nullptr;
+  size_t least = std::max<size_t>(1, name.size() / 4) + 1;
+  for (const auto& def : defs_) {
+    if (def->name == name) return ", known in domain '" + shown_domain(def->domain) + "'";
+    if (def->domain != domain) continue;
+    const size_t distance = edit_distance(wanted, lower(def->name));
+    if (distance >= least) continue;
+    least = distance;
+    nearest = def.get();
+  }
+  return nearest == nullptr ? "" : "; the nearest is '" + nearest->name + "'";
 }
 
 Status infer_types(const OpDef& def, InferContext& context,

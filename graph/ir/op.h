@@ -179,6 +179,9 @@ class OpTable {
                             int opset_version) const;
   // Every name known in `domain`, in any version; for error messages and `eddy info`.
   bool knows(std::string_view domain, std::string_view name) const;
+  // What a message adds that names an operator which find_or_null() does not find: ", known in newer
+  // opsets only", or in another domain, or which name is near; or nothing.
+  std::string advice(std::string_view domain, std::string_view name) const;
   const std::vector<std::unique_ptr<OpDef>>& all() const { return defs_; }
 
  private:

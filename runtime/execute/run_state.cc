@@ -119,14 +119,16 @@ RunState::RunState(const Executable& executable, Allocator& allocator)
 }
 
 void RunState::make_exec_lists() {
-  size_t num_inputs = 0, num_outputs = 0, num_moving = 0;
+  size_t num_nodes = 0, num_inputs = 0, num_outputs = 0, num_moving = 0;
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const Node& node = graph().node(NodeId(n));
     if (node.kind != NodeKind::kExec) continue;
+    ++num_nodes;
     num_inputs += node.inputs.size();
     num_outputs += node.outputs.size();
     for (const ValueId input : node.inputs) num_moving += may_move(NodeId(n), input) ? 1 : 0;
   }
+  exec_storage_.reserve(num_nodes);
   exec_lists_.views.reserve(num_inputs + num_outputs);
   exec_lists_.input_slots.reserve(num_inputs);
   exec_lists_.out.reserve(num_outputs);

@@ -22,6 +22,7 @@
 #include "runtime/execute/device_loop.h"
 #include "runtime/execute/exec_node.h"
 #include "runtime/execute/loop_state.h"
+#include "runtime/execute/pinned_array.h"
 #include "runtime/execute/run_slots.h"
 #include "runtime/execute/values/stream_scratch.h"
 
@@ -111,7 +112,7 @@ class RunState : public RunSlots {
     std::vector<ExecNode::Refresh> refresh;
   };
   ExecLists exec_lists_;
-  std::deque<ExecNode> exec_storage_;
+  PinnedArray<ExecNode> exec_storage_;
   std::vector<ExecNode*> exec_nodes_;  // by NodeId
   std::vector<std::unique_ptr<LoopState>> loops_;
   std::vector<std::unique_ptr<CaseState>> cases_;

@@ -23,17 +23,20 @@ std::optional<uint32_t> number_in(const char* variable) {
 }  // namespace
 
 std::optional<LaunchedRank> find_launched_rank() {
-  static constexpr std::array<std::array<const char*, 3>, 2> kNames = {
-      {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}}};
-  for (const auto& [rank, size, local] : kNames) {
+  static constexpr std::array<std::array<const char*, 4>, 2> kNames = {
+      {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK"},
+       {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"}}};
+  for (const auto& [rank, size, local, here] : kNames) {
     const std::optional<uint32_t> own = number_in(rank);
     const std::optional<uint32_t> all = number_in(size);
     if (!own || !all || *own >= *all) continue;
     // Several programs, as in `mpirun -n 1 A : -n 1 B`.
     const bool is_alike = number_in("OMPI_NUM_APP_CTX").value_or(1) == 1;
-    return LaunchedRank{*own, *all, std::clamp<uint32_t>(number_in(local).value_or(1), 1, *all),
-                        is_alike};
+    const uint32_t num_local = std::clamp<uint32_t>(number_in(local).value_or(1), 1, *all);
+    std::optional<uint32_t> number_here = number_in(here);
+    if (number_here && *number_here >= num_local) number_here.reset();
+    return LaunchedRank{*own, *all, num_local, is_alike, number_here};
   }
   return std::nullopt;
 }

@@ -25,6 +25,7 @@ struct LaunchedRank {
   uint32_t num_ranks = 1;
   uint32_t num_local = 1;  // ranks on this machine
   bool is_alike = true;    // all ranks have the same command line
+  std::optional<uint32_t> number_here = {};  // among those of this machine, where it is known
   bool operator==(const LaunchedRank&) const = default;
 };
 std::optional<LaunchedRank> find_launched_rank();

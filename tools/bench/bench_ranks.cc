@@ -24,6 +24,7 @@
 #include "tools/bench/scratch_folder.h"
 #include "tools/bench/torch_rival.h"
 #include "tools/command/model.h"
+#include "tools/command/share_machine.h"
 
 namespace eddy {
 namespace {
@@ -107,7 +108,7 @@ class RanksBench {
     EDDY_RETURN_IF_ERROR(add_agreement());
     EDDY_RETURN_IF_ERROR(add_loop_alone());
     EDDY_RETURN_IF_ERROR(add_late_peer());
-    EDDY_RETURN_IF_ERROR(add_training());
+    for (const int64_t samples : kTrainedSamples) EDDY_RETURN_IF_ERROR(add_training(samples));
     EDDY_RETURN_IF_ERROR(add_split());
     const Status status = world_->rank() == 0 ? measure_alone() : Status::ok();
     EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
@@ -307,13 +308,14 @@ class RanksBench {
   }
 
   // A step whose samples ranks share, beside one rank with all of them, and PyTorch's way.
-  Status add_training() {
-    const std::string name = "training step", rival_name = "training step, DDP";
+  Status add_training(int64_t samples) {
+    const std::string name = fmt::format("training step, {}", samples);
+    const std::string rival_name = name + ", DDP";
     const bool is_wanted = suite_.is_wanted(name), is_rival_wanted = suite_.is_wanted(rival_name);
     if (!is_wanted && !is_rival_wanted) return Status::ok();
     suite_.console().progress("measuring a training step");
     const uint32_t n = world_->num_ranks();
-    const int64_t share = kTrainedSamples / n;
+    const int64_t share = samples / n;
     SessionOptions options;
     options.num_threads = 1;
     EDDY_ASSIGN_OR_RETURN(Graph whole, rank_training_step(library_, share * n, 1));
@@ -342,17 +344,20 @@ class RanksBench {
                                                             }}}));
     if (is_wanted) add_row(name, 0, all[1], all[0], Limit{2 / (1.7 * n), 0});
     Status status = Status::ok();
-    if (is_rival_wanted && world_->rank() == 0) status = add_shared_rival(rival_name, all[1]);
+    if (is_rival_wanted && world_->rank() == 0) {
+      status = add_shared_rival(rival_name, samples, all[1]);
+    }
     EDDY_RETURN_IF_ERROR(raw_->meet(kNap));
     return status;
   }
 
-  Status add_shared_rival(const std::string& name, const Samples& shared) {
+  Status add_shared_rival(const std::string& name, int64_t samples, const Samples& shared) {
     const TorchRival rival;
+    const WholeMachine its_ranks_too;
     Samples torch{"PyTorch " + rival.version() + ", DistributedDataParallel", {}};
     for (int round = 0; round < 3; ++round) {
       EDDY_ASSIGN_OR_RETURN(const auto folder, ScratchFolder::make());
-      const auto ns = rival.run_shared(world_->num_ranks(), kTrainedSamples, folder->file(""));
+      const auto ns = rival.run_shared(world_->num_ranks(), samples, folder->file(""));
       torch.ns.insert(torch.ns.end(), ns.begin(), ns.end());
     }
     if (torch.ns.empty()) {
@@ -402,6 +407,7 @@ class RanksBench {
     const std::string commands[] = {
         bare_command(launch.arguments),
         bare_command({self, "run", folder->file("empty.onnx"), "--ranks", ranks, "--set", "x=1"})};
+    const WholeMachine their_ranks_too;
     Samples all[] = {{"mpirun", {}}, {name, {}}};
     for (int round = 0; round < arguments_.common.rounds; ++round) {
       for (size_t i = 0; i < 2; ++i) {
@@ -467,7 +473,10 @@ Outcome bench_ranks(const BenchRanksArguments& arguments, Console& console,
   RankArguments ranks = arguments.ranks;
   if (ranks.num_ranks == 0 && !find_launched_rank()) ranks.num_ranks = 2;
   return run_as_ranks(ranks, console, interrupts,
-                      [&](const auto& world, const LaunchedRank&, RankReport& report) {
+                      [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
+                        SessionOptions of_all;
+                        of_all.num_threads = 1;
+                        share_machine(of_all, launched);
                         report.reach(JobBoard::Stage::kRunning);
                         return RanksBench(arguments, world, console, interrupts).run();
                       });

@@ -21,6 +21,7 @@
 #include "tools/command/model.h"
 #include "tools/command/number_check.h"
 #include "tools/command/rank_options.h"
+#include "tools/command/share_machine.h"
 #include "tools/command/split_batch.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
@@ -374,7 +375,7 @@ Outcome run_conformance(const ConformanceArguments& arguments, Console& console,
   if (const auto launched = find_launched_rank()) interrupts.be_patient(launched->rank);
   return run_as_ranks(arguments.ranks, console, interrupts,
                       [&](const auto& world, const LaunchedRank& launched, RankReport& report) {
-                        share_machine(options, launched.num_local);
+                        share_machine(options, launched);
                         report.reach(JobBoard::Stage::kRunning);
                         const Outcome outcome =
                             run_tests(arguments, options, console, interrupts, world.get());

@@ -1,6 +1,5 @@
 #include "tools/command/model.h"
 
-#include <sched.h>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -269,18 +268,6 @@ Result<SessionOptions> make_session_options(const ModelArguments& arguments) {
     options.input_dims.push_back(std::move(shape));
   }
   return options;
-}
-
-void share_machine(SessionOptions& options, uint32_t num_ranks) {
-  if (options.num_threads == 0) {
-    cpu_set_t allowed;
-    const int processors =
-        sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-    options.num_threads = std::max(1, processors / static_cast<int>(num_ranks));
-  }
-  if (options.memory_limit_bytes > 0) {
-    options.memory_limit_bytes = std::max<size_t>(options.memory_limit_bytes / num_ranks, 1);
-  }
 }
 
 namespace {

@@ -49,10 +49,6 @@ void add_shape_options(CLI::App& app, std::vector<std::string>& dims,
 // kDeviceLost for a device that this build does not have.
 Result<SessionOptions> make_session_options(const ModelArguments& arguments);
 
-// Leaves this process its share of processors and memory, among `num_ranks` on this machine, where
-// nothing else was asked for.
-void share_machine(SessionOptions& options, uint32_t num_ranks);
-
 // Refuses sizes for symbolic dimensions that the graph of this file does not have.
 Status check_dims(const Graph& graph, const SessionOptions& options, const std::string& path);
 

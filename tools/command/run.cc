@@ -18,6 +18,7 @@
 #include "tools/command/output_paths.h"
 #include "tools/command/rank_options.h"
 #include "tools/command/run_report.h"
+#include "tools/command/share_machine.h"
 #include "tools/command/split_batch.h"
 #include "tools/command/subcommand.h"
 #include "tools/command/values.h"
@@ -301,7 +302,7 @@ Outcome run_on_rank(RunArguments arguments, SessionOptions options,
   options.ranks.world = world;
   const uint32_t rank = world->rank();
   // The machine is shared.
-  share_machine(options, launched.num_local);
+  share_machine(options, launched);
   arguments.ranks.is_one_of_several = true;
   arguments.inputs.may_lack_inputs = names_rank(arguments.model);
   arguments.model = file_of_rank(arguments.model, rank);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/edit_distance.h"
 #include "runtime/api/c/convert.h"
 
 namespace eddy::c {
@@ -124,24 +125,9 @@ Read shape(SessionOptions& options) {
   };
 }
 
-size_t edits(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0)});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 Refusal unknown(const std::string& key, const std::vector<Key>& keys) {
   const auto nearest = std::min_element(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
-    return edits(key, a.name) < edits(key, b.name);
+    return edit_distance(key, a.name) < edit_distance(key, b.name);
   });
   return {EDDY_INVALID_ARGUMENT, "there is no option '" + key + "'; the nearest is '" +
                                      nearest->name + (nearest->name.back() == '.' ? "NAME'" : "'")};

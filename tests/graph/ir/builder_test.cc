@@ -256,6 +256,18 @@ TEST_F(BuilderTest, UnknownOperatorsAreNamedWithTheirOpset) {
             "unsupported: at Frobnicate_0: operator 'Frobnicate' is not known in opset 22");
 }
 
+TEST_F(BuilderTest, AnUnknownOperatorsMessageNamesWhatWasPerhapsMeant) {
+  const auto advice = [this](const char* domain, const char* name) {
+    return ops_.advice(domain, name);
+  };
+  EXPECT_EQ(advice("", "Ad"), "; the nearest is 'Add'");
+  EXPECT_EQ(advice("", "ADD"), "; the nearest is 'Add'") << "letters' cases count as none";
+  EXPECT_EQ(advice("", "Adding"), "") << "too far";
+  EXPECT_EQ(advice("own", "Ad"), "") << "of another domain";
+  EXPECT_EQ(advice("own", "Add"), ", known in domain 'ai.onnx'");
+  EXPECT_EQ(advice("", std::string(1'000'000, 'A').c_str()), "");
+}
+
 TEST_F(BuilderTest, APredicateMustBeOneBool) {
   for (const ValueType& type :
        {tensor_type(ElementType::kFloat, {}), tensor_type(ElementType::kBool, {2})}) {

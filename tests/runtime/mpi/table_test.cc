@@ -62,8 +62,12 @@ TEST(MpiLibrary, RanksThatMakeNoSenseAreNone) {
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "7", 1);
   EXPECT_EQ(find_launched_rank(), (LaunchedRank{1, 2, 2}));
-  for (const char* name :
-       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  EXPECT_EQ(find_launched_rank(), (LaunchedRank{1, 2, 2, true, 1}));
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "2", 1);
+  EXPECT_EQ(find_launched_rank(), (LaunchedRank{1, 2, 2})) << "there are two here";
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                           "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"}) {
     unsetenv(name);
   }
 }
