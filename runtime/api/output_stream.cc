@@ -137,7 +137,7 @@ void OutputStream::push(const TensorView& row) {
   if (post) post([self = shared_from_this()] { self->deliver(); });
 }
 
-// What the user's function throws must not end the thread that calls it: no row more is wanted then.
+// What the user's function throws must not end its thread: no row more is wanted then.
 void OutputStream::call(Tensor row) try { on_value_(std::move(row)); } catch (...) {
   close();
 }

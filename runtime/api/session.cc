@@ -170,8 +170,11 @@ Session::~Session() {
     return;
   }
   SessionRuns& runs = *core_->runs;
-  if (core_->callbacks.is_here()) {
-    // On the callback thread: all others belong to threads that the session may own.
+  const bool may_wait = !SessionScope::may_not_wait_for(core_.get(), core_->threads.get());
+  const bool is_of_another = !may_wait && !SessionScope::is_inside(core_.get());
+  if (core_->callbacks.is_here() || (is_of_another && !runs.is_idle())) {
+    // It ends with its last run, on its callback thread: all others belong to threads that the
+    // session may own.
     SessionCore* const core = core_.release();
     runs.orphan([core] {
       if (core->callbacks.is_here()) {
@@ -182,7 +185,6 @@ Session::~Session() {
     });
     return;
   }
-  const bool may_wait = !SessionScope::may_not_wait_for(core_.get(), core_->threads.get());
   EDDY_CHECK(!SessionScope::is_inside(core_.get()) && (may_wait || runs.is_idle()))
       << "a session is destroyed inside a host function that its runs wait for, so it would wait "
          "for ever; close() it there, and destroy it on another thread or in a callback";

@@ -99,8 +99,9 @@ Status SessionRuns::check_wait() const {
   if (is_in_child()) return ForkGuard::error();
   if (!SessionScope::may_not_wait_for(waits_.session, waits_.threads)) return Status::ok();
   return would_deadlock(
-      "a host function or callback may not wait for a run of its own session, nor a host function "
-      "for one of a session that shares its threads; submit the run, and go on when it has ended");
+      "a host function or callback may not wait for a run of its own session, nor a host function, "
+      "or what a host-driven loop calls, for one of a session that shares its threads; submit the "
+      "run, and go on when it has ended");
 }
 
 bool SessionRuns::wait(EndSignal& signal, bool spins, const Deadline& deadline) const {

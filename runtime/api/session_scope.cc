@@ -5,6 +5,7 @@
 namespace eddy {
 namespace {
 thread_local const SessionScope* innermost = nullptr;
+thread_local const void* stood_on = nullptr;
 }  // namespace
 
 SessionScope::SessionScope(const void* session, const void* threads_or_null)
@@ -22,8 +23,11 @@ bool SessionScope::is_marked(const void* session, const void* threads) {
   return false;
 }
 
+void SessionScope::stand_on(const void* threads) { stood_on = threads; }
+
 bool SessionScope::may_not_wait_for(const void* session, const void* threads) {
-  return is_marked(session, threads) || RunScope::is_inside(session);
+  const bool is_needed = threads != nullptr && stood_on == threads;
+  return is_needed || is_marked(session, threads) || RunScope::is_inside(session);
 }
 
 }  // namespace eddy

@@ -16,6 +16,8 @@ class SessionScope {
   SessionScope(const SessionScope&) = delete;
   SessionScope& operator=(const SessionScope&) = delete;
 
+  // This thread, to its end, is one that all sessions of `threads` need: their scheduler's.
+  static void stand_on(const void* threads);
   // Whether a run of `session`, which uses `threads`, might never end if this thread waited.
   static bool may_not_wait_for(const void* session, const void* threads);
   // Whether this thread is inside a callback or host function of `session` itself.

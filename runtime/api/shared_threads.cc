@@ -5,6 +5,7 @@
 #include "runtime/api/callback_thread.h"
 #include "runtime/api/file_watch.h"
 #include "runtime/api/fork_guard.h"
+#include "runtime/api/session_scope.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/execute/host/device_pollers.h"
@@ -46,6 +47,9 @@ FileWatch& SharedThreads::file_watch() { return impl_->files; }
 Scheduler& SharedThreads::scheduler() {
   std::call_once(impl_->scheduler_made, [this] {
     impl_->scheduler_or_null = std::make_unique<Scheduler>(impl_->scheduler_options);
+    // A kernel or a row's function that runs there may wait for none of the sessions' runs.
+    [[maybe_unused]] const Status marked =
+        impl_->scheduler_or_null->spawn([this] { SessionScope::stand_on(this); }, "mark");
     impl_->pollers_or_null = std::make_unique<DevicePollers>(*impl_->scheduler_or_null);
   });
   return *impl_->scheduler_or_null;

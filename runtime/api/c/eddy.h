@@ -157,7 +157,8 @@ typedef void (*eddy_run_callback)(void* user, eddy_run run, eddy_code code);
 typedef void (*eddy_row_callback)(void* user, eddy_value value);
 
 enum {
-  EDDY_EXECUTOR_INLINE = 0, /* on the thread of Eddy's that has the news; must be quick */
+  EDDY_EXECUTOR_INLINE = 0, /* on the thread that has the news (of a row, perhaps the caller's own,
+                               inside run_execute or run_wait); must be quick */
   EDDY_EXECUTOR_THREAD = 1, /* on a thread of the executor's own, one after the other */
   EDDY_EXECUTOR_CALLER = 2  /* where the caller calls executor_run(): its own loop */
 };
@@ -579,10 +580,14 @@ typedef struct eddy_api {
                                  eddy_error* error);
 
   /* -- values of an output while its loop runs -- */
-  /* The loop waits while `max_waiting` rows wait. With a callback rows are called for, in order;
-   * else rows_next takes them. `executor` null: on a thread of the session's. EDDY_EXECUTOR_INLINE:
-   * in the loop, by the thread that has made the row, which wakes no other: the first row comes as
-   * soon as its iteration has made it, and the loop goes on when the callback returns. */
+  /* The loop waits while `max_waiting` rows wait (0 counts as 1). With a callback rows are called
+   * for, in order; else rows_next takes them. `executor` null: on a thread of the session's.
+   * EDDY_EXECUTOR_INLINE: in the loop, by the thread that has made the row, which wakes no other,
+   * so none waits and the first comes as soon as its iteration has made it. The loop, a deadline
+   * and a cancel wait for the callback; where the host drives the loop, so do other sessions of
+   * the context, for whose runs it may not wait either (EDDY_WOULD_DEADLOCK). On a thread of the
+   * session's and inline, all rows come before the run's own callback; on other executors some may
+   * come behind it. */
   eddy_code (*rows_create)(size_t max_waiting, eddy_executor executor, eddy_row_callback callback,
                            void* user, eddy_rows* rows, eddy_error* error);
   /* EDDY_NOT_DONE: none came in time; EDDY_END: the run has ended and all are taken. */

@@ -19,11 +19,10 @@ std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
   const bool is_inline =
       executor_or_null != nullptr && executor_or_null->kind() == EDDY_EXECUTOR_INLINE;
   std::function<void(Tensor)> on_value;
-  // Not this object: rows that wait when its last handle goes are called for, too.
   const auto stream = std::make_shared<std::weak_ptr<OutputStream>>();
   if (callback != nullptr && (executor_or_null == nullptr || is_inline)) {
-    on_value = [stream, callback, user](Tensor row) {
-      if (const auto self = stream->lock()) call(*self, callback, user.get(), std::move(row));
+    on_value = [stream, callee = Callee{callback, user, rows->is_closed_}](Tensor row) {
+      if (const auto self = stream->lock()) callee.call(*self, std::move(row));
     };
   }
   rows->executor_or_null_ = std::move(executor_or_null);
@@ -46,10 +45,9 @@ void RowsObject::on_change() {
   }
   if (executor_or_null_ == nullptr || executor_or_null_->kind() == EDDY_EXECUTOR_INLINE) return;
   // Not this object, which keeps the executor whose queue the function waits in.
-  executor_or_null_->post([stream = stream_, callback = callback_, user = user_] {
+  executor_or_null_->post([stream = stream_, callee = Callee{callback_, user_, is_closed_}] {
     bool is_over = false;
-    if (auto row = stream->next_for({}, is_over))
-      call(*stream, callback, user.get(), std::move(*row));
+    if (auto row = stream->next_for({}, is_over)) callee.call(*stream, std::move(*row));
   });
 }
 
@@ -61,7 +59,7 @@ bool RowsObject::is_called_here() const { return called_here == stream_.get(); }
 
 // Without memory for a handle, or once the caller's function throws, no further row is wanted:
 // executors call what throws nothing.
-void RowsObject::call(OutputStream& stream, eddy_row_callback callback, void* user, Tensor row) {
+void RowsObject::Callee::call(OutputStream& stream, Tensor row) const {
   eddy_value value = nullptr;
   try {
     value = make_handle<eddy_value>(std::make_shared<ValueObject>(std::move(row)));
@@ -70,7 +68,10 @@ void RowsObject::call(OutputStream& stream, eddy_row_callback callback, void* us
   }
   const OutputStream* const outer = std::exchange(called_here, &stream);
   std::string thrown;
-  if (!has_returned(thrown, [&] { callback(user, value); })) stream.close();
+  if (!has_returned(thrown, [&] { callback(user.get(), value); })) {
+    is_closed->store(true, std::memory_order_release);
+    stream.close();
+  }
   called_here = outer;
 }
 
@@ -103,7 +104,7 @@ int RowsObject::fd() {
 }
 
 void RowsObject::close() {
-  is_closed_.store(true, std::memory_order_release);
+  is_closed_->store(true, std::memory_order_release);
   stream_->close();
   on_change();
 }

@@ -159,6 +159,13 @@ class RunObject : public Object {
   bool are_rows_open() const {
     return std::ranges::none_of(rows_, [](const auto& each) { return each.second->is_closed(); });
   }
+  // What a run calls may release the last handles, inside the very run: it keeps what it needs
+  // until it has ended.
+  bool outlives_handles() const {
+    return session_->may_owe || std::ranges::any_of(rows_, [](const auto& each) {
+      return each.second->is_called_in_loop();
+    });
+  }
   Refusal execute_as(const eddy_run_options* given);
   Refusal execute_with(const RunOptions& options);
   // Of the checking mode and of placed outputs: before a run, and by the first that sees how it has

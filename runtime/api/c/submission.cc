@@ -37,7 +37,7 @@ Refusal RunObject::submit(std::shared_ptr<RunObject> run, eddy_run handle,
   self.stream_or_null_ = ending.stream_or_null;
   const bool calls_back = ending.callback_or_null != nullptr || self.file_.is_open();
   std::shared_ptr<Submission> made;
-  if (calls_back || self.session_->may_owe) {
+  if (calls_back || self.outlives_handles()) {
     made = std::make_shared<Submission>();
     made->object = &self;
     made->number = number;
@@ -94,7 +94,7 @@ Refusal RunObject::execute_owing(const std::shared_ptr<RunObject>& run,
 }
 
 void RunObject::released() noexcept {
-  if (session_->may_owe && !call().is_done()) call().cancel();
+  if (outlives_handles() && !call().is_done()) call().cancel();
 }
 
 // What is left to do by the thread that ends the run neither calls the user nor takes long.

@@ -159,6 +159,133 @@ TEST_F(CApi, ACallbackOfARowMayNotWaitForTheRunThatMakesTheRows) {
   }
 }
 
+// What a callback in the loop of its run does to it, however the loop is driven.
+class CRowsInLoop : public CApi {
+ protected:
+  struct Called {
+    std::function<void()> act;
+    int count = 0;
+    std::atomic<bool> is_gone{false};
+  };
+  // Doubles 1 up to 1000, 10 rows.
+  void make(const char* loops) {
+    graph_ = doubling();
+    session_ = session_of(graph_.get(), {{"loops", loops}});
+    other_ = session_of(graph_.get(), {{"loops", loops}});
+    ASSERT_EQ(api().executor_create(EDDY_EXECUTOR_INLINE, executor_.out(), nullptr), EDDY_OK);
+  }
+  // Called on the first row alone.
+  void stream_to(eddy_run run, Called& called, eddy_rows* rows) {
+    const eddy_row_callback on_row = [](void* user, eddy_value row) {
+      auto& mine = *static_cast<Called*>(user);
+      api().release(row);
+      if (mine.count++ == 0) mine.act();
+    };
+    const eddy_function gone = [](void* user) { static_cast<Called*>(user)->is_gone = true; };
+    ASSERT_EQ(api().rows_create_with(1, executor_.get(), on_row, &called, gone, rows, nullptr),
+              EDDY_OK);
+    ASSERT_EQ(api().run_stream_output(run, 1, *rows, nullptr), EDDY_OK);
+    bind(run, 0, &numbers_[0]);
+    bind(run, 1, &numbers_[1]);
+  }
+
+  float numbers_[2] = {1, 1000};
+  Owned<eddy_graph> graph_;
+  Owned<eddy_session> session_, other_;
+  Owned<eddy_executor> executor_;
+};
+
+TEST_F(CRowsInLoop, AllHandlesMayBeReleasedThere) {
+  for (const char* loops : {"host", "device"}) {
+    for (const bool has_stream : {false, true}) {
+      SCOPED_TRACE(std::string(loops) + (has_stream ? ", on a stream" : ""));
+      make(loops);
+      Owned<eddy_stream> stream;
+      ASSERT_EQ(api().session_create_stream(session_.get(), stream.out(), nullptr), EDDY_OK);
+      Owned<eddy_run> run = run_of(session_.get());
+      Called called;
+      Owned<eddy_rows> rows;
+      std::atomic<bool> is_submitted = false;
+      called.act = [&] {
+        while (!is_submitted) std::this_thread::yield();
+        stream.reset();
+        run.reset();
+        session_.reset();
+        rows.reset();
+      };
+      stream_to(run.get(), called, rows.out());
+      // Not at once, on this thread, which would wait for itself.
+      numbers_[1] = 1e30f;
+      ASSERT_EQ(said([&](auto e) {
+                  return has_stream ? api().run_submit_on(run.get(), stream.get(), nullptr, nullptr,
+                                                          nullptr, nullptr, e)
+                                    : api().run_submit(run.get(), nullptr, nullptr, nullptr,
+                                                       nullptr, e);
+                }),
+                "ok");
+      is_submitted = true;
+      while (!called.is_gone) std::this_thread::yield();
+      EXPECT_GE(called.count, 1);
+    }
+  }
+}
+
+TEST_F(CRowsInLoop, AnotherSessionsRunIsWaitedForOrThatIsRefused) {
+  for (const char* loops : {"host", "device"}) {
+    SCOPED_TRACE(loops);
+    make(loops);
+    Owned<eddy_run> run = run_of(session_.get());
+    Owned<eddy_run> others = run_of(other_.get());
+    bind(others.get(), 0, &numbers_[0]);
+    bind(others.get(), 1, &numbers_[1]);
+    Called called;
+    Owned<eddy_rows> rows;
+    eddy_code code = EDDY_INTERNAL;
+    called.act = [&] { code = api().run_execute(others.get(), nullptr, nullptr); };
+    stream_to(run.get(), called, rows.out());
+    EXPECT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_EQ(code, std::string(loops) == "host" ? EDDY_WOULD_DEADLOCK : EDDY_OK);
+    EXPECT_EQ(called.count, 10);
+  }
+}
+
+TEST_F(CRowsInLoop, AnotherSessionMayGoThereWhileItsRunIsUnderWay) {
+  for (const char* loops : {"host", "device"}) {
+    SCOPED_TRACE(loops);
+    make(loops);
+    Owned<eddy_run> run = run_of(session_.get());
+    Owned<eddy_run> others = run_of(other_.get());
+    const float endless[] = {0, 1};
+    bind(others.get(), 0, &endless[0]);
+    bind(others.get(), 1, &endless[1]);
+    Called called;
+    Owned<eddy_rows> rows;
+    called.act = [&] {
+      EXPECT_EQ(api().run_submit(others.get(), nullptr, nullptr, nullptr, nullptr, nullptr),
+                EDDY_OK);
+      (void)api().session_close(other_.get(), nullptr);
+      others.reset();
+      other_.reset();
+    };
+    stream_to(run.get(), called, rows.out());
+    EXPECT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_EQ(called.count, 10);
+  }
+}
+
+TEST_F(CRowsInLoop, OneThatThrowsIsWantedNoMoreByRunsToCome) {
+  make("device");
+  Owned<eddy_run> run = run_of(session_.get());
+  Called called;
+  Owned<eddy_rows> rows;
+  called.act = [] { throw std::runtime_error("no more"); };
+  stream_to(run.get(), called, rows.out());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(said([&](auto e) { return api().run_execute(run.get(), nullptr, e); }), "ok");
+    EXPECT_EQ(called.count, 1);
+  }
+}
+
 // while go_on(x): x = x + x, whose rows its own host function asks for.
 TEST_F(CApi, AHostFunctionMayNotWaitForRowsOfTheLoopThatAsksIt) {
   struct Asks {
