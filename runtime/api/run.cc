@@ -71,10 +71,9 @@ Status Run::begin_with_threads(const RunOptions& options, bool calls_back) try {
   const bool calls_rows = std::ranges::any_of(options.streams, [](const StreamedOutput& each) {
     return each.stream->needs_callback_thread();
   });
-  EDDY_RETURN_IF_ERROR(
-      core_.prepare_threads({.callback = calls_back || watches || calls_rows,
-                             .timer = watches || deadline.has_value(),
-                             .workers = needs_workers()}));
+  EDDY_RETURN_IF_ERROR(core_.prepare_threads({.callback = calls_back || watches || calls_rows,
+                                              .timer = watches || deadline.has_value(),
+                                              .workers = needs_workers()}));
   if (watches) {
     answer_watch_ = std::make_shared<AnswerWatch>(
         core_.scheduler(), options.answer_limit,

@@ -360,9 +360,9 @@ eddy_code Caller::use(int which, eddy_error* error) {
         throw 1;
       };
       const eddy_row_callback callbacks[] = {nullptr, drop, forget};
-      return keep(api_.rows_create(way / 2 % 3, executor, callbacks[way / 6 % 3], nullptr, &made,
-                                   error),
-                  made);
+      return keep(
+          api_.rows_create(way / 2 % 3, executor, callbacks[way / 6 % 3], nullptr, &made, error),
+          made);
     }
     case 32: {
       const auto run = any<eddy_run>();

@@ -31,9 +31,9 @@ std::shared_ptr<RowsObject> RowsObject::make(size_t max_waiting,
   const auto on_change = [weak] {
     if (const auto self = weak.lock()) self->on_change();
   };
-  rows->stream_ = std::make_shared<OutputStream>(
-      max_waiting, std::move(on_value), on_change,
-      is_inline ? RowCalls::kInLoop : RowCalls::kOnCallbackThread);
+  rows->stream_ =
+      std::make_shared<OutputStream>(max_waiting, std::move(on_value), on_change,
+                                     is_inline ? RowCalls::kInLoop : RowCalls::kOnCallbackThread);
   *stream = rows->stream_;
   return rows;
 }

@@ -39,7 +39,8 @@ class RowsObject : public Object {
 
  private:
   void on_change();
-  // Where a row goes. Not this object: rows that wait when its last handle goes are called for, too.
+  // Where a row goes. Apart from this object: rows that wait when its last handle goes are called
+  // for, too.
   struct Callee {
     eddy_row_callback callback = nullptr;
     std::shared_ptr<void> user;  // and what ends it

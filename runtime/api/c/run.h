@@ -163,8 +163,8 @@ class RunObject : public Object {
   // until it has ended.
   bool outlives_handles() const {
     return session_->may_owe || std::ranges::any_of(rows_, [](const auto& each) {
-      return each.second->is_called_in_loop();
-    });
+             return each.second->is_called_in_loop();
+           });
   }
   Refusal execute_as(const eddy_run_options* given);
   Refusal execute_with(const RunOptions& options);
@@ -190,8 +190,8 @@ class RunObject : public Object {
   const std::unique_ptr<Call> plain_call_;
   std::unique_ptr<TraceRecorder> recorder_;  // made with the first trace
   std::unique_ptr<Call> traced_call_;
-  std::atomic<Call*> call_;  // one of them: released by start_trace and stop_trace
-  RunOptions plain_options_;  // with the streams of `rows_`
+  std::atomic<Call*> call_;           // one of them: released by start_trace and stop_trace
+  RunOptions plain_options_;          // with the streams of `rows_`
   const SessionObject::Tally tally_;  // of what execute() has run
   std::atomic<bool> is_counted_{true};
   std::mutex mutex_;

@@ -127,8 +127,8 @@ TEST_P(StreamsTest, AFunctionInTheLoopHasEachRowAtOnce) {
   const auto out = b.while_loop(
       {.name = "count", .initial = {b.scalar(0.0f)}, .trip_limit = n, .num_scan_outputs = 1},
       [&](Value, ValueSpan c) {
-        const Value counted = b.op("HostPredicate", {c[0]}, {{"name", std::string("count")}},
-                                   {.domain = "eddy"});
+        const Value counted =
+            b.op("HostPredicate", {c[0]}, {{"name", std::string("count")}}, {.domain = "eddy"});
         return WhileTest{counted, {c[0]}};
       },
       [&](Value, ValueSpan f) {
@@ -163,13 +163,18 @@ TEST_P(StreamsTest, AFunctionInTheLoopHasEachRowAtOnce) {
 TEST_P(StreamsTest, AFunctionInTheLoopMayThrowCloseCancelAndSubmitButNotWait) {
   auto session = make();
   ASSERT_NE(session, nullptr);
-  const auto throwing =
-      stream(1, [](const Tensor&) { throw std::runtime_error("no more"); }, RowCalls::kInLoop);
+  const auto throwing = stream(
+      1, [](const Tensor&) { throw std::runtime_error("no more"); }, RowCalls::kInLoop);
   EXPECT_TRUE(session->run(trips(100), {.streams = {{"rows", throwing}}}).is_ok());
 
   int calls = 0;
   std::shared_ptr<OutputStream> closed;
-  closed = stream(1, [&](const Tensor&) { if (++calls == 3) closed->close(); }, RowCalls::kInLoop);
+  closed = stream(
+      1,
+      [&](const Tensor&) {
+        if (++calls == 3) closed->close();
+      },
+      RowCalls::kInLoop);
   EXPECT_TRUE(session->run(trips(100), {.streams = {{"rows", closed}}}).is_ok());
   EXPECT_EQ(calls, 3);
   closed.reset();

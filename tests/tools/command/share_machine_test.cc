@@ -22,8 +22,8 @@ std::set<int> processors_here() {
 }
 
 // What a thread keeps to is its own.
-std::set<int> kept(SessionOptions& options, const LaunchedRank& rank,
-                   const std::function<void()>& then = [] {}) {
+std::set<int> kept(
+    SessionOptions& options, const LaunchedRank& rank, const std::function<void()>& then = [] {}) {
   std::set<int> found;
   std::thread([&] {
     share_machine(options, rank);

@@ -127,8 +127,7 @@ TEST_F(CApi, ACallbackOfARowMayNotWaitForTheRunThatMakesTheRows) {
   };
   Owned<eddy_graph> graph = doubling();
   Owned<eddy_session> session = session_of(graph.get());
-  for (const int32_t kind :
-       {EDDY_EXECUTOR_INLINE, EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
+  for (const int32_t kind : {EDDY_EXECUTOR_INLINE, EDDY_EXECUTOR_THREAD, EDDY_EXECUTOR_CALLER}) {
     Rows mine;
     Owned<eddy_executor> executor;
     ASSERT_EQ(api().executor_create(kind, executor.out(), nullptr), EDDY_OK);
@@ -217,10 +216,10 @@ TEST_F(CRowsInLoop, AllHandlesMayBeReleasedThere) {
       // Not at once, on this thread, which would wait for itself.
       numbers_[1] = 1e30f;
       ASSERT_EQ(said([&](auto e) {
-                  return has_stream ? api().run_submit_on(run.get(), stream.get(), nullptr, nullptr,
-                                                          nullptr, nullptr, e)
-                                    : api().run_submit(run.get(), nullptr, nullptr, nullptr,
-                                                       nullptr, e);
+                  return has_stream
+                             ? api().run_submit_on(run.get(), stream.get(), nullptr, nullptr,
+                                                   nullptr, nullptr, e)
+                             : api().run_submit(run.get(), nullptr, nullptr, nullptr, nullptr, e);
                 }),
                 "ok");
       is_submitted = true;
