@@ -34,8 +34,8 @@ namespace eddy {
 
 class SessionRuns;
 
-// Where a stream's on_value is called: kInLoop as a kernel would be, with its bounds, by whatever
-// thread has made the row.
+// Where a stream's on_value is called. kInLoop: by the thread that has made the row, as a kernel of
+// the run: the loop, and a stop of the run, wait for it, and it may wait for no run of the session.
 enum class RowCalls { kOnCallbackThread, kInLoop };
 
 class OutputStream : public RowSink, public std::enable_shared_from_this<OutputStream> {

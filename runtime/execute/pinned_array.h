@@ -48,11 +48,6 @@ class PinnedArray {
     ++size_;
     return *made;
   }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
-  size_t size() const { return size_; }
 
  private:
   static constexpr size_t kHugePage = size_t{2} << 20;
