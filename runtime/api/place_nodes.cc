@@ -15,7 +15,7 @@
 #include "graph/loops/persistent_program.h"
 #include "graph/schedule/costs/cost_model.h"
 #include "runtime/device/compile.h"
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 
 namespace eddy {
 namespace {

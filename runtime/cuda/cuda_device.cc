@@ -39,7 +39,7 @@ CudaDevice::~CudaDevice() {
   // Given up because the driver refused something, the GPU may still be at work on what it has,
   // and pages below must not go before that; so a refusal here is asked once more. Else all streams
   // have ended, and the driver is not asked: a capture in progress elsewhere would be lost by it.
-  bool is_idle = !context_->is_lost() && unheard_.empty();
+  bool is_idle = !context_->is_lost() && unconfirmed_.empty();
   for (int attempt = 0; attempt < 2 && !is_idle; ++attempt) {
     const CaptureTurns::Alone alone(context_->capture_turns());
     const CudaContext::Use use(*context_);
@@ -166,7 +166,7 @@ Status CudaDevice::write(void* to, const void* from, size_t size_bytes) {
   } else {
     (void)api.stream_destroy(stream);
     std::lock_guard lock(idle_mutex_);
-    unheard_.push_back(staged);
+    unconfirmed_.push_back(staged);
   }
   return status.is_ok() ? ended : status;
 }

@@ -144,7 +144,7 @@ class CudaDevice : public Device, public Staging {
   std::vector<CuStream> idle_streams_;  // under its mutex; those that take_stream() has made
   // Under its mutex: of writes that perhaps have not ended, so the GPU may read it until it is
   // idle.
-  std::vector<BufferRef> unheard_;
+  std::vector<BufferRef> unconfirmed_;
   CudaDeviceKernels kernels_;
 };
 

@@ -86,7 +86,7 @@ class Binder {
         return begin_tail(call);
       case What::kChoose:
       case What::kDrive:
-      case What::kHear:
+      case What::kDeviceEnded:
       case What::kHandBack:
         return drive(call.what, id);
       case What::kAwaitRoom:
@@ -184,8 +184,8 @@ class Binder {
         if (device == nullptr) return decision(drive_from_host, nullptr);
         check(DeviceControl::finish, device);
         return decision(DeviceControl::choose, device);
-      case What::kHear:
-        return decision(DeviceControl::heard, device);
+      case What::kDeviceEnded:
+        return decision(DeviceControl::has_ended, device);
       case What::kHandBack:
         if (device == nullptr) return books([](void*) { return true; }, nullptr);
         return books(DeviceControl::left, device);

@@ -8,7 +8,7 @@
 #include <deque>
 #include <vector>
 
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 #include "runtime/execute/observed_step.h"
 #include "runtime/execute/operator_times.h"
 #include "runtime/execute/resolve_program.h"

@@ -242,8 +242,8 @@ class Resolver {
     ends.push_back(emit(Op::kJump));
     code().targets[table + ResolvedProgram::kTryDevice] = here();
     call(What::kDrive, node, at);
-    const uint32_t heard = select(What::kHear, node, at, 1);
-    for (uint32_t i = 0; i <= 1; ++i) code().targets[heard + i] = here();
+    const uint32_t ended = select(What::kDeviceEnded, node, at, 1);
+    for (uint32_t i = 0; i <= 1; ++i) code().targets[ended + i] = here();
     code().targets[table + ResolvedProgram::kNumDrivers] = here();
     for (const uint32_t end : ends) code().commands[end].target = here();
     release(node, at);

@@ -33,14 +33,14 @@ struct ResolvedProgram {
   enum class What : uint8_t {
     kStep,
     // What no observer sees; of `step`, node, strand and branch only.
-    kRelease,    // what no node reads after this one
-    kBeginTail,  // of a pipelined loop: stream `branch` of its `after` begins an iteration
-    kChoose,     // by what the loop or branch is driven: a Driver
-    kDrive,      // by the device
-    kHear,       // the device has ended it
-    kHandBack,   // the host has
-    kAwaitRoom,  // for rows of the loop; `branch`: of which result of `after`, or kAllRows
-    kBeginSpan,  // of a trace; `branch`: a SpanKind
+    kRelease,      // what no node reads after this one
+    kBeginTail,    // of a pipelined loop: stream `branch` of its `after` begins an iteration
+    kChoose,       // by what the loop or branch is driven: a Driver
+    kDrive,        // by the device
+    kDeviceEnded,  // the device has ended it
+    kHandBack,     // the host has
+    kAwaitRoom,    // for rows of the loop; `branch`: of which result of `after`, or kAllRows
+    kBeginSpan,    // of a trace; `branch`: a SpanKind
     kEndSpan,
   };
   struct Call {

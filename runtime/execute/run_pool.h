@@ -14,7 +14,7 @@
 
 #include "graph/base/short_lock.h"
 #include "runtime/execute/bind_strands.h"
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/resolve_program.h"
 #include "runtime/execute/run_state.h"

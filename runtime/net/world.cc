@@ -23,7 +23,7 @@ World::World(std::unique_ptr<Transport> transport, const WorldOptions& options)
       num_ranks_(transport_->num_ranks()),
       carrier_(transport_->describe()),
       options_(options),
-      heard_(num_ranks_),
+      last_message_(num_ranks_),
       asked_(num_ranks_) {
   EDDY_CHECK(rank_ < num_ranks_) << "rank " << rank_ << " of " << num_ranks_;
 }
@@ -131,7 +131,7 @@ void World::deliver(Turn& turn, const Transport::Message& message) {
     const std::string from = "rank " + std::to_string(message.from) + ": ";
     return lose(turn, device_lost(from + "a message is spoilt, or of another version of Eddy"));
   }
-  heard_[message.from] = Clock::now();
+  last_message_[message.from] = Clock::now();
   asked_[message.from].reset();
   if (read->kind == RankMessage::Kind::kHere) return;
   if (read->kind == RankMessage::Kind::kWhere) {
@@ -154,14 +154,14 @@ void World::look_for_silence(Turn& turn) {
   looked_ = now;
   for (uint32_t r = 0; r < num_ranks_ && health_.is_ok(); ++r) {
     if (r == rank_) continue;
-    if (was_away) heard_[r] = now;
+    if (was_away) last_message_[r] = now;
     if (was_away && asked_[r]) asked_[r] = now;
     if (asked_[r] && now - *asked_[r] >= options_.stall) {
       const auto s = std::chrono::duration_cast<std::chrono::milliseconds>(now - *asked_[r]);
       return lose(turn, device_lost("rank " + std::to_string(r) + " has not answered for " +
                                     std::to_string(s.count()) + " ms"));
     }
-    if (asked_[r] || now - heard_[r] < options_.ask) continue;
+    if (asked_[r] || now - last_message_[r] < options_.ask) continue;
     asked_[r] = now;
     turn.send(r, {.kind = RankMessage::Kind::kWhere});
   }
@@ -212,7 +212,7 @@ uint64_t World::Turn::add_session(SessionEnd& end) {
 
 void World::Turn::begin_run() {
   if (world_.num_runs_++ > 0) return;
-  world_.heard_.assign(world_.num_ranks_, Clock::now());
+  world_.last_message_.assign(world_.num_ranks_, Clock::now());
   world_.asked_.assign(world_.num_ranks_, std::nullopt);
 }
 

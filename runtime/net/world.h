@@ -130,7 +130,7 @@ class World {
   std::map<std::vector<uint32_t>, uint32_t> num_opened_;  // by group
   Transport::Progress progress_;
   // Of other ranks: when a message came last, and since when an answer is owed.
-  std::vector<Clock::time_point> heard_;
+  std::vector<Clock::time_point> last_message_;
   std::vector<std::optional<Clock::time_point>> asked_;
   Clock::time_point looked_;  // for silence, last
   uint32_t num_idle_polls_ = 0;

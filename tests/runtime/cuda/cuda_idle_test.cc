@@ -63,12 +63,12 @@ TEST_P(CudaIdleTest, AnIdleGpuCostsNothing) {
 TEST_P(CudaIdleTest, WaitingForALongKernelTakesASmallPartOfACore) {
   auto stream = std::move(*device_->create_stream());
   FakeCalls calls(fake_, *device_);
-  std::atomic<bool> is_heard{false};
+  std::atomic<bool> is_reported{false};
   ASSERT_TRUE(stream->launch(calls.work(*stream, [] { return true; })));
   ASSERT_TRUE(scheduler_
                   .spawn([&] {
                     await_idle(*stream);
-                    is_heard = true;
+                    is_reported = true;
                   })
                   .is_ok());
   std::this_thread::sleep_for(20ms);
@@ -77,12 +77,12 @@ TEST_P(CudaIdleTest, WaitingForALongKernelTakesASmallPartOfACore) {
   // One in 100 µs; a look takes about one.
   EXPECT_LE(num_looks_ - before, 2'000) << "it naps between its looks";
   EXPECT_GE(num_looks_ - before, 1);
-  EXPECT_FALSE(is_heard);
-  for (int i = 0; !is_heard && i < 5'000; ++i) {
+  EXPECT_FALSE(is_reported);
+  for (int i = 0; !is_reported && i < 5'000; ++i) {
     fake_.run_all();
     std::this_thread::sleep_for(1ms);
   }
-  EXPECT_TRUE(is_heard);
+  EXPECT_TRUE(is_reported);
 }
 
 TEST_P(CudaIdleTest, WorkWakesASchedulerThatSleeps) {

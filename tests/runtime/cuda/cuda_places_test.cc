@@ -2,7 +2,7 @@
 // behind each other need one place between them.
 #include <gtest/gtest.h>
 
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tests/runtime/cuda/loop_shapes.h"
 #include "tools/check/oracle.h"

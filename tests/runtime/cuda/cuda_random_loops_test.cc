@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "runtime/api/session.h"
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 #include "tests/runtime/cuda/fake_accelerator.h"
 #include "tests/runtime/cuda/random_loops.h"
 #include "tools/check/oracle.h"

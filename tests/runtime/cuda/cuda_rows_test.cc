@@ -14,7 +14,7 @@
 
 #include "graph/ir/builder.h"
 #include "runtime/api/session.h"
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 #include "tests/runtime/cuda/cuda_session_fixture.h"
 #include "tests/runtime/cuda/loop_shapes.h"
 #include "tools/check/oracle.h"

@@ -1,4 +1,4 @@
-#include "runtime/execute/control_recording.h"
+#include "runtime/execute/control/control_recording.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,8 @@
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/unrolling.h"
+#include "runtime/execute/control/recorded_scalars.h"
 #include "runtime/execute/executable.h"
-#include "runtime/execute/recorded_scalars.h"
 
 namespace eddy {
 namespace {

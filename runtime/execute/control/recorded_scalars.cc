@@ -1,4 +1,4 @@
-#include "runtime/execute/recorded_scalars.h"
+#include "runtime/execute/control/recorded_scalars.h"
 
 #include <algorithm>
 

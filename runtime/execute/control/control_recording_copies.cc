@@ -5,7 +5,7 @@
 
 #include "graph/ir/aliases.h"
 #include "graph/loops/device_loops.h"
-#include "runtime/execute/control_recording.h"
+#include "runtime/execute/control/control_recording.h"
 
 namespace eddy {
 

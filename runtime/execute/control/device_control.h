@@ -4,51 +4,15 @@
 // is the same with a decision in place of the rounds.
 //
 // It stands beside the commands that drive the same loop from the host: choose() takes the one or
-// the other each time the loop begins.
+// the other each time the loop begins. How it chooses, what a recording does and when recordings
+// are given up: README.md.
 //
-//   choose   how it is driven this time: the way that is known or believed to be the fastest
-//            (loop_choice.h) if it can be taken now. A recording: if there is one for the present
-//            addresses (or one has been made now) and the process may have this loop more on its
-//            devices; else the kernel, where there is one, else the host. Asked while the stream
-//            still works on what comes before; it waits for that only where ways are measured,
-//            where the loop's last launch has not ended, where the stream makes a decision
-//            that the host gives the loop as it begins, and where all places are taken,
-//            perhaps by loops that come before it. On a thread that may not wait (no_waiting.h) it
-//            makes nothing that it does not have, and is asked again on one that may
-//   launch   the recording goes to the strand's stream; the loop's outputs are where it leaves them
-//   heard    of a try or of a loop with rows: the device has ended it; the rows are the host's
-//   left     of a try: the host has
-//   finish   what a case without a branch has left becomes the run's failure
-//
-// Where values meet they are copied, because a recording's addresses are fixed: each carried value
-// has a home that its parameter is; the next value is copied there at the end of an iteration
-// (all at once: results may permute), and each branch copies its results to the outputs' homes.
-//
-//   initial values → homes
-//   limits to the device · count 0 · before · test                     (from here on, recorded)
-//   WHILE { after · next values → homes · count + 1 · before · test }
-//
-// Small bodies may be recorded several times into one round (unrolling.h): a way of its own, with
-// recordings of its own, taken where it is asked for or measured.
-//
-// A case by itself reads its selector where its copy to the host leaves it, since that is what the
-// plan keeps for it. Its results are copied into homes by whichever branch is taken, passed through
-// or not. It takes no place among those below unless there are loops in its branches, and how it is
-// decided is not measured: the host would have to wait for the selector each time.
-//
-// Recordings depend on the addresses of what the loop captures; a few are kept, and for other
-// addresses the one that was taken longest ago is given up. Where the way is measured it must not
-// have been taken for a while: addresses that take turns would have each launch recorded anew. Once
-// it is settled, what other ways have had is given up, with its memory. The
-// homes of a recording's results may live on in values that the loop has made: such a recording
-// is neither used nor given up until they are gone, and another one is used.
-//
-// The process's limit: loops of conditional nodes have crashed GPUs, by short rounds, which
-// captures avoid (runtime/cuda/plain_order.h), and many at once. So at most kMostAtOnce of them are
-// driven by devices at a time, over all sessions, a loop with inner ones counting by its depth;
-// others are driven from the host meanwhile. Kernels do not count. A loop has its place until its
-// run ends, or until another loop that needs one begins on its stream. Where one graph has more
-// beside each other, they are merged if they are small (runtime/api/place_nodes.h).
+//   choose     how it is driven this time: the fastest way (loop_choice.h) that can be taken now
+//   launch     the recording goes to the strand's stream; the loop's outputs are where it leaves
+//              them
+//   has_ended  of a try or of a loop with rows: the device has ended it; the rows are the host's
+//   left       of a try: the host has
+//   finish     what a case without a branch has left becomes the run's failure
 //
 // Errors: none of its own; what cannot be recorded is driven from the host. A failing launch names
 // the loop. Iterations are read while it runs, so the error of a lost device has them. Threads:
@@ -89,7 +53,7 @@ class DeviceControl final : public DeviceLoop {
   // Answers a ResolvedProgram::Driver.
   static int32_t choose(void* device_control);
   static bool launch(void* device_control);
-  static int32_t heard(void* device_control);
+  static int32_t has_ended(void* device_control);
   static bool left(void* device_control);
   // Looks for failures that the device has left; < 0: there is one. At any time.
   static int32_t finish(void* device_control);
@@ -153,7 +117,7 @@ class DeviceControl final : public DeviceLoop {
   bool reads_copies_ = false;  // the host gives it what a stream copies there
   bool is_asked_again_ = false;
   int64_t row_bytes_ = 0;  // of one iteration
-  bool has_rows_ = false;  // which are the host's once it has heard of the end
+  bool has_rows_ = false;  // which are the host's when the device has ended
   int64_t limit_ = 0;      // this time, where there are rows
   std::string why_by_host_;
   bool has_place_ = false;  // among those that the process may have at once

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "runtime/execute/control_recording.h"
+#include "runtime/execute/control/control_recording.h"
 
 namespace eddy {
 

@@ -1,4 +1,4 @@
-#include "runtime/execute/device_control.h"
+#include "runtime/execute/control/device_control.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,9 +10,9 @@
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
 #include "runtime/device/no_waiting.h"
-#include "runtime/execute/control_recording.h"
+#include "runtime/execute/control/control_recording.h"
+#include "runtime/execute/control/persistent_launch.h"
 #include "runtime/execute/executable.h"
-#include "runtime/execute/persistent_launch.h"
 #include "runtime/execute/resolve_program.h"
 
 namespace eddy {
@@ -164,8 +164,8 @@ int32_t DeviceControl::choose(void* device_control) {
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return ResolvedProgram::kByHost;
   self.why_by_host_.clear();
-  const bool is_heard = self.is_try_ || self.has_rows_;
-  return is_heard ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
+  const bool is_awaited = self.is_try_ || self.has_rows_;
+  return is_awaited ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
 }
 
 // A way that is ruled out when it is to be tried is not asked for again.
@@ -202,7 +202,7 @@ std::string DeviceControl::how_by_device() const {
   return how.empty() ? unrolled_.why_off : how;
 }
 
-int32_t DeviceControl::heard(void* device_control) {
+int32_t DeviceControl::has_ended(void* device_control) {
   DeviceControl& self = *static_cast<DeviceControl*>(device_control);
   self.report();
   if (self.has_rows_) self.state_.loop(self.id_).leave_rows();

@@ -1,4 +1,4 @@
-#include "runtime/execute/persistent_launch.h"
+#include "runtime/execute/control/persistent_launch.h"
 
 #include <algorithm>
 #include <atomic>

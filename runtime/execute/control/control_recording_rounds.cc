@@ -5,7 +5,7 @@
 #include "graph/ir/node_facts.h"
 #include "graph/ir/region_tree.h"
 #include "graph/loops/unrolling.h"
-#include "runtime/execute/control_recording.h"
+#include "runtime/execute/control/control_recording.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {

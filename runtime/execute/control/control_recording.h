@@ -14,7 +14,7 @@
 #include "graph/ir/control_view.h"
 #include "graph/schedule/plan/plan.h"
 #include "runtime/device/graph_capture.h"
-#include "runtime/execute/control_launch.h"
+#include "runtime/execute/control/control_launch.h"
 #include "runtime/execute/run_state.h"
 
 namespace eddy {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/execute/control_launch.h"
+#include "runtime/execute/control/control_launch.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/run_state.h"
 
