@@ -14,13 +14,10 @@
 //
 // Nodes go to the innermost open region: inside the lambdas of while_loop and case_of the loop's or
 // branch's own. Values of enclosing regions may be used (they become captures), of closed ones not.
-//
-// begin_while … end_while and begin_case … end_case build the same without functions, for callers
-// that cannot be called back (another language's).
-//
-// Loops: a carried value's type may change from one iteration to the next. After a body is
-// built, parameter types are widened to the join of initial and next types and the region is
-// inferred anew until nothing changes, so read a value's type after the loop, not inside it.
+// Callers that can't be called back (another language's) use begin_while …, begin_case … instead.
+// Loops: a carried value's type may change from one iteration to the next. After a body is built,
+// parameter types are widened to the join of initial and next types and the region is inferred anew
+// until nothing changes, so read a value's type after the loop, not inside it.
 //
 // Errors: the first one sticks; later calls do nothing and return invalid values, and finish()
 // returns it with the name and path of the node. A builder is used once. Ownership: constants are

@@ -9,17 +9,15 @@
 //   run    once for each execution, from any one thread at a time per call; several calls on one
 //          BoundKernel may overlap (state is const; scratch is the caller's stream's).
 //   tiles  dense kernels of the CPU: count_tiles() gives, by the call's shapes alone, the number of
-//          parts that read nothing of each other and write apart; run_tile() does one. Idle workers
-//          take them, none waits; run() does all in order, so bits do not depend on threads.
+//          parts that read nothing of each other and write apart; run_tile() does one (README.md).
 //   start  dense kernels of the CPU: may answer kLater, and complete the call from any thread.
 //
-// Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose
-// memory the executor has chosen; they fill every byte. An output may be the same memory as an
-// input only where OpDef::in_place_inputs allows it: read an element before writing its place.
-// Value kernels (sequences, optionals, shapes that depend on data) make their own outputs
-// through ValueContext. On CPU streams run() does the work. On CUDA streams run() enqueues it on
-// `stream`, must not block, and may read only host-value inputs on the host. A dense kernel of the
-// CPU may also run in tiles, or complete its call later (README.md).
+// Dense kernels (most) get outputs whose shapes the operator's schema has computed and whose memory
+// the executor has chosen; they fill every byte. An output may be the same memory as an input only
+// where OpDef::in_place_inputs allows it: read an element before writing its place. Value kernels
+// (sequences, optionals, shapes that depend on data) make their own outputs through ValueContext.
+// On CPU streams run() does the work. On CUDA streams run() enqueues it on `stream`, must not
+// block, and may read only host-value inputs on the host.
 //
 // Determinism: same inputs, same bits. Work is split by shape, never by thread count.
 // Errors: return args.fail(status); the message names the fault of the values ("index 7 is out of
