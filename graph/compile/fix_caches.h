@@ -22,8 +22,7 @@
 // Values are the same within rounding: sums get zeros at their end, so where they are added up in
 // order, the same bits. Takes the graph over; a graph without such loops comes back as it is.
 // Errors: those of building the graph. Cost: O(nodes), a loop's depth times.
-// Source: static caches of decoders, as XLA and CUDA graphs want them and models are rewritten by
-// hand for.
+// Source: static caches of decoders, for which models are rewritten by hand (XLA, CUDA graphs).
 #pragma once
 
 #include <string>

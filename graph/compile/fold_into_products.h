@@ -7,20 +7,18 @@
 //   MatMul ── Add(row) ── Add(same shape)       →  bias and addend
 //   Conv ── Add(same shape) ── Relu             →  addend; Relu at last
 //
-// For devices that read strided matrices, scale sums and add what is given for nothing, and pay for
-// each launch: a head's queries, keys and values lie as one projection made them all, and a
-// projection's bias and residual need no pass over memory. Folded are nodes of the device beside a
-// product of floats of known sizes, in the same region. An operand is read through whatever only
-// moves it or scales it by a constant (strided_place.h), where that spares a launch and the
-// device's library still finds one matrix after the other (at most one axis of matrices, neighbours
-// within them). An Add is folded where nothing else reads what it adds to, the bias is constant and
-// no elementwise node reads the sum, for fuse() makes one kernel of both then. A convolution has a
-// constant bias, and with or without the Add a Relu.
+// For devices that read strided matrices, scale sums and add to them for nothing, and pay for each
+// launch: a head's queries, keys and values lie as one projection made them, and bias and residual
+// need no pass. Folded are nodes of the device beside a product of floats of known sizes, in its
+// region. An operand is read through whatever only moves it or scales it by a constant
+// (strided_place.h), where that spares a launch and the library still finds one matrix after the
+// other (at most one axis of matrices, neighbours within them). An Add is folded where nothing else
+// reads what it adds to, the bias is constant and no elementwise node reads the sum (fuse() makes
+// one kernel of both then). A convolution has a constant bias and a Relu, with or without the Add.
 //
 // On the CPU transpositions are folded, of any axes of matrices and of unknown sizes, beside
-// products of two floats that are no constants, for of those it keeps packings; and a Relu behind
-// products by groups of channels (windows of one element). Each spares a pass over memory. The
-// CPU's kernels make the same bits.
+// products of two floats that are no constants (it packs constants); and a Relu behind products by
+// groups of channels (windows of one element). Each spares a pass over memory and keeps the bits.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

@@ -1,21 +1,19 @@
 // SessionRuns: which runs of a session are under way, which of them wait, and when the session may
 // go. One lock; each run is in one phase, and in the list of its phase:
 //
-//   phase         list       leaves it when                                for
-//   kEnded                   Run is submitted                              kBehindStream | kQueued
-//   |
-//                                                                          kRunning
-//   kBehindStream behind     its stream comes to it                        kQueued | kRunning
-//                            it is stopped, or the session was closed      kEnding
-//   kQueued       queue      a turn comes free: by priority, then in the   kRunning
-//                            order of coming
-//                            it is stopped                                 kEnding
-//   kReady        ready      a worker takes it, likewise, or a thread      kRunning
-//                            that waits for it does
-//   kRunning      in flight  it has to be started by a worker              kReady
-//                            its last strand has ended, or it cannot start kEnding, or at once
-//                                                                          kEnded (keeps its state)
-//   kEnding                  Run::end() has given everything back          kEnded
+//   phase         list      leaves it when                       for
+//   kEnded                  Run is submitted                     kBehindStream | kQueued | kRunning
+//   kBehindStream behind    its stream comes to it               kQueued | kRunning
+//                           it is stopped, or the session closed kEnding
+//   kQueued       queue     a turn comes free: by priority, then kRunning
+//                           in the order of coming
+//                           it is stopped                        kEnding
+//   kReady        ready     a worker takes it, likewise, or a    kRunning
+//                           thread that waits for it does
+//   kRunning      in flight it has to be started by a worker     kReady
+//                           its last strand has ended, or it     kEnding, or at once
+//                           cannot start                         kEnded (keeps its state)
+//   kEnding                 Run::end() has given everything back kEnded
 //
 // A stop has a reason, of which the first counts: a run that waits ends with it at once; one that
 // runs stops at its next command; one that is ending, or has ended, is not reached. What uses the

@@ -8,29 +8,19 @@
 // Where a model would mix samples, decide a loop or branch by them, or call a host function, it is
 // refused, with the node (graph/compile/batch_axes.h). Custom operators need a rule (OpDef::batch).
 //
-// Which requests share a run: those of one priority whose inputs have equal types, other sizes
-// and, where they are without the dimension, bytes. All others run alone, as Session::run() would;
-// so do requests for traces or streamed rows, and those with more samples than one batch may have.
-// When: as soon as a batch is full, or its first request has waited for `wait_limit`, and fewer
-// than max_batches_in_flight run. Until then it takes further requests.
+// Which requests share a run: those of one priority whose inputs have equal types, other sizes and,
+// where they are without the dimension, bytes. All others run alone, as Session::run() would; so do
+// requests for traces or streamed rows, and those with more samples than one batch may have. When:
+// as soon as a batch is full, or its first request has waited for `wait_limit`, and fewer than
+// max_batches_in_flight run. Until then it takes further requests.
 //
 // Bits: kernels divide work by shape, so a sample's floating-point results may differ within
 // rounding from those of a run alone, and with the number of samples beside it.
 // Failures: what fails in a batch is run again, each request alone, so that it fails for the one
 // whose fault it is; custom operators may thus see a sample twice. Other endings are not repeated.
-// A stop (cancel, timeout): a request that waits leaves its batch and ends at once; one whose batch
-// runs ends at once, too, and the others go on; the run is stopped when no request is left. One
-// that runs alone is stopped as a session's run is.
 //
-// Borrowed inputs stay unchanged until the request has ended. Shared outputs are one memory for all
-// requests of a batch; joined inputs and parts of outputs are plain memory, not counted by
-// memory_limit_bytes. max_runs_waiting bounds requests that wait for a batch or their callback.
-// Errors: those of sessions (session.h). Threads: any. A sync request may run its batch, and the
-// wait of others with it; callbacks come one after the other, on a thread of their own, and may
-// wait for runs, but not for their own handles (kWouldDeadlock). It is not destroyed in a callback
-// (CHECK). fork(): as fork_guard.h says.
-// Cost: copies joined inputs and parts of outputs; a request that is alone in its batch pays for
-// none.
+// Errors: those of sessions (session.h). Threads: any. fork(): as fork_guard.h says. Cost: copies
+// joined inputs and parts of outputs; a request that is alone in its batch pays for none.
 #pragma once
 
 #include <chrono>
@@ -63,6 +53,9 @@ class BatchHandle {
   Status wait();
   bool wait_for(std::chrono::nanoseconds timeout);
   bool is_done() const;
+  // A stop, also by a timeout: a request that waits leaves its batch and ends at once; one whose
+  // batch runs ends at once, too, and the others go on; the run is stopped when no request is left.
+  // One that runs alone is stopped as a session's run is.
   void cancel();
 
  private:
@@ -82,7 +75,8 @@ class BatchingSession {
                                                        const std::string& path,
                                                        const SessionOptions& options,
                                                        const Batching& batching);
-  // Waits for all requests and callbacks, and cancels nothing; what gathers goes at once.
+  // Waits for all requests and callbacks, and cancels nothing; what gathers goes at once. Not in a
+  // callback (CHECK).
   ~BatchingSession();
   BatchingSession(const BatchingSession&) = delete;
   BatchingSession& operator=(const BatchingSession&) = delete;
@@ -90,7 +84,13 @@ class BatchingSession {
   // What the batches run on: its inputs, outputs, plan, memory. Its own runs stand beside batches.
   Session& session();
 
+  // Borrowed inputs stay unchanged until the request has ended. Shared outputs are one memory for
+  // all requests of a batch; joined inputs and parts of outputs are plain memory, not counted by
+  // memory_limit_bytes. max_runs_waiting bounds requests that wait for a batch or their callback.
+  // A sync request may run its batch, and the wait of others with it.
   Result<NamedTensors> run(const NamedTensors& inputs, const RunOptions& options = {});
+  // Callbacks come one after the other, on a thread of their own, and may wait for runs, but not
+  // for their own handles (kWouldDeadlock).
   BatchHandle run_async(NamedTensors inputs, RunCallback callback, const RunOptions& options = {});
 
   // As Session's.

@@ -3,14 +3,13 @@
 // A task runs on a pooled fiber until it waits (Completion), yields or returns. Only the
 // scheduler's thread resumes tasks; any thread may wake them. A round of its loop: take wakes from
 // the inbox, fire due timers, poll, resume up to 32 ready tasks in order, fewer where what they
-// call takes long. With nothing to do it spins for a moment, then sleeps until a wake or the next
-// timer (with wanted pollers: in short, growing naps); an idle one without these uses no CPU
-// (idle_pace.h).
+// call takes long. Idle, it spins for a moment, then sleeps until a wake or the next timer (with
+// wanted pollers: in short, growing naps); without these it uses no CPU (idle_pace.h).
 //
-// Contract for tasks: end by returning, never by an exception (CHECK). Do not block the
-// thread. Do not carry the value of a thread_local variable, errno included, over a wait or a
-// yield: other tasks of this thread have run. A task stays on this thread for life. Stacks
-// are fixed (256 KiB by default): kernels and recursion over user data belong elsewhere.
+// Contract for tasks: end by returning, never by an exception (CHECK). Do not block the thread. Do
+// not carry the value of a thread_local variable, errno included, over a wait or a yield: other
+// tasks of this thread have run. A task stays on this thread for life. Stacks are fixed (256 KiB by
+// default): kernels and recursion over user data belong elsewhere.
 //
 // Shutdown: the destructor waits until every task, also those that tasks still spawn, has
 // returned; timers and pollers run meanwhile, so a task that waits for a timer is served. Timers

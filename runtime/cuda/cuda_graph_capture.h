@@ -1,9 +1,9 @@
 // CudaGraphCapture: GraphCapture (runtime/device/graph_capture.h) as CUDA graphs.
 //
-// Capture streams are its own, and capture into the graph; they run nothing, so
-// nothing that polls or marks the device's streams can get into a capture; a graph that is made is
-// uploaded on the first of them. Libraries keep handles
-// and workspaces by stream: a capture stream's are used by the graphs of one capture only.
+// Capture streams are its own, and capture into the graph. They run nothing, so nothing that polls
+// or marks the device's streams can get into a capture; a graph that is made is uploaded on the
+// first of them. Libraries keep handles and workspaces by stream: a capture stream's are used by
+// the graphs of one capture only.
 //
 // Around a device-decided loop or case the capture is cut: what came before becomes the
 // conditional node's dependencies, its body is a graph of its own that is captured into in turn,
@@ -13,14 +13,8 @@
 //           is re-armed each time its outer body runs
 //   IF/ELSE for two branches, SWITCH for more
 //
-// Where there is a kernel for it, copies are one kernel each time, and what counts the loop right
-// behind them, or tests it there, is done by its first thread. So what copies and counts is kept
-// until something else comes.
-//
-// A body of several iterations is one graph: the body as often as it was begun, a test behind each,
-// every kernel from the second on with a guard that the tests write (launch_guards.h). The test
-// that ends the loop is the last one that does anything, so it has set the handle. What else is in
-// it is found by counting: a graph of more nodes than our launches.
+// README.md says which steps are kept until something else comes, and what holds several
+// iterations.
 //
 // Capture is relaxed: other threads may call what they like, and so may kernels' host halves, but
 // for what captures cannot hold (synchronizing a capture stream, asking after it): then finish()

@@ -1,10 +1,9 @@
 // CostTable: what operators were measured to cost, by (operator, shapes, device).
 //
-// `eddy measure` writes the table; planning (cost_model) and the simulator read it. The shapes
-// key is the text of a node's input and output types, "float[2,3],float[3,4]->float[2,4]", with
-// "-" for an omitted input (cost_key()); two nodes with equal keys count as equally dear, so one
-// measurement serves them all. A cost is the median of `samples` batches after a warm-up; low
-// and high bound the middle four fifths of the batches.
+// `eddy measure` writes the table; planning (cost_model) and the simulator read it. The shapes key
+// is the text of a node's input and output types, "float[2,3],float[3,4]->float[2,4]", with "-" for
+// an omitted input (cost_key()); one measurement serves all nodes of equal keys. A cost is the
+// median of `samples` batches after a warm-up; low and high bound their middle four fifths.
 //
 // As JSON, times in nanoseconds; unknown keys are ignored:
 //

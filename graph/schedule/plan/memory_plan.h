@@ -4,11 +4,10 @@
 // multiple of 64, and a size. A run allocates each arena once and needs no other memory for these
 // values. Everything else says why it has no block.
 //
-// What the plan promises: when a block is written, no step reads the value that stood there any
-// more, in any order of completion that the plan's streams and waits allow. No reference needs to
-// be counted for it.
+// The plan promises: when a block is written, no step reads the value that stood there any more, in
+// any order of completion that the plan's streams and waits allow. So no reference is counted.
 //
-// What it asks of the runtime:
+// The plan asks of the runtime:
 //   one offset    the name stands there in every run and iteration
 //   two offsets   in iteration i of `loop` (the last one, once it is left) the name stands at
 //                 offset i & 1
@@ -22,9 +21,8 @@
 // are never in an arena, so no caller keeps one alive.
 //
 // Peak and bound: an arena's size is its peak. `lower_bound_bytes` is the weight of the heaviest
-// set of blocks that must exist at once; no layout of the same lifetimes is smaller.
-//
-// plan_memory (plan_memory.h) makes it; prove_plan checks it.
+// set of blocks that must exist at once; no layout of the same lifetimes is smaller. plan_memory
+// (plan_memory.h) makes the plan; prove_plan checks it.
 #pragma once
 
 #include <cstdint>

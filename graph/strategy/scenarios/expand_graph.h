@@ -2,14 +2,13 @@
 // graph and the table beside it (graph_costs.h).
 //
 // Within one region, operators become tasks and transfers as in task_emitter.h. A loop or case
-// waits for every operator outside that it or its operators read, and what reads a loop or case
-// waits for it as a whole. What crosses the border of a region crosses links where it must, each
-// part by what of it is read:
+// waits for every operator outside that it or its operators read; what reads it waits for it as a
+// whole. What crosses the border of a region crosses links where it must, each part by what of it
+// is read:
 //
 //   into a loop       once, before it begins: values from outside stay the same
 //   into a branch     after its decision, and only where it is taken; likewise what a loop's
-//   `after`
-//                     reads of its `before`, in each turn; where a branch made that, see below
+//                     `after` reads of its `before`, in each turn; of what a branch made, see below
 //   carried in a loop the first one once, before it begins; the next one at the end of each turn,
 //                     also of the last, since the decision comes later; of values that pass
 //                     through several carried ones, what the others begin with is not sent
@@ -18,17 +17,8 @@
 //   out of a branch   at its end, inside it: the tiles of the result of the branch taken
 //
 // What an operator reads twice alike, by whichever names, crosses once; so does what it reads of a
-// turn and then carried of the turn before, unless it is in a branch.
-//
-// The result of a loop is that of its `after`, or of `before` where that is empty. A region's
-// result is what nothing in the region reads; where some of that has the shape that the reader
-// expects, the reader takes only that, else all of it, whole. What a loop or case reads itself
-// (ControlCosts) and no operator in it goes whole to the devices of its operators that wait for
-// nothing.
-//
-// Memory: alive together are the operators of a region, those of the loops in it, and of each case
-// those of one branch: on each device the one that takes most. Weights are there from the start,
-// also those of branches that are not taken. Turns of a loop share their memory.
+// turn and then carried of the turn before, unless it is in a branch. README.md says what the
+// result of a region is, and which memory is counted.
 //
 // Errors (invalid argument): those of task_emitter.h; no link between two devices that must talk;
 // memory over a device's limit. Resource exhausted: more than kMaxRegionTransfers

@@ -10,21 +10,11 @@
 //   if (graph.change(ops, config, limit)) {...}  // any number of changes,
 //   graph.commit();                              // or rollback()
 //
-// What follows a task is not kept with it, since neighbours come and go, but with the block that
-// joins the two: a row for each task that the block starts from. A task knows the number of its
-// row, and its operator's RowList the places where the first rows of these blocks are noted: to
-// replace a block is to note other first rows, and nothing else is touched.
-//
-// Transfers over one link, by far the most tasks, wait for the task that their row starts from and
-// lead to one other: they stand in their row by rank, are all ready at once, and are no BlockTask.
-// A part leads to every hop of the rings of its weights' slices; for these, all parts that one
-// device has of a slice are one shard.
-//
-// The loads say how long each simulated device is busy: the largest is a lower bound of the
-// makespan. change() looks at it after every block and gives up as soon as it is above the limit.
-// Parts come first and rings next; transfers, which are many, are counted (load_sink.h) before any
-// is emitted, so that most changes that do not pay cost the emission of a few blocks. Loads are
-// sums of doubles in the order of history: compare them with kLoadRounding in mind.
+// What follows a task is kept with the block that joins the two, so replacing one touches nothing
+// else (README.md). The loads say how long each simulated device is busy: the largest is a lower
+// bound of the makespan. change() looks at it after every block and gives up as soon as it is above
+// the limit. Loads are sums of doubles in the order of history: compare them with kLoadRounding in
+// mind.
 //
 // Errors: those of task_emitter.h, in status(); rollback() clears it. Contract: every configuration
 // passed check_config(); after a change() that gave up, or an error, only rollback() may follow.

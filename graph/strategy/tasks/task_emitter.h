@@ -11,8 +11,7 @@
 // every dependency and transfer is reversed. A ring over k devices moves 2 (k-1)/k of the slice
 // over each of its hops; a hop waits for the backward parts at its two ends.
 //
-// Tasks go to a sink, which has the methods
-//
+// Tasks go to a sink, with which the same code builds and edits graphs. It has the methods
 //   uint32_t task(spec, label)              a part, a sum, a hop; gives the slot
 //   void dep(from, to)                      `from` is of this block; one `to` for each at most
 //   void local_dep(from, to, label)         two parts or sums on one device, or one and the first
@@ -21,14 +20,9 @@
 //   void ring_hop(slice, h, hop, slots)     `hop` waits for the backward parts of shard h of the
 //                                           slice and of the shard after it
 //
-// which is how the same code builds and edits graphs. Ranks do not depend on what was emitted
-// before: each block has a range of ranks of its own, in the order of the operators forward, then
-// backward in reverse, then rings; so the same strategy has the same timeline however its graph
-// came about.
-//
-// Errors (kept in status(), the first one; later calls do nothing): a part whose time
-// cannot be found, no route between two devices that must talk, a block with too many tasks.
-// Threads: none. Cost: O(tasks emitted).
+// A block has ranks of its own, whatever was emitted before (README.md). Errors (kept in status(),
+// the first one; later calls do nothing): a part whose time cannot be found, no route between two
+// devices that must talk, a block with too many tasks. Threads: none. Cost: O(tasks emitted).
 #pragma once
 
 #include <cstdint>

@@ -1,39 +1,26 @@
-// HostStrands: strands driven from the host: each is a task on the scheduler that issues work to
-// its stream and awaits the stream only to decide.
+// HostStrands: strands driven from the host. Each is a task on the scheduler that issues work to
+// its stream and awaits the stream only to decide. Meanwhile the scheduler issues others. This way
+// runs on any device that has streams and events.
 //
-// This way runs on any device that has streams and events. While one strand waits for its
-// predicate, the scheduler issues others. After kInlineDecisions decisions that needed no wait, or
-// InlineTimes::kLongestNs, a task yields. A strand that has kCredit calls in flight awaits its
-// stream before it issues more, so no queue grows without bound; it holds no unrecorded event that
-// an issued wait names, because a wait is issued only once its event has been recorded.
+// A task yields after kInlineDecisions decisions that needed no wait, or InlineTimes::kLongestNs. A
+// strand that has kCredit calls in flight awaits its stream before it issues more, so no queue
+// grows without bound; it holds no unrecorded event that an issued wait names, because a wait is
+// issued only once its event has been recorded. A strand that rests has no task.
 //
-// Cheap work on an idle stream runs on the scheduler's thread. Whatever runs there, or enqueues a
-// device's kernels there, does so on that thread's own stack, never on a task's, and may not wait
-// (no_waiting.h): what refuses to is done again by a worker of the host's device, and so is what
-// another device's call does the first time (libraries load their kernels then), while the strand's
-// task waits and others go on. What turns out not to be cheap is the workers', too.
-//
-// A loop of the host's device on one strand, without records and waits, that outlasts its first
-// turn there, or has work that is not cheap, goes to a worker whole: its stream runs it as one
-// piece of work, and the task awaits that. Where no worker is idle it gives way every kSliceNs.
-//
-// Streams may be of several devices. Devices do not know each other's events, so a wait for another
-// device's event is one of the host: the strand's task suspends until the event is complete and
-// issues nothing before (Device::create_host_event, where no stream waits for it). Hence what a CPU
-// stream has made is there when device work behind it is issued. A wait first waits, on the host,
-// until the event has been recorded in its round (strands are issued in no global order), then
-// orders the streams. A strand that rests has no task.
+// Cheap work on an idle stream runs on the scheduler's thread, where it may not wait
+// (no_waiting.h); what would have to, and what is not cheap, goes to a worker of the host's device,
+// and so do loops of that device that last. Streams may be of several devices: a wait for another
+// device's event is one of the host. README.md has the rules.
 //
 // Where devices are polled, the scheduler knows from the last run of these strands when this one
-// should end (Scheduler::expect_end), so that it notices the end at once.
+// should end (Scheduler::expect_end), so that it notices the end at once. With a graph capture for
+// a device, which outlives it, straight work of that device's streams is recorded once and launched
+// as one (segment.h).
 //
-// With a graph capture for a device, which outlives it, straight work of that device's streams is
-// recorded once and launched as one (segment.h).
-//
-// Errors: as StrandRunner. Stopping: seen before each command; issued work that has not started
-// is skipped. Stack memory running out, a command that the device refuses, and a device that is
-// lost fail the run (RunControl::fail).
-// Threads: as StrandRunner. Cost: an inline call some 5 ns plus its function.
+// Errors: as StrandRunner. Stopping: seen before each command; issued work that has not started is
+// skipped. Stack memory running out, a command that the device refuses, and a device that is lost
+// fail the run (RunControl::fail). Threads: as StrandRunner. Cost: an inline call some 5 ns plus
+// its function.
 #pragma once
 
 #include <array>

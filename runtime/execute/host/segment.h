@@ -4,19 +4,13 @@
 // over jumps and blocks of several streams to the next decision, or to the first command that
 // cannot be part of it: work of another device, work the host must see, an event that is not
 // recorded inside. Further streams of such blocks become parallel capture streams of the graph.
-// (Nimble, section 4.1: what is static is scheduled ahead of time; here also between two decisions
-// of a loop.)
 //
-// Running it is one Work of its strand's stream. First the nodes with operands that may move
-// find them and the books are kept (loops count, carried values change places),
-// which gives the addresses on which all of the work depends: of a straight graph, those of its
-// inputs and outputs. Those seen the second time are recorded; those recorded are launched with
-// one call. So a loop whose carried values alternate between two places has two recordings
-// that take turns (and one for its first round, where it reads the initial values), and nothing is
-// instantiated again while it runs. Addresses that never come back are issued one by one. The
-// strand waits while a recording is made, so at most kMostRecordings are kept, and one is given
-// up for other addresses only when it has not been launched in the last kStaleAfter runs: more
-// addresses than that which take turns are issued one by one, and nothing is recorded anew.
+// Running it is one Work of its strand's stream. First the nodes with operands that may move find
+// them and the books are kept (loops count, carried values change places), which gives the
+// addresses on which all of the work depends: of a straight graph, those of its inputs and outputs.
+// Addresses seen the second time are recorded; recorded ones are launched with one call, all others
+// issued one by one. At most kMostRecordings are kept; only a stale one gives way to another
+// (README.md).
 //
 // On a thread that may not wait (no_waiting.h) a recording is not made, and memory that is not at
 // hand not found: run() fails, and goes on from there when it is called again by one that may.
@@ -26,7 +20,7 @@
 // tried; those made before are launched as ever, since the device may not be through with them. The
 // books of a segment are ahead of its work, so a node of a body whose segment goes on into the next
 // iteration is named with that one. Threads: those of its run. Cost: a few ns a node whose operands
-// may move; recording, milliseconds once for each set of addresses.
+// may move; recording, milliseconds once for each set of addresses. Source: Nimble, section 4.1.
 #pragma once
 
 #include <functional>
