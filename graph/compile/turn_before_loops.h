@@ -11,7 +11,7 @@
 // Looked at is B of a MatMul or Gemm of floats, behind transpositions. Where these and the
 // product's own turn it to and fro, it is read as it lies, in loops and elsewhere. The
 // transposition stands before the outermost loop that the matrix comes from outside of, one for all
-// who read it there or deeper. Products known to have one row are left as they are: they read a
+// that read it there or deeper. Products known to have one row are left as they are: they read a
 // turned matrix best.
 //
 // Results are the same within rounding: sums are added up in another order.

@@ -5,8 +5,8 @@
 //   optional              what it may hold; a scalar zero where that is a tensor
 //
 // An element of a sequence's adjoint to which nothing has come back is a scalar zero, whatever the
-// element's shape. So zeros need a sequence's length only, and adding is Add, which broadcasts; who
-// takes an element out expands it to its shape.
+// element's shape. So zeros need a sequence's length only, and adding is Add, which broadcasts;
+// what takes an element out expands it to its shape.
 //
 // The shape of a sequence is its length, as int64[1]; an optional has none. Errors: the builder's.
 // Cost: a sum of sequences is a loop over their elements, all else one to three nodes.

@@ -67,8 +67,8 @@ GradientReport make_gradient_report(const Graph& graph, const KeptValues& kept,
                                     const std::string& suffix);
 
 // Adds to a run's failure for want of memory what the loop around the failing node keeps, and how
-// it keeps less; other failures stay as they are. Of a graph that has a gradient in it, whoever
-// made it: by its loops that run back. `inputs`: the shapes that the run was given, where types
+// it keeps less; other failures stay as they are. Of a graph that has a gradient in it, however
+// it was made: by its loops that run back. `inputs`: the shapes that the run was given, where types
 // have symbols.
 Status with_saving_advice(Status status, const Graph& gradient,
                           const std::map<std::string, Dims>& inputs = {});

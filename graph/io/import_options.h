@@ -23,7 +23,7 @@ struct ImportOptions {
   std::optional<uint64_t> data_begin = {};
   // Put before the names of nodes and values, so that one model can be imported twice.
   std::string name_prefix = {};
-  // Hears of what is wrong in the file but harms nothing: a graph output declared with another
+  // Called with what is wrong in the file but harms nothing: a graph output declared with another
   // shape than the nodes give it (the nodes count). One line a call; may be empty.
   std::function<void(std::string_view line)> warn = {};
 };

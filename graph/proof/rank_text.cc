@@ -34,8 +34,8 @@ std::string control_text(const RankSkeleton& skeleton, const RankSkeleton::Contr
          list_ranks(skeleton.channels[control.agree_channel].group);
 }
 
-// A region to be told, and how deep it stands; a loop or case is told before what follows it, so
-// the walk keeps a stack of positions.
+// A region to be described, and how deep it stands; a loop or case is described before what follows
+// it, so the walk keeps a stack of positions.
 struct Position {
   uint32_t region;
   size_t vertex = 0;

@@ -1,5 +1,5 @@
 // EventLoop: Algorithm 1 of FlexFlow (timeline.h), over any `Tasks` that defines what a task is and
-// what taking it releases. The only place that decides whose turn it is.
+// what taking it releases. The only place that decides which task is next.
 //
 // Ready tasks stand in a calendar (ready_calendar.h). A bucket is sorted by (ready, rank, slot)
 // when its time has come; should more come into it while it is emptied, its rest goes through a

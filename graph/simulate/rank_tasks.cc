@@ -32,7 +32,7 @@ int64_t typical_value(const Decision& decision, uint64_t execution, bool is_case
   return is_case ? likeliest->value : static_cast<int64_t>(std::llround(mean));
 }
 
-// Tasks and edges of all ranks, and who has come to which lane.
+// Tasks and edges of all ranks, and which rank has come to which lane how often.
 class Joining {
  public:
   Joining(uint32_t num_ranks, const RankLinks& links, const RankTaskOptions& options)

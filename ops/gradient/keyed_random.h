@@ -6,7 +6,7 @@
 // ONNX's own nodes draw the same numbers each time they run. Behind this pass each step and each
 // iteration of a loop draws others, which are the same on every run, stream, thread and processor
 // of a kind, and whether an iteration is run or made again for the way back: keys are values of the
-// graph like any other (ops/reference/random.cc has the generator). A node is told apart by its
+// graph like any other (ops/reference/random.cc has the generator). A node is identified by its
 // path, or by its attribute `seed`: nodes of one seed draw alike.
 //
 // Replaced: RandomUniform, RandomNormal, their Like forms, Bernoulli, Multinomial; Dropout where it

@@ -80,7 +80,7 @@ class CallbackQueue {
   bool is_busy_ = false;
   bool is_ending_ = false;
   enum class Rest { kNone, kNap, kSleep };
-  Rest rest_ = Rest::kNone;    // of the thread; whoever calls it makes that none
+  Rest rest_ = Rest::kNone;    // of the thread; what calls it makes that none
   bool has_helpers_ = false;   // one called what might have woken the thread, since that rested
   bool is_relied_on_ = false;  // one has left its callback to others, since the thread rested
   size_t num_draining_ = 0;

@@ -10,7 +10,7 @@
 //   kEnding    its callback has returned                                   kEnded
 //
 // A batch gathers until it is ready: full, due, or of a request that goes alone. A ready one still
-// takes requests until its turn comes: by priority, then in the order of coming. Who makes a turn
+// takes requests until its turn comes: by priority, then in the order of coming. What makes a turn
 // free hands out the next: to a thread that waits for a request of the batch and has nothing else
 // to do, which joins the inputs and helps to run it, else to itself, or from the scheduler's thread
 // to a worker. Stops reach a joined batch at once; while inputs are being joined they are only
@@ -86,7 +86,7 @@ struct Batch {
   size_t num_left = 0;        // requests that have not ended
   std::optional<RunHandle> run;
 
-  DeadlineTimer timer;  // armed under the mutex, disarmed by who takes the batch away
+  DeadlineTimer timer;  // armed under the mutex, disarmed where the batch is taken away
 
   bool is_alone() const { return requests.size() == 1; }
 };

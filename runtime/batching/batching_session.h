@@ -40,7 +40,7 @@ struct Batching {
   // while it waits for its turn.
   std::chrono::nanoseconds wait_limit{0};
   uint32_t max_batches_in_flight = 2;
-  // Told of each run, before it begins. Any thread; must not throw.
+  // Called for each run, before it begins. Any thread; must not throw.
   std::function<void(size_t num_requests, int64_t num_samples)> on_batch = {};
 };
 

@@ -55,7 +55,7 @@ class IdlePace {
   Step next(const Seen& seen);
   // It had something to do: what comes next is another idleness.
   void end() { is_idle_ = false; }
-  bool is_beginning() const { return !is_idle_; }  // an idleness of which next() has not heard
+  bool is_beginning() const { return !is_idle_; }  // an idleness that next() has not seen
   void lose_turn() { has_lost_turn_ = true; }
 
  private:

@@ -8,7 +8,7 @@
 // helpers (Workers::assist) start when no task waits. A worker without a task polls the queue for a
 // while before it sleeps. It does not yield: since Linux 6.12 a thread that has yielded is owed
 // little of a processor, and when it sleeps it stays on the queue of the one where it ran, so that
-// a wake-up leaves it behind whoever computes there, however idle the others are. It gives up
+// a wake-up leaves it behind what computes there, however idle the others are. It gives up
 // polling where it finds that another thread has run on its processor meanwhile. Of pollers there
 // are as many as processors, but for one of the caller's.
 //

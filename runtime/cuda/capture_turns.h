@@ -2,7 +2,7 @@
 // all sessions of the process.
 //
 // To unload a module, to destroy a memory pool or to make a library's handle may synchronize the
-// whole context, and that spoils every capture in it, whoever's it is.
+// whole context, and that spoils every capture in it, of any session.
 //
 //   a capture         turns.begin_capture() … turns.end_capture()     any number at once
 //   such calls        const CaptureTurns::Alone alone(turns);         while no capture is open

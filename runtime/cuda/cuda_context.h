@@ -99,7 +99,7 @@ class CudaContext {
   // Ok, or why the device is lost.
   Status health() const;
 
-  // Told of streams that end, and of those that are made for recordings.
+  // Called with streams that end, and with those that are made for recordings.
   StreamKeepers& stream_ends() { return stream_ends_; }
   StreamKeepers& recording_streams() { return recording_streams_; }
 

@@ -1,7 +1,7 @@
-// StreamKeepers: those who keep things by native stream, told of a stream: that it ends, so that
-// nothing is kept for streams that are gone or found by a new stream at the same address; or that
-// it has been made for recordings, so that nothing has to be made inside one. A context has a list
-// for each.
+// StreamKeepers: what keeps things by native stream. A keeper is called with a stream that ends, so
+// that nothing is kept for streams that are gone or found by a new stream at the same address; or
+// with one that has been made for recordings, so that nothing has to be made inside one. A context
+// has a list for each.
 //
 //   keeper   add(key, …) … remove(key)
 //   the owner of a stream that kernels are issued to   tell(stream), before it destroys it

@@ -11,14 +11,14 @@
 // run, holds up no block of that run, nor of any other.
 //
 // A tail is a graph whose last kernel writes 1 into a second word (stream_tails.h). Its value does
-// not say which launch it is of, so a launch is armed, its position told by the word, only once all
-// tails before it have run; a launch that is not armed is learned of by the next mark.
+// not say which launch it is of, so a launch is armed, its position given by the word, only once
+// all tails before it have run; a launch that is not armed is learned of by the next mark.
 //
 // Memory order: completed() reads the words with acquire; their partners are the device's writes
 // behind a memory barrier, so what the stream did up to that position is visible to the reader.
 // arm_tail() keeps in `told` what is known, clears the word, and only then take_tail() stores the
-// position that the word will tell of, each with release: who reads the position (acquire) sees the
-// word cleared, and who sees it cleared sees `told`.
+// position that the word will give, each with release: a reader of the position (acquire) sees the
+// word cleared, and one that sees it cleared sees `told`.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // StreamTails: graphs that tell by themselves that they have run. Their last kernel writes 1 into a
-// word of the stream that they are launched on, so whoever waits for the stream needs no mark
+// word of the stream that they are launched on, so a wait for the stream needs no mark
 // behind the graph (cuda_stream.h): a decision of the host's costs one call of the driver.
 //
 //   a stream     add(stream, progress, word) … remove(stream)

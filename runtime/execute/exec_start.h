@@ -42,7 +42,7 @@ class TileTeam : public std::enable_shared_from_this<TileTeam> {
   CallOutcome run();
 
  private:
-  // Who goes on once all tiles have ended.
+  // Which of them goes on once all tiles have ended.
   enum class End : uint8_t { kByCaller, kByHelper, kReached };
   struct Helper {
     std::shared_ptr<TileTeam> team;

@@ -13,7 +13,7 @@
 //
 //   loop     enter · [before] · test → exit · [after] · advance · repeat      exit: leave
 //   branch   select → [branch] · finish branch · jump to the end
-//   driven   choose → the code above, hand back | drive | drive, hear
+//   driven   choose → the code above, hand back | drive | drive, ask
 //
 // Contract: the program is well formed (graph/program/validate.h); each further stream of a block
 // begins with a wait and, unless the block overlaps, ends with a record, or else it would not be

@@ -108,7 +108,7 @@ std::string RunState::path_of_unfinished() const {
   return text;
 }
 
-// A call that comes after a loss is the first to hear of it, so `issued`, where the host stood,
+// A call that comes after a loss is the first to notice it, so `issued`, where the host stood,
 // says only what the device had not come past.
 void RunState::tell_where(Status& status, NodeId issued) const {
   const bool is_lost = status.code() == StatusCode::kDeviceLost;

@@ -1,4 +1,4 @@
-// BoardWatch: who of a job has given no sign of life for too long, by its board.
+// BoardWatch: which ranks of a job have given no sign of life for too long, by its board.
 //
 // While ranks start, too long is `stall`. Once all run they watch over each other (runtime/net),
 // and this is for when they do not: as long and some seconds more.

@@ -186,7 +186,7 @@ class JobWatch {
     std::fputs("eddy: ranks start, and none has begun\n", stderr);
   }
 
-  // All end with one that fails, which has told them why; else it has not met them.
+  // All end with one that fails, which has sent them the reason; else it has not met them.
   void look_for_stragglers(Clock::time_point now) {
     if (has_decided() || !has_any_failed()) return;
     if (!failed_at_) failed_at_ = now;
@@ -228,7 +228,7 @@ class JobWatch {
     const int code = WIFEXITED(mpirun_status_) ? WEXITSTATUS(mpirun_status_)
                                                : kSignalled + WTERMSIG(mpirun_status_);
     if (!status_.is_ok()) return {0, status_};
-    // With a rank that has yet to begin, whoever died first is not known.
+    // With a rank that has yet to begin, the first one that died is not known.
     if (dead_ && num_begun() == ranks_.size()) return death(code);
     if (WIFSIGNALED(mpirun_status_) && !has_killed_mpirun_) {
       return {0, run_failed("mpirun was ended by " + signal_text(code - kSignalled) +
@@ -271,7 +271,7 @@ class JobWatch {
     }
     const std::string how =
         code > kSignalled ? signal_text(code - kSignalled) : "exit code " + std::to_string(code);
-    // An exit code above 128 is a rank's; mpirun's own end by a signal has been told.
+    // An exit code above 128 is a rank's; mpirun's own end by a signal has been reported.
     const std::string who =
         code > kSignalled ? "a rank was ended by " : "'" + launch_.mpirun + "' has ended with ";
     const std::string text = who + how + ", and " + std::to_string(num_begun()) + " of " +

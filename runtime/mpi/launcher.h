@@ -15,7 +15,7 @@
 //   a rank has ended without a report    the others are ended at once
 //   a rank has given no sign for `stall` while ranks start; later they watch over each other, and
 //                                        this process only in case they do not
-//   `should_stop` says so                ranks in a run are told by SIGTERM, others are ended; all
+//   `should_stop` says so                ranks in a run get SIGTERM, others are ended; all
 //                                        are where one then gives no sign for two seconds
 //
 // Errors: kUnsupported where there is no mpirun, with the package; kInvalidArgument where the one

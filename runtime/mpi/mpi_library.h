@@ -19,7 +19,7 @@ namespace eddy {
 
 Result<const MpiTable*> load_mpi();
 
-// What the launcher told this process, from its environment; none: there was no launcher.
+// What the launcher left in the environment of this process; none: there was no launcher.
 struct LaunchedRank {
   uint32_t rank = 0;
   uint32_t num_ranks = 1;

@@ -95,8 +95,8 @@ struct MpiTable {
                   const void* bytes, int64_t count, int32_t to_place);
   int32_t (*receive)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
                      void* bytes, int64_t count, int32_t from_place);
-  // One message of at most `capacity` bytes from whoever sends first; on communicators without
-  // receive.
+  // One message of at most `capacity` bytes from the place that sends first; on communicators
+  // without receive.
   int32_t (*receive_any)(MpiRequests* requests, MpiCommunicator* communicator, uint64_t tag,
                          void* bytes, int32_t capacity);
   // The receives of receive_any in the set will match nothing more, and complete with 0 bytes from

@@ -187,7 +187,7 @@ void RankRun::accept(World::Turn& turn, const RankMessage& message) {
 }
 
 void RankRun::on_begun(World::Turn& turn, const Status& status) {
-  // Refused before it has a slot: rank 0 is told all the same, and keeps the run until then.
+  // Refused before it has a slot: rank 0 still gets the message, and keeps the run until then.
   if (phase_ == Phase::kWaiting && !status.is_ok()) begin(turn);
   if (phase_ != Phase::kBeginning) return;
   if (!status.is_ok()) return leave(turn, status);

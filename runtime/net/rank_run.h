@@ -72,7 +72,7 @@ class RankRun final : public World::TransferOwner {
   // Before it is known to others: stops of `control` reach it from now on.
   void listen();
   void enter(World::Turn& turn, bool is_slot_free);
-  // The others have been told that it does not begin.
+  // The others know already that it does not begin.
   void enter_refused(World::Turn& turn, const Status& why);
   void begin(World::Turn& turn);  // its slot is free
   void accept(World::Turn& turn, const RankMessage& message);

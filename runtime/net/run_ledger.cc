@@ -117,7 +117,7 @@ void RunLedger::tell_all(Kind kind, const RankMessage& about, std::vector<Out>& 
   for (uint32_t r = 0; r < num_ranks_; ++r) out.push_back({r, message});
 }
 
-// All are told at once, those that have yet to begin, too: rank 0 may leave before they do.
+// All get the message at once, those that have yet to begin, too: rank 0 may leave before they do.
 void RunLedger::refuse(OpenRun& run, const RankMessage& about, Status why, std::vector<Out>& out) {
   run.phase = Phase::kRefused;
   run.why = std::move(why);
@@ -132,7 +132,7 @@ void RunLedger::begin(uint32_t from, OpenRun& run, RankMessage message, std::vec
   if (run.has_begun[from]) return;
   run.has_begun[from] = true;
   const RankMessage about{.session = message.session, .run = message.run};
-  if (run.phase == Phase::kRefused) return;  // it was told
+  if (run.phase == Phase::kRefused) return;  // the rank has the message
   if (!message.status.is_ok()) return refuse(run, about, of_rank(from, message.status), out);
   if (const auto left = std::ranges::find(gone_, true); left != gone_.end()) {
     const auto rank = static_cast<uint32_t>(left - gone_.begin());

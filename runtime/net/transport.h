@@ -6,7 +6,7 @@
 //   while (…) transport.poll(progress);   // progress.done names the transfer's token, once
 //
 // It knows no tensors, sessions or runs. Sums in rank order, axes, types that it cannot reduce, and
-// who starts what when, are the World's (world.h), so every transport gives the same bits.
+// which rank starts what when, are the World's (world.h), so every transport gives the same bits.
 //
 // Matching is MPI's: transfers of a communicator match by the order in which each rank starts them,
 // messages kSend and kRecv by their two ranks and that order. Starting is local: it waits for no

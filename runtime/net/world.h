@@ -160,7 +160,7 @@ class World::Watch {
   Watch& operator=(const Watch&) = delete;
 
   bool poll() { return world_.poll_once(); }
-  // What this thread has waited for is for others to see, who are woken when the watch ends.
+  // What this thread has waited for is for others to see; they are woken when the watch ends.
   void leave() { has_left_ = true; }
 
  private:
@@ -200,7 +200,7 @@ class World::Turn {
   // Once the lock is released.
   void defer(std::function<void()> call) { calls_.push_back(std::move(call)); }
 
-  // The transfer's token, which its owner is told of when it is done. 0: the world is lost, and all
+  // The transfer's token, which its owner gets when it is done. 0: the world is lost, and all
   // sessions know.
   uint64_t start(Transfer transfer, TransferOwner& owner);
   void send(uint32_t to, const RankMessage& message);

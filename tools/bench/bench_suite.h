@@ -65,7 +65,7 @@ class BenchSuite {
                                        double pause_ns = 0);
 
   // The same with several threads: the rival's spin some 20 ms after a run and hold a processor
-  // meanwhile, so that whoever comes next would have one less.
+  // meanwhile, so that the next contender would have one less.
   Result<std::vector<Samples>> measure_with_threads(const std::vector<Contender>& contenders) {
     constexpr double kSampleNs = 50e6, kPauseNs = 60e6;
     return measure(contenders, 1, kSampleNs, kPauseNs);

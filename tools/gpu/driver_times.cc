@@ -158,7 +158,7 @@ Status ask_calls(DriverLab& lab, Json& row) {
   return Status::ok();
 }
 
-// From the launch of one kernel until the host knows of its end, by each way to hear of it.
+// From the launch of one kernel until the host knows of its end, by each way to learn of it.
 Status ask_ends(DriverLab& lab, Json& row) {
   constexpr uint32_t kTries = 50;
   EDDY_ASSIGN_OR_RETURN(const CuStream stream, lab.stream(0));

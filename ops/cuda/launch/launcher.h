@@ -41,7 +41,7 @@ class CudaLauncher {
   }
   // The same for all launchers of a device, and what that is; to be compared only.
   virtual const void* device() const { return nullptr; }
-  // From now on to the end of the process the device is kept as it is, whoever goes, with all that
+  // From now on to the end of the process the device is kept as it is, whatever goes, with all that
   // libraries have there.
   virtual Status keep_device() { return Status::ok(); }
   // Calls `keeper` with each native stream that ends, until forget_streams(key): what a library

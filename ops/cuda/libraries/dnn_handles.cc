@@ -31,7 +31,7 @@ void DnnHandles::prepare_recordings() {
     std::lock_guard lock(mutex_);
     if (std::exchange(prepares_recordings_, true)) return;
   }
-  // Whatever fails here is told by the run that needs it.
+  // Whatever fails here is reported by the run that needs it.
   launcher_.on_recording_stream(this, [this](NativeStream stream) { (void)of(stream); });
 }
 

@@ -44,7 +44,7 @@ class DnnHandles {
   // Of streams, and left for the next: as many as have been needed at once.
   size_t num_handles() const;
   // What the library has no way for, or has refused, the first kMostRefusals: our own kernel takes
-  // longer, so somebody should hear of it.
+  // longer, so it should be reported.
   static constexpr size_t kMostRefusals = 16;
   void note_refusal(std::string refusal);
   std::vector<std::string> refusals() const;

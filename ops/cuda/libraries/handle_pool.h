@@ -46,7 +46,7 @@ class HandlePool {
     std::lock_guard lock(mutex_);
     free_[launcher.device()].push_back(handle);
   }
-  // Left for whoever needs one next.
+  // Left for the next that needs one.
   size_t num_free(const CudaLauncher& launcher) const {
     std::lock_guard lock(mutex_);
     const auto found = free_.find(launcher.device());

@@ -246,7 +246,7 @@ Result<BoundKernel> bind_global_pool(const KernelInit& init, CudaLauncher& launc
   return cuda::bound(run_global_pool, std::move(state));
 }
 // Where all sizes are known, so that the first run finds the library's algorithm chosen, inside a
-// recording, too. What fails here is told by the run.
+// recording, too. What fails here is reported by the run.
 void plan_conv(const KernelInit& init, const WindowState& state) {
   const auto is_static = [](const ValueType& type) { return type.is_static_tensor(); };
   if (!is_static(init.inputs[0]) || !is_static(init.inputs[1]) || !is_static(init.outputs[0])) {

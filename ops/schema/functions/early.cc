@@ -161,7 +161,7 @@ void expand_concat(Expansion& e) {
   e.set_output(0, e.op("Concat", inputs, {{"axis", e.attributes().get_int("axis", 1)}}));
 }
 
-// An attribute without values can't be told from none: a shape without dimensions, either way.
+// An attribute without values looks like none: a shape without dimensions, either way.
 void expand_reshape(Expansion& e) {
   e.set_output(0, e.op("Reshape", {e.input(0), e.int64s(e.attributes().get_ints("shape"))}));
 }

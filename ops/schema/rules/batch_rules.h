@@ -39,7 +39,7 @@ Status batch_entries(BatchContext& context);
 Status batch_images(BatchContext& context);
 // Rows along the last axis of input 0 are done alone; the other inputs are shared.
 Status batch_rows(BatchContext& context);
-// "makes a number of results that depends on all samples": they can't be told apart.
+// "makes a number of results that depends on all samples": they can't be distinguished.
 Status batch_never(BatchContext& context);
 
 }  // namespace eddy

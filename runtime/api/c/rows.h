@@ -1,7 +1,7 @@
 // RowsObject: the rows of an output while its loop runs, for a caller's event loop or executor.
 //
 // Internal to runtime/api/c. Rows wait in the OutputStream until they are taken, so its bound holds
-// whoever takes them: rows_next(), or an executor's task for each row. Ownership: runs keep it.
+// whatever takes them: rows_next(), or an executor's task for each row. Ownership: runs keep it.
 #pragma once
 
 #include <memory>

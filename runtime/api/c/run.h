@@ -101,7 +101,7 @@ class RunObject : public Object {
     enum class AtOnce : uint8_t { kNothing, kWaited, kPosted };
 
     RunObject* object = nullptr;             // kept by one of the two, or by the thread that waits
-    std::shared_ptr<RunObject> run;          // goes where the user is told
+    std::shared_ptr<RunObject> run;          // goes where the end is reported
     std::shared_ptr<RunObject> overdue_run;  // until it has ended; under the object's mutex
     eddy_run handle = nullptr;               // with a reference of its own, or null
     uint64_t number = 0;

@@ -1,4 +1,4 @@
-// How runs are submitted, and who is told of their end.
+// How runs are submitted, and where their end is reported.
 #include <utility>
 
 #include "runtime/api/c/run.h"
@@ -166,7 +166,7 @@ void RunObject::Submission::call(std::shared_ptr<Task>) {
 void RunObject::Submission::end(std::shared_ptr<RunEnd>& self, const Status& status) {
   note_end(status);
   std::shared_ptr<Submission> made = std::static_pointer_cast<Submission>(std::move(self));
-  const std::shared_ptr<RunObject> overdue = std::move(overdue_run);  // it was told
+  const std::shared_ptr<RunObject> overdue = std::move(overdue_run);  // it has been reported
   if (overdue != nullptr) return;
   // Once it is posted this object may go, and with it the last that keeps the executor.
   const std::shared_ptr<ExecutorObject> executor = ending.executor_or_null;

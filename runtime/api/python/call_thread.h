@@ -1,6 +1,6 @@
 // CallThread: one thread that calls what is posted to it, in order.
 //
-// Whoever drops the last reference ends it, behind what is queued; that may be the thread itself.
+// Dropping the last reference ends it, behind what is queued; the thread itself may do that.
 // Threads: post() by any.
 #pragma once
 

@@ -5,7 +5,7 @@
 namespace eddy::python {
 namespace {
 
-// A process ends once. Set before any run is cancelled for it, so who sees the cancel sees it, too.
+// A process ends once. Set before any run is cancelled for it: what sees the cancel sees it, too.
 std::atomic<bool> is_ending{false};
 thread_local bool goes_on_at_the_end = false;
 

@@ -124,7 +124,7 @@ void RecordedScalars::find(const std::vector<uint32_t>& uses, const Readers& rea
 
 // ---------------------------------------------------------------- homes
 
-// Values are told apart by the memory that they are names of. Where a loop or branch inside could
+// Values are distinguished by the memory that they name. Where a loop or branch inside could
 // hand on another name, nothing is written early.
 void RecordedScalars::find_home_writers(const std::vector<uint32_t>& uses, const Readers& readers) {
   const Graph& graph = state_.graph();

@@ -1,7 +1,7 @@
 // ElementStack: the elements of a sequence, as a value of its own.
 //
 // A stack is a reference to its last element, which refers to the one before it. Copying, pushing
-// and popping cost O(1), whoever else holds the same elements or more of them: nothing is written
+// and popping cost O(1), whatever else holds the same elements or more of them: nothing is written
 // that another stack sees, so no proof and no count has to say that a sequence has one holder. An
 // element goes when the last stack above it has gone. So what a loop pushes, iteration after
 // iteration, and another one pops, is never copied.
