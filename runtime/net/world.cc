@@ -5,11 +5,6 @@
 #include "graph/base/check.h"
 
 namespace eddy {
-namespace {
-
-// What other ranks say while this one computes: a stop, or the begin of a run beside this one.
-
-}  // namespace
 
 std::shared_ptr<World> World::open(std::unique_ptr<Transport> transport,
                                    const WorldOptions& options) {

@@ -109,8 +109,13 @@ class TrainingBench {
     return Way{"forward", std::move(session), ""};
   }
 
+  // Both passes without an update; in loops, by a policy.
   Result<Way> gradient_way(const TrainingCase& one, const char* policy) {
-    DifferentiateOptions options{.loss = one.loss};
+    DifferentiateOptions options{.loss = one.loss, .wrt = one.wrt};
+    if (one.is_network) {
+      options.initializers_become_inputs = true;
+      EDDY_ASSIGN_OR_RETURN(options.wrt, initializers_behind(one.graph, rules_, options));
+    }
     EDDY_ASSIGN_OR_RETURN(options.save.others, parse_save_policy(policy));
     EDDY_ASSIGN_OR_RETURN(GradientGraph made,
                           differentiate(one.graph.copy(), library_.ops(), rules_, options));
@@ -172,10 +177,12 @@ class TrainingBench {
     EDDY_RETURN_IF_ERROR(trainer.status());
     auto two = Trainer::create(library_, one.graph.copy(), rules_, options, {.num_threads = 2});
     EDDY_RETURN_IF_ERROR(two.status());
+    EDDY_ASSIGN_OR_RETURN(const Way gradient, gradient_way(one, "all"));
     // A rate of 0: whatever is drawn, the numbers of trips stay what they are.
     std::vector<Contender> contenders = {
         {"forward", [&] { return forward.session->run(one.inputs).status(); }},
-        {"step", [&] { return (*trainer)->step(one.inputs, 0).status(); }}};
+        {"step", [&] { return (*trainer)->step(one.inputs, 0).status(); }},
+        {"gradient", [&] { return gradient.session->run(one.inputs).status(); }}};
     if (one.name == "cnn") {
       contenders.push_back({"2 threads", [&] { return (*two)->step(one.inputs, 0).status(); }});
     }
