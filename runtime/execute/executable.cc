@@ -220,6 +220,26 @@ Status Executable::bind() {
   return Status::ok();
 }
 
+// Nodes that read the largest constants come first: a constant and its packed form are there at
+// once, and what others have packed before is still small then.
+std::vector<NodeId> Executable::binding_order() const {
+  std::vector<std::pair<size_t, NodeId>> order;
+  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
+    const Node& node = graph_.node(NodeId(n));
+    if (node.kind != NodeKind::kExec) continue;
+    size_t largest = 0;
+    for (const ValueId value : node.inputs) {
+      if (value.is_none() || graph_.value(value).origin != ValueOrigin::kConstant) continue;
+      largest = std::max(largest, constant_slot(value).view.size_bytes());
+    }
+    order.emplace_back(largest, NodeId(n));
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(), &std::pair<size_t, NodeId>::first);
+  std::vector<NodeId> nodes;
+  for (const auto& [bytes, id] : order) nodes.push_back(id);
+  return nodes;
+}
+
 Status Executable::bind_nodes() {
   constexpr size_t kReleaseBytes = 8 << 20;
   auto bound = std::make_shared<BoundKernels>();
@@ -238,14 +258,13 @@ Status Executable::bind_nodes() {
   const bool releases_early =
       options_.release_constants != nullptr && options_.packing_store.find_or_null == nullptr;
   size_t num_packed_bytes = kReleaseBytes;  // reading the file has touched all of it
-  for (uint32_t n = 0; n < graph_.num_nodes(); ++n) {
-    if (graph_.node(NodeId(n)).kind != NodeKind::kExec) continue;
-    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_node(NodeId(n), &packed));
+  for (const NodeId id : binding_order()) {
+    EDDY_ASSIGN_OR_RETURN(BoundKernel kernel, bind_node(id, &packed));
     uint64_t unread = kernel.unread_constants;
-    keep_kernel(NodeId(n), std::move(kernel), *bound);
-    are_shareable &= unread == 0 || kernels_[n] == &bound->kernels[n];
-    EDDY_RETURN_IF_ERROR(upload_constants(NodeId(n), uploaders, unread));
-    num_packed_bytes += reads.bind(NodeId(n), unread);
+    keep_kernel(id, std::move(kernel), *bound);
+    are_shareable &= unread == 0 || kernels_[id.index()] == &bound->kernels[id.index()];
+    EDDY_RETURN_IF_ERROR(upload_constants(id, uploaders, unread));
+    num_packed_bytes += reads.bind(id, unread);
     if (num_packed_bytes < kReleaseBytes || !releases_early) continue;
     options_.release_constants(std::span(reads.unread()).subspan(num_released));
     num_released = reads.unread().size();

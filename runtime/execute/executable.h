@@ -190,6 +190,7 @@ class Executable {
   void judge();
   Status make_persistent(NodeId loop, std::unique_ptr<PersistentLoop>& made);
   bool is_node_plain(NodeId node) const;
+  std::vector<NodeId> binding_order() const;
   Status bind_nodes();
   Status bind_with_shared();
   Result<BoundKernel> bind_node(NodeId node, PackedConstants* packed_or_null);

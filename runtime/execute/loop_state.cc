@@ -16,7 +16,6 @@ namespace eddy {
 namespace {
 
 constexpr size_t kFirstStackBytes = 256;
-constexpr int64_t kMostBytesAhead = int64_t{1} << 20;
 
 }  // namespace
 
@@ -392,21 +391,23 @@ Status LoopState::move_rows(ScanStack& stack, BufferRef to, size_t used_bytes) {
   return Status::ok();
 }
 
-// Room for at least one row more than there are: doubling, but never for more than will come, and
-// at once for all of those where that is little. Keeps the rows stacked so far.
+// Room for at least one row more than there are; keeps the rows stacked so far. Of a loop whose
+// trips are settled, room for all that will come: memory that a stop leaves untouched costs
+// nothing, while rows that move leave the blocks that they grew from behind. Else, and where there
+// is no memory for all, twice as many: a loop may be stopped before.
 Status LoopState::grow(ScanStack& stack, size_t row_bytes) {
   if (stack.num_rows > 0 && !stack.buffer) return internal_error("a stack has lost its rows");
   const size_t used_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
-  int64_t rows = 0;
   size_t wanted_bytes = 0;
+  int64_t rows = 0;
   const bool fits = !__builtin_mul_overflow(stack.num_rows + 1, 2, &rows);
-  if (settled_trips_ > stack.num_rows) rows = std::min(rows, settled_trips_);
-  const int64_t ahead = std::min<int64_t>(
-      kMostBytesAhead / std::max<int64_t>(static_cast<int64_t>(row_bytes), 1), settled_trips_);
-  // Where there is no memory for those, fewer may do: a loop may be stopped before.
-  if (fits && ahead > rows && stack.element != ElementType::kString) {
-    Result<BufferRef> all = run_.allocator().allocate(static_cast<size_t>(ahead) * row_bytes);
-    if (all.is_ok()) return move_rows(stack, std::move(*all), used_bytes);
+  if (settled_trips_ > stack.num_rows) {
+    rows = std::min(rows, settled_trips_);
+    if (stack.element != ElementType::kString &&
+        !__builtin_mul_overflow(static_cast<size_t>(settled_trips_), row_bytes, &wanted_bytes)) {
+      Result<BufferRef> all = run_.allocator().allocate(wanted_bytes);
+      if (all.is_ok()) return move_rows(stack, std::move(*all), used_bytes);
+    }
   }
   if (!fits || __builtin_mul_overflow(static_cast<size_t>(rows), row_bytes, &wanted_bytes)) {
     return resource_exhausted("the stacked rows do not fit into memory");
