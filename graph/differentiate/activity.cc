@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -119,6 +120,7 @@ Status check_nodes(const Graph& graph, const GradientTable& rules, const Edges& 
     if (!activity.is_active(node)) continue;
     const auto at = std::ranges::find_if(
         node.outputs, [&](ValueId output) { return activity.is_active(output); });
+    EDDY_DCHECK(at != node.outputs.end()) << node.name << " is active without an active output";
     const auto needed = [&] {
       return "the gradient of " + quoted_name(graph, parameter_behind(graph, edges, request, *at)) +
              " needs it; " + stop_advice(graph, *at);
@@ -156,6 +158,7 @@ std::vector<bool> Activity::wanted_inputs(const Node& node, const GradientRule& 
 
 Result<Activity> find_activity(const Graph& graph, const GradientTable& rules,
                                const ActivityRequest& request) {
+  EDDY_DCHECK(!request.loss.is_none()) << "activity leads to no loss";
   const Edges edges(graph, rules, request.stops);
   std::vector<bool> is_active = edges.reach(request.wrt, true);
   const std::vector<bool> reaches_loss = edges.reach(std::span(&request.loss, 1), false);

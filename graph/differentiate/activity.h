@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/differentiate/gradient_rule.h"
 #include "graph/ir/graph.h"
@@ -33,7 +34,10 @@ class Activity {
  public:
   explicit Activity(std::vector<bool> is_active) : is_active_(std::move(is_active)) {}
 
-  bool is_active(ValueId value) const { return !value.is_none() && is_active_[value.index()]; }
+  bool is_active(ValueId value) const {
+    EDDY_DCHECK(value.is_none() || value.index() < is_active_.size()) << "a value of another graph";
+    return !value.is_none() && is_active_[value.index()];
+  }
   // Whether the node hands adjoints back: an output is active.
   bool is_active(const Node& node) const;
   // By input: the node's rule has to give its gradient.

@@ -5,6 +5,7 @@
 
 #include <unordered_map>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 
 namespace eddy {
@@ -27,6 +28,8 @@ class ParameterCopier : public GraphCopier {
   // `made` stand for the node's outputs, under their names.
   void replace(NodeId id, std::span<const Value> made) {
     const Node& node = source_.node(id);
+    EDDY_DCHECK(made.size() >= node.outputs.size() || !builder_.status().is_ok())
+        << made.size() << " values stand for the " << node.outputs.size() << " of " << node.name;
     for (size_t o = 0; o < node.outputs.size() && builder_.status().is_ok(); ++o) {
       const std::string& name = source_.value(node.outputs[o]).name;
       if (!name.empty()) builder_.set_name(made[o], name);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/activity.h"
 #include "graph/differentiate/expand_active.h"
 #include "graph/differentiate/expand_gradients.h"
@@ -271,6 +272,8 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
   EDDY_RETURN_IF_ERROR(builder.status());
   GradientReport report = make_gradient_report(graph, kept, activity, wrt, options.suffix);
   EDDY_RETURN_IF_ERROR(check_outputs(graph, report));
+  EDDY_DCHECK(report.gradients.size() == wrt.size())
+      << report.gradients.size() << " names for " << wrt.size() << " gradients";
   report.num_forward_nodes = builder.num_nodes();
   EDDY_ASSIGN_OR_RETURN(const Value seed, make_seed(graph, loss, options, forward, builder, opset));
   Reverse reverse(graph, rules, activity, kept, forward, builder,
@@ -281,6 +284,7 @@ Result<GradientGraph> differentiate(Graph graph, const OpTable& ops, const Gradi
                    typed_as(graph.value(wrt[i]).type, builder, reverse.adjoint(wrt[i]), opset));
   }
   EDDY_RETURN_IF_ERROR(builder.status());
+  EDDY_DCHECK(builder.num_nodes() >= report.num_forward_nodes) << "the way back took nodes away";
   report.num_backward_nodes = builder.num_nodes() - report.num_forward_nodes;
   builder.adopt_blobs_of(std::move(graph));
   EDDY_ASSIGN_OR_RETURN(Graph made, builder.finish());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/copy_parameters.h"
 #include "graph/differentiate/differentiate.h"
 #include "graph/ir/expansion.h"
@@ -35,6 +36,7 @@ class Differentiated {
   Differentiated(const Graph& graph, NodeId id) : graph_(graph), node_(graph.node(id)) {}
 
   Status find() {
+    EDDY_DCHECK(names_.empty() && nodes_.empty()) << "names are looked up twice";
     EDDY_RETURN_IF_ERROR(find_all("xs"));
     num_xs_ = names_.size();
     EDDY_RETURN_IF_ERROR(find_all("zs"));
@@ -145,6 +147,9 @@ class ForwardPass : public ParameterCopier {
       : ParameterCopier(source, builder), of_(of) {}
 
   void run() {
+    EDDY_DCHECK(of_.cut().size() == of_.node().inputs.size() &&
+                of_.cut().size() == of_.names().size())
+        << "a name, a value and an input for each place";
     for (size_t i = 0; i < of_.cut().size(); ++i) {
       const ValueType type = input_type(source_.value(of_.node().inputs[i]));
       cut_[of_.cut()[i]] = builder_.input(of_.names()[i], type);
@@ -201,6 +206,8 @@ class Inlined : public ParameterCopier {
     if (id != id_) return copy_exec(id);
     Body body(*this);
     std::vector<Value> made = body.run();
+    EDDY_DCHECK(made.size() == of_.num_xs() || !builder_.status().is_ok())
+        << made.size() << " gradients of " << of_.num_xs() << " xs";
     made.resize(of_.num_xs());
     if (builder_.status().is_ok()) replace(id, made);
   }
@@ -215,6 +222,8 @@ class Inlined : public ParameterCopier {
       const Differentiated& of = around_.of_;
       std::vector<Value> given = around_.values(of.node().inputs);
       for (const ValueId id : of.captured()) given.push_back(around_.value(id));
+      EDDY_DCHECK(given.size() == source_.inputs().size())
+          << given.size() << " values for " << source_.inputs().size() << " inputs";
       define_all(source_.inputs(), given);
       nodes(kRoot);
       std::vector<Value> made;

@@ -16,7 +16,10 @@ void append(std::vector<Value>& values, const std::vector<Value>& more) {
 
 std::vector<Value> in_order(const Tapes& tapes, const std::set<ElementType>& types) {
   std::vector<Value> values;
-  for (const ElementType type : types) values.push_back(tapes.at(type));
+  for (const ElementType type : types) {
+    EDDY_DCHECK(tapes.contains(type)) << "there is no tape of " << element_type_name(type);
+    values.push_back(tapes.at(type));
+  }
   return values;
 }
 
@@ -119,6 +122,7 @@ void ForwardCopy::branch(NodeId id) {
 }
 
 void ForwardCopy::push(ElementType element, Value value) {
+  EDDY_DCHECK(tapes_.contains(element)) << "there is no tape of " << element_type_name(element);
   Value& tape = tapes_.at(element);
   tape = builder_.op("SequenceInsert", {tape, value}, {}, {.name = "push"});
 }
@@ -185,6 +189,8 @@ void ForwardCopy::record_loop(NodeId id) {
         define(loop.after_iteration(), iteration);
         define_all(loop.received(), forwarded);
         const ValueSpan rest = forwarded.subspan(loop.num_forwarded());
+        EDDY_DCHECK(rest.size() == types.size() + extras.before.size() + 1)
+            << rest.size() << " values behind the loop's own";  // tapes, kept, the iteration
         tapes_ = tapes_of(types, rest);
         nodes(loop.after_id());
         if (!kept_.uses_rows(id)) push_kept(loop.after_id());
@@ -224,6 +230,7 @@ void ForwardCopy::take_outputs(NodeId id, const Extras& extras, const std::vecto
   define_all(loop.stacked(), take(loop.stacked().size()));
   hand_on(extras.before_rows, Kept::Form::kRows);
   hand_on(extras.after_rows, Kept::Form::kRows);
+  EDDY_DCHECK(rest.empty()) << rest.size() << " outputs of " << loop.node().name << " are left";
 }
 
 void ForwardCopy::record_case(NodeId id) {
@@ -253,6 +260,7 @@ void ForwardCopy::record_case(NodeId id) {
   if (!builder_.status().is_ok()) return;
   define_all(choice.outputs(), made);
   const ValueSpan tail = ValueSpan(made).subspan(choice.outputs().size());
+  EDDY_DCHECK(tail.size() == types.size()) << tail.size() << " tapes of " << types.size();
   for (const auto& [type, tape] : tapes_of(types, tail)) tapes_[type] = tape;
 }
 

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/differentiate/activity.h"
 #include "graph/differentiate/kept_values.h"
@@ -42,7 +43,10 @@ class ForwardCopy : public GraphCopier {
   Value of(ValueId id) { return value(id); }
   ValueType type_of(ValueId id) { return with_symbols(source_.value(id).type); }
   // What loops of the open region hand on beside their own results: trips, rows, last ones.
-  Value handed_out(const Kept& item) const { return handed_on_.at(item); }
+  Value handed_out(const Kept& item) const {
+    EDDY_DCHECK(handed_on_.contains(item)) << "a loop does not hand on value " << item.index;
+    return handed_on_.at(item);
+  }
   Tapes& tapes() { return tapes_; }
 
   // What the way back makes again, in the region that is open. Values of the source that are used

@@ -2,6 +2,7 @@
 // the way back gets nodes once more.
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/forward.h"
 #include "graph/ir/control_view.h"
 
@@ -66,6 +67,8 @@ void ForwardCopy::record_states(NodeId id) {
         define_all(loop.received(), forwarded);
         nodes_unrecorded(loop.after_id());
         ValueSpan rest = forwarded.subspan(loop.num_forwarded());
+        EDDY_DCHECK(rest.size() == types.size() + extras.num_counters + extras.before.size() + 1)
+            << rest.size() << " values behind the loop's own";  // and the iteration
         tapes_ = tapes_of(types, rest);
         const ValueSpan counters = rest.subspan(types.size(), extras.num_counters);
         const ValueSpan states =
@@ -76,6 +79,8 @@ void ForwardCopy::record_states(NodeId id) {
         } else if (extras.before_rows.empty()) {
           push_states(id, states);
         }
+        EDDY_DCHECK(next_counters.size() == extras.num_counters)
+            << next_counters.size() << " counters of " << extras.num_counters;
         std::vector<Value> results = values(loop.next());
         for (const Value tape : in_order(tapes_, types)) results.push_back(tape);
         results.insert(results.end(), next_counters.begin(), next_counters.end());
@@ -90,11 +95,13 @@ void ForwardCopy::record_states(NodeId id) {
 
 void ForwardCopy::push_states(NodeId id, ValueSpan states) {
   const std::vector<Kept>& items = kept_.state(id);
+  EDDY_DCHECK(states.size() == items.size()) << states.size() << " of " << items.size() << " kept";
   for (size_t i = 0; i < items.size(); ++i) push(kept_.element(items[i]), states[i]);
 }
 
 // Of loops that save every K-th state.
 Value ForwardCopy::segment_length(const SavePolicy& policy) {
+  EDDY_DCHECK(policy.kind == SavePolicy::Kind::kEvery) << "no length is said";
   if (policy.every_input.empty()) return builder_.scalar(policy.every);
   return builder_.op("Max", {lengths_.at(policy.every_input), builder_.scalar(int64_t{1})});
 }
@@ -103,6 +110,8 @@ Value ForwardCopy::segment_length(const SavePolicy& policy) {
 std::vector<Value> ForwardCopy::begin_segment(NodeId id, const Extras& extras, Value iteration,
                                               ValueSpan counters, ValueSpan states) {
   const SavePolicy& policy = kept_.policy(id);
+  EDDY_DCHECK(counters.size() == (policy.kind == SavePolicy::Kind::kGrow ? 2u : 1u))
+      << counters.size() << " counters of " << to_string(policy);
   const Tapes before = tapes_;
   CaseOptions options;
   options.name = source_.node(id).name + "/save";

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -144,6 +145,7 @@ class Reporter {
 
   void add_region(RegionId id) {
     const Region& region = graph_.region(id);
+    EDDY_DCHECK(!region.owner.is_none()) << "nothing of the root is kept";
     for (const auto& [reader, value] : captured_in(id)) {
       add(id, {Kept::What::kValue, value.index()}, KeptClass::kCaptured,
           "made outside of loops and branches");
@@ -221,6 +223,7 @@ class Reporter {
     const LoopView loop(graph_, graph_.region(info.region).owner);
     const size_t k = info.index - 1;
     const bool is_carried = info.region == loop.before_id();
+    EDDY_DCHECK(k < (is_carried ? loop.num_carried() : loop.num_forwarded())) << "parameter " << k;
     const std::vector<ValueId> others =
         is_carried ? std::vector<ValueId>{loop.initial()[k], loop.next()[k]}
                    : std::vector<ValueId>{loop.forwarded()[k], loop.outputs()[k]};

@@ -67,6 +67,10 @@ GradientContext::GradientContext(const Graph& source, GraphBuilder& builder, For
       builder_(builder),
       forward_(forward),
       call_(std::move(call)) {
+  EDDY_CHECK(call_.rule != nullptr) << node_.name << " has no rule";
+  EDDY_DCHECK(call_.wants.size() == node_.inputs.size() &&
+              call_.gradients.size() == node_.outputs.size())
+      << node_.name << " is called with " << call_.gradients.size() << " adjoints";
   for (size_t i = 0; i < call_.wants.size(); ++i) {
     if (!call_.wants[i]) continue;
     const auto& reads = call_.rule->reads_of(i);

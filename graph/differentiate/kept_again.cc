@@ -128,8 +128,10 @@ class KeptValues::Slice {
     } else if (info.origin == ValueOrigin::kNodeOutput) {
       add(info.producer);
     } else if (info.index > 0 && info.region == loop_.after_id()) {
+      EDDY_DCHECK(info.index <= loop_.num_forwarded()) << "nothing is forwarded to " << info.index;
       add(loop_.forwarded()[info.index - 1]);
     } else if (info.index > 0) {
+      EDDY_DCHECK(info.index <= loop_.num_carried()) << "nothing is carried to " << info.index;
       carried_.insert(info.index - 1);
       if (goes_on_) add(loop_.next()[info.index - 1]);
     }
@@ -147,6 +149,8 @@ class KeptValues::Slice {
 
 // Both regions of the loop are collected.
 void KeptValues::choose_state(NodeId id) {
+  EDDY_DCHECK(policy(id).kind != SavePolicy::Kind::kAll && state(id).empty())
+      << graph_.path(id) << " keeps all, or has its state";
   const LoopView loop(graph_, id);
   Slice slice(*this, loop, policy(id).has_segments());
   for (const RegionId region : {loop.before_id(), loop.after_id()}) {

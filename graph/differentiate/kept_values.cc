@@ -70,6 +70,8 @@ void KeptValues::collect(RegionId region) {
   const bool is_made_again =
       !owner.is_none() && policy(owner).kind == SavePolicy::Kind::kCarried;  // all of it
   if (!is_made_again) derive(region, items);
+  EDDY_DCHECK(kept_[region.index()].empty())
+      << "region " << region.index() << " is collected twice";
   kept_[region.index()].assign(items.begin(), items.end());
 }
 
@@ -165,6 +167,7 @@ ElementType KeptValues::element(const Kept& item) const {
 }
 
 std::set<ElementType> KeptValues::tapes(const Node& node) const {
+  EDDY_DCHECK(!node.regions.empty()) << node.name << " takes no tapes";
   std::set<ElementType> all;
   const NodeId id = graph_.region(node.regions[0]).owner;
   if (policy(id).kind == SavePolicy::Kind::kAll) {

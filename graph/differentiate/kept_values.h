@@ -33,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/activity.h"
 #include "graph/differentiate/gradient_rule.h"
 #include "graph/differentiate/save_policy.h"
@@ -61,7 +62,10 @@ class KeptValues {
 
   // Rows, or pushed, in the order of pushing. Of a loop with segments: in one of these. Nothing
   // where an iteration is made again as a whole.
-  const std::vector<Kept>& of(RegionId region) const { return kept_[region.index()]; }
+  const std::vector<Kept>& of(RegionId region) const {
+    EDDY_DCHECK(region.index() < kept_.size()) << "region " << region.index();
+    return kept_[region.index()];
+  }
   // Whether they are rows, so that the loop's regions push nothing.
   bool uses_rows(NodeId loop) const { return uses_rows_[loop.index()]; }
   // Nodes to be made again in the reversed region, in order; and whether it reads the number of its
@@ -70,7 +74,10 @@ class KeptValues {
   bool reads_iteration(RegionId region) const { return reads_iteration_[region.index()]; }
   bool is_derived(ValueId value) const { return is_derived_[value.index()]; }
 
-  const SavePolicy& policy(NodeId loop) const { return policies_[loop.index()]; }
+  const SavePolicy& policy(NodeId loop) const {
+    EDDY_DCHECK(loop.index() < policies_.size()) << "node " << loop.index();
+    return policies_[loop.index()];
+  }
   // Why a loop keeps all though less was asked for; else empty.
   std::string why_all(NodeId loop) const;
   // Of a loop that does not keep all: carried values, each region's nodes that make the others

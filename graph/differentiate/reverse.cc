@@ -28,6 +28,7 @@ Reverse::Reverse(const Graph& source, const GradientTable& rules, const Activity
       exact_(options.exact) {}
 
 void Reverse::run(ValueId loss, Value seed) {
+  EDDY_DCHECK(sums_.empty() && activity_.is_active(loss)) << "a loss that nothing leads to";
   tapes_ = forward_.tapes();
   add(loss, seed);
   region(Graph::kRoot);
@@ -81,6 +82,7 @@ Value Reverse::shape(ValueId id) {
 }
 
 Value Reverse::handed_on(const Kept& item, RegionId region) {
+  EDDY_DCHECK(is_live(region) || popped_.contains(item)) << item.index << " was not handed on";
   return is_live(region) ? forward_.handed_out(item) : popped_.at(item);
 }
 
@@ -152,6 +154,8 @@ void Reverse::exec(NodeId id) {
   const Node& node = source_.node(id);
   const GradientRule* rule =
       rules_.find_or_null(node.op->domain, node.op->name, node.opset_version);
+  EDDY_CHECK(rule != nullptr && rule->build != nullptr)
+      << source_.path(id) << " hands nothing back and has no expansion";
   GradientContext::Call call{id, rule, activity_.wanted_inputs(node, *rule), {}, opset_};
   bool has_any = false;
   for (const ValueId output : node.outputs) {
@@ -179,6 +183,8 @@ Value Reverse::with_rank(Value value, const Kept& item) {
 }
 
 Value Reverse::pop(const Kept& item) {
+  EDDY_DCHECK(tapes_.contains(kept_.element(item)))
+      << "there is no tape of " << element_type_name(kept_.element(item));
   Value& tape = tapes_.at(kept_.element(item));
   const Value last = builder_.scalar(int64_t{-1});
   const Value value = op("SequenceAt", {tape, last});
@@ -190,6 +196,8 @@ Value Reverse::pop(const Kept& item) {
 void Reverse::take_kept(RegionId region, const Iteration& iteration) {
   live_.erase(region);
   const auto& kept = kept_.of(region);
+  EDDY_DCHECK(iteration.rows_or_null == nullptr || iteration.rows_or_null->size() == kept.size())
+      << iteration.rows_or_null->size() << " rows of " << kept.size();
   for (size_t i = kept.size(); i-- > 0;) {
     const Kept& item = kept[i];
     const Value value =
@@ -234,6 +242,9 @@ std::vector<Value> Reverse::reverse_region(RegionId id, const LoopParts& parts,
                                            const std::vector<ValueId>& handed,
                                            const std::vector<ValueId>& wanted, ValueSpan given,
                                            const Iteration* kept_or_null, Value row_place) {
+  EDDY_DCHECK(given.size() >= handed.size() + parts.captures.size())
+      << given.size() << " values for " << handed.size() << " adjoints and "
+      << parts.captures.size() << " sums";
   sums_.clear();
   for (size_t k = 0; k < parts.captures.size(); ++k) {
     sums_[parts.captures[k]] = given[handed.size() + k];
@@ -242,6 +253,8 @@ std::vector<Value> Reverse::reverse_region(RegionId id, const LoopParts& parts,
   for (size_t k = 0; k < handed.size(); ++k) add(handed[k], given[k]);
   if (!row_place.is_none()) {
     const LoopView loop(source_, source_.region(id).owner);
+    EDDY_DCHECK(parts.stacked.size() == loop.rows().size())
+        << parts.stacked.size() << " adjoints of " << loop.rows().size() << " rows";
     for (size_t s = 0; s < parts.stacked.size(); ++s) {
       if (!parts.stacked[s].is_none()) add(loop.rows()[s], row(parts.stacked[s], row_place));
     }
@@ -285,6 +298,8 @@ void Reverse::loop(NodeId id) {
   append(options.initial, in_order(tapes_, parts.tapes));
   for (const ElementType type : parts.tapes) options.carried_types.push_back(tape_type(type));
   start_sequences(waiting, options);
+  EDDY_DCHECK(options.carried_types.size() == options.initial.size())
+      << options.carried_types.size() << " types for " << options.initial.size() << " values";
   append(options.initial, last);
   Sums outer_sums = std::move(sums_);
   Tapes outer_tapes = tapes_;
@@ -332,6 +347,8 @@ void Reverse::loop(NodeId id) {
 
 void Reverse::finish_loop(const LoopParts& parts, const std::vector<Value>& made) {
   const size_t num_carried = parts.carried.size();
+  EDDY_DCHECK(made.size() >= num_carried + parts.captures.size() + parts.tapes.size())
+      << made.size() << " outputs of a reversed loop";
   for (size_t k = 0; k < parts.captures.size(); ++k) {
     sums_[parts.captures[k]] = made[num_carried + k];
   }
@@ -344,6 +361,9 @@ std::vector<Value> Reverse::reverse_branch(RegionId id, LoopView::Values outputs
                                            const std::vector<Value>& adjoints,
                                            const std::vector<ValueId>& captures,
                                            const std::vector<Value>& sums, const Tapes& tapes) {
+  EDDY_DCHECK(outputs.size() == adjoints.size() && captures.size() == sums.size())
+      << adjoints.size() << " adjoints of " << outputs.size() << " outputs, " << sums.size()
+      << " sums of " << captures.size() << " captures";
   sums_.clear();
   for (size_t k = 0; k < captures.size(); ++k) sums_[captures[k]] = sums[k];
   tapes_ = tapes;
@@ -403,6 +423,8 @@ void Reverse::branch(NodeId id) {
   sums_ = std::move(outer_sums);
   tapes_ = outer_tapes;
   if (!builder_.status().is_ok()) return;
+  EDDY_DCHECK(made.size() == captures.size() + types.size() + sequences.size())
+      << made.size() << " outputs of a reversed branch";
   waiting.sequences = all_of(ValueSpan(made).last(sequences.size()));
   for (size_t k = 0; k < captures.size(); ++k) sums_[captures[k]] = made[k];
   for (const auto& [type, tape] : tapes_of(types, ValueSpan(made).subspan(captures.size()))) {

@@ -67,6 +67,8 @@ std::vector<Value> Reverse::reverse_iteration(const LoopView& loop, const LoopPa
 }
 
 void Reverse::start_adjoints(const LoopParts& parts, ValueSpan adjoints, WhileOptions& options) {
+  EDDY_DCHECK(adjoints.size() == parts.carried.size() + parts.captures.size())
+      << adjoints.size() << " adjoints of a loop";
   options.initial.insert(options.initial.end(), adjoints.begin(), adjoints.end());
   for (const ValueId value : parts.carried) {
     options.carried_types.push_back(forward_.type_of(value));

@@ -1,6 +1,7 @@
 // The part of Reverse about products of rows that wait for the end of their loop.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/reverse.h"
 
 namespace eddy {
@@ -39,6 +40,8 @@ bool Reverse::add_later(ValueId id, Value left, Value right) {
   }
   const auto at = std::ranges::find(waiting.pushed, id);
   if (at == waiting.pushed.end()) return false;
+  EDDY_DCHECK(waiting.sequences.size() == waiting.num_sequences())
+      << waiting.sequences.size() << " of " << waiting.num_sequences() << " sequences";
   Value* const sequences = &waiting.sequences[2 * static_cast<size_t>(at - waiting.pushed.begin())];
   sequences[0] = op("SequenceInsert", {sequences[0], left});
   sequences[1] = op("SequenceInsert", {sequences[1], right});
@@ -65,6 +68,7 @@ std::vector<ValueId> Reverse::waiting_matrices(RegionId region,
 }
 
 std::set<ValueId> Reverse::pushed_matrices(NodeId id, const std::vector<ValueId>& captures) const {
+  EDDY_DCHECK(source_.node(id).kind == NodeKind::kCaseOf) << source_.path(id) << " has no branches";
   std::set<ValueId> found;
   for (const RegionId branch : source_.node(id).regions) {
     for (const ValueId matrix : waiting_matrices(branch, captures)) {
@@ -108,6 +112,8 @@ void Reverse::start_sequences(const Waiting& waiting, WhileOptions& options) {
 }
 
 void Reverse::append_rows(const Waiting& waiting, std::vector<Value>& results) {
+  EDDY_DCHECK(waiting.products.size() <= waiting.num_places)
+      << waiting.products.size() << " products in " << waiting.num_places << " places";
   for (const Waiting::Product& each : waiting.products)
     results.insert(results.end(), {each.left, each.right});
   for (size_t i = waiting.products.size(); i < waiting.num_places; ++i) {
@@ -122,6 +128,7 @@ void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::ve
   const auto flat = [&](Value value) { return op("Flatten", {value}, {{"axis", int64_t{-1}}}); };
   const auto add_product = [&](ValueId id, Value left, Value right) {
     const auto at = std::ranges::find(parts.captures, id);
+    EDDY_DCHECK(at != parts.captures.end()) << "the product of a value that is not captured";
     Value& sum = made[parts.carried.size() + static_cast<size_t>(at - parts.captures.begin())];
     const Value product = op("Gemm", {flat(left), flat(right)}, {{"transA", int64_t{1}}});
     sum = add_adjoints(builder_, sum, product, {.name = "grad/Add", .opset_version = opset_});
@@ -130,6 +137,8 @@ void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::ve
     add_product(waiting.products[i].id, rows[2 * i], rows[2 * i + 1]);
   }
   const size_t first = parts.carried.size() + parts.captures.size() + parts.tapes.size();
+  EDDY_DCHECK(first + waiting.num_sequences() + waiting.num_rows() <= made.size())
+      << made.size() << " outputs of a reversed loop";
   const auto all_of_sequence = [&](size_t i) {
     return op("ConcatFromSequence", {made[first + i]}, {{"axis", int64_t{0}}});
   };

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/ir/control_view.h"
 #include "graph/ranks/uniform.h"
@@ -30,19 +31,24 @@ class Agreeing : public GraphCopier {
  public:
   Agreeing(const Graph& source, GraphBuilder& builder, const Decisions& decisions,
            const RankRules& rules, const AgreeRules& agrees)
-      : GraphCopier(source, builder), decisions_(decisions), rules_(rules), agrees_(agrees) {}
+      : GraphCopier(source, builder), decisions_(decisions), rules_(rules), agrees_(agrees) {
+    EDDY_DCHECK(decisions.by_node.size() == source.num_nodes()) << "decisions of another graph";
+  }
 
  private:
   // A mark has done its work.
   void exec(NodeId id) override {
     const Node& node = source_.node(id);
     if (!is_mark(node, rules_)) return copy_exec(id);
+    EDDY_DCHECK(!node.inputs.empty() && node.outputs.size() == 1)
+        << node.name << " does more than mark a decision";
     define(node.outputs[0], value(node.inputs[0]));
   }
   void loop(NodeId id) override {
     loops_.push_back(id);
     is_limit_next_ = true;
     copy_loop(id);
+    EDDY_DCHECK(!is_limit_next_ && loops_.back() == id) << "a loop was copied without its limit";
     loops_.pop_back();
   }
   void branch(NodeId id) override {
@@ -68,10 +74,15 @@ class Agreeing : public GraphCopier {
     return agree(loops_.back(), decision);
   }
   Value agree(NodeId id, Value decision) {
+    EDDY_DCHECK(is_agreed(decisions_.by_node[id.index()]))
+        << source_.node(id).name << " is decided by each rank for itself";
     return agrees_.agree(builder_, decision, decisions_.by_node[id.index()],
                          source_.node(id).name + "_agree");
   }
-  const Agreement& innermost() const { return decisions_.by_node[loops_.back().index()]; }
+  const Agreement& innermost() const {
+    EDDY_DCHECK(!loops_.empty()) << "no loop is copied";
+    return decisions_.by_node[loops_.back().index()];
+  }
 
   const Decisions& decisions_;
   const RankRules& rules_;

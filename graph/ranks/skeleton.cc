@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -41,6 +43,9 @@ class Extraction {
   Extraction(const Graph& graph, const Program& program, const RankRules& rules,
              const Decisions& decisions)
       : graph_(graph), program_(program), decisions_(decisions) {
+    EDDY_DCHECK(decisions.holds.size() == graph.num_nodes() &&
+                decisions.by_node.size() == graph.num_nodes())
+        << "decisions of another graph";
     for (const Program::Launch& launch : program.launches) {
       communication_.emplace_back();
       const Node& node = graph.node(NodeId(launch.node));
@@ -62,6 +67,7 @@ class Extraction {
   uint32_t add(Op op, uint32_t operand, std::initializer_list<uint32_t> after) {
     Vertex vertex{op, operand};
     for (uint32_t v : after) {
+      EDDY_DCHECK(v == kNone || v < vertices().size()) << "vertex " << v << " is not there yet";
       if (v != kNone) vertex.after.push_back(v);
     }
     vertices().push_back(std::move(vertex));
@@ -83,6 +89,8 @@ class Extraction {
 
   // Copied: jobs are added meanwhile.
   void walk(Job job) {
+    EDDY_DCHECK(job.block < program_.blocks.size() && job.region < skeleton_.regions.size())
+        << "block " << job.block << " of " << program_.blocks.size();
     job_ = job;
     const Program::Block& block = program_.blocks[job.block];
     streams_.clear();
@@ -111,9 +119,11 @@ class Extraction {
         return enter(branches.node, branches.blocks, false, &front);
       }
       case ProgramOp::kRecord:
+        EDDY_DCHECK(step.operand < events_.size()) << "event " << step.operand;
         events_[step.operand] = front;
         return;
       case ProgramOp::kWait:
+        EDDY_DCHECK(step.operand < events_.size()) << "event " << step.operand;
         front = join(front, events_[step.operand]);
         return;
       case ProgramOp::kWaitPrevious:
@@ -134,6 +144,7 @@ class Extraction {
   }
 
   void launch(uint32_t id, uint32_t* front) {
+    EDDY_DCHECK(id < communication_.size()) << "launch " << id << " of " << communication_.size();
     if (!communication_[id].has_value()) return;
     const uint32_t start = add(Op::kPost, add_post(id, *communication_[id]), {*front});
     *front = add(Op::kDone, start, {});
@@ -190,6 +201,9 @@ class Extraction {
     if (!decisions_.holds[node]) return;
     RankSkeleton::Control control;
     const Agreement& agreement = decisions_.by_node[node];
+    EDDY_DCHECK(agreement.decision != RankSkeleton::Decision::kVarying)
+        << graph_.path(NodeId(node)) << " holds communication and was not decided";
+    EDDY_DCHECK(!is_pipelined || blocks.size() == 2) << "a pipelined loop has two blocks";
     const bool is_loop = graph_.node(NodeId(node)).kind == NodeKind::kWhile;
     control.kind = is_loop ? RankSkeleton::ControlKind::kLoop : RankSkeleton::ControlKind::kCase;
     control.decision = agreement.decision;
@@ -213,6 +227,7 @@ class Extraction {
   }
 
   void connect(const Overlap& overlap) {
+    EDDY_DCHECK(ends_.contains(overlap.previous)) << "region " << overlap.previous << " has no end";
     const Ends& ends = ends_[overlap.previous];
     uint32_t previous = kNone;
     if (overlap.event != kNone) {
@@ -221,6 +236,8 @@ class Extraction {
       previous = it->second;
     }
     Vertex& vertex = skeleton_.regions[overlap.region].vertices[overlap.vertex];
+    EDDY_DCHECK(previous == kNone || previous < skeleton_.regions[overlap.previous].vertices.size())
+        << "vertex " << previous << " of region " << overlap.previous;
     if (previous != kNone) vertex.previous.push_back(previous);
   }
 

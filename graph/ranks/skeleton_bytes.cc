@@ -1,6 +1,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ranks/skeleton.h"
 
 namespace eddy {
@@ -19,6 +20,7 @@ class Writer {
   // The length; how many there are, at least `unit_bytes` each.
   template <typename List>
   void size(List& list, size_t) {
+    EDDY_CHECK(list.size() <= UINT32_MAX) << "a list of " << list.size();
     auto size = static_cast<uint32_t>(list.size());
     field(size);
   }
@@ -57,6 +59,7 @@ class Reader {
   }
   void text(std::string& text) {
     size(text, 1);
+    EDDY_DCHECK(text.size() <= left_.size()) << "a text longer than the bytes that are left";
     for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(left_[i]);
     left_ = left_.subspan(text.size());
   }
@@ -68,6 +71,9 @@ class Reader {
 };
 
 // Enumerators that are not known become one that the proof refuses.
+static_assert(static_cast<uint32_t>(RankSkeleton::Op::kLeave) < 0xff &&
+              static_cast<uint32_t>(RankSkeleton::Decision::kAgreeRoot) < 0xff &&
+              static_cast<uint32_t>(RankSkeleton::ControlKind::kCase) < 0xff);
 template <typename Way, typename Enum>
 void choice(Way& way, Enum& value) {
   auto number = static_cast<uint32_t>(value);

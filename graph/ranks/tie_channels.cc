@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/ir/control_view.h"
 
@@ -46,6 +47,9 @@ class Tying : public GraphCopier {
 
  private:
   static Chain chain_of(const Communication& communication) {
+    EDDY_DCHECK((communication.from == RankSkeleton::kNone) ==
+                (communication.to == RankSkeleton::kNone))
+        << "a message has a source and a target";
     return {communication.channel, communication.from, communication.to};
   }
   void add_to_owners(const Node& node, const Chain& chain) {
@@ -78,6 +82,8 @@ class Tying : public GraphCopier {
   }
   // The chains that `id` holds end with these flags.
   void set_ends(NodeId id, std::span<const Value> flags) {
+    EDDY_DCHECK(flags.empty() || flags.size() == held_[id.index()].size())
+        << flags.size() << " flags for " << held_[id.index()].size() << " chains";
     size_t i = 0;
     for (const Chain& chain : held_[id.index()]) {
       if (i < flags.size()) ends_[chain] = flags[i++];

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 
 namespace eddy {
@@ -48,6 +49,7 @@ class Spread {
   }
   template <typename From, typename To>
   void add_each(const From& from, const To& to) {
+    EDDY_DCHECK(from.size() == to.size()) << from.size() << " values become " << to.size();
     for (size_t i = 0; i < std::min<size_t>(from.size(), to.size()); ++i) add(from[i], to[i]);
   }
   void add_all(ValueId from, std::span<const ValueId> to) {
@@ -169,6 +171,7 @@ std::map<uint32_t, Held> find_held(const Graph& graph, const RankRules& rules) {
 
 Uniformity::Uniformity(const Graph& graph, const RankRules& rules, const Group& group)
     : reason_(graph.num_values(), kUniform) {
+  EDDY_DCHECK(graph.num_values() < kSource) << "a value has the number of a mark";
   Spread spread(graph, rules, group);
   spread.collect();
   std::vector<uint32_t> begins(graph.num_values() + 1), targets(spread.edges.size());
@@ -209,6 +212,7 @@ Result<Decisions> find_decisions(const Graph& graph, const RankRules& rules) {
   std::map<Group, Uniformity> known;
   for (const auto& [n, held] : find_held(graph, rules)) {
     const Node& node = graph.node(NodeId(n));
+    EDDY_DCHECK(node.kind != NodeKind::kExec) << node.name << " holds no nodes";
     decisions.holds[n] = true;
     const auto [it, is_new] = known.try_emplace(held.group, graph, rules, held.group);
     const Uniformity& uniformity = it->second;
@@ -236,6 +240,7 @@ Result<Decisions> find_decisions(const Graph& graph, const RankRules& rules) {
 }
 
 Agreement find_agreement(const Graph& graph, const Node& control, const RankRules& rules) {
+  EDDY_DCHECK(control.kind != NodeKind::kExec) << control.name << " decides nothing";
   const bool is_loop = control.kind == NodeKind::kWhile;
   const ValueId decision = is_loop ? LoopView(graph, control).predicate() : control.inputs[0];
   const ValueInfo& value = graph.value(decision);

@@ -16,6 +16,7 @@
 
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ranks/communication.h"
 
@@ -27,6 +28,7 @@ class Uniformity {
   Uniformity(const Graph& graph, const RankRules& rules, const std::vector<uint32_t>& group);
 
   bool is_uniform(ValueId value) const {
+    EDDY_DCHECK(value.is_none() || value.index() < reason_.size()) << "a value of another graph";
     return value.is_none() || reason_[value.index()] == kUniform;
   }
   // Of a varying value: its source first, then what is made of that, up to the value.

@@ -43,6 +43,8 @@ BoundaryWaits boundary_waits(const RegionSchedule& plan) {
 
 void put_fewest_boundary_waits_first(RegionSchedule& plan) {
   EDDY_CHECK(!plan.is_pipelined && plan.streams.empty()) << "streams have not been given out";
+  EDDY_DCHECK(plan.devices.empty() || plan.devices.size() == plan.num_streams)
+      << plan.devices.size() << " devices of " << plan.num_streams << " streams";
   const std::vector<StreamEnds> ends = ends_of_streams(plan);
   const auto saved = [&](uint32_t s) {
     return (ends[s].has_source ? 1 : 0) + (ends[s].has_sink ? 1 : 0);

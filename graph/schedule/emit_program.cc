@@ -66,6 +66,7 @@ class Emitter {
     for (uint32_t v = 0; v < graph_.num_values(); ++v) {
       const ValueMemory* const block = schedule_.memory.block_or_null(ValueId(v));
       if (block == nullptr || block->loop.is_none()) continue;
+      EDDY_DCHECK(block->offsets_bytes.size() == 2) << "value " << v << " alternates in one place";
       result_.memory[v].loop = numbers.at(block->loop.index());
     }
     for (const auto& [where, name] : retained_) result_.memory[name] = result_.memory[where[2]];
@@ -77,6 +78,7 @@ class Emitter {
       const RegionSchedule& region = schedule_.regions[r];
       for (const Program::Step& step : region.steps) {
         if (step.op != Op::kRetain) continue;
+        EDDY_DCHECK(step.operand < region.retained.size()) << "retain " << step.operand;
         for (const ValueId value : region.retained[step.operand]) {
           const auto name = static_cast<uint32_t>(result_.memory.size());
           result_.block_of_name.push_back(r);
@@ -95,6 +97,7 @@ class Emitter {
   // The block of a region and all in it; `end` and `operand`: its last step.
   void emit_block(uint32_t r, Op end, uint32_t operand) {
     const RegionSchedule& region = schedule_.regions[r];
+    EDDY_DCHECK(result_.blocks[r].steps.empty()) << "region " << r << " is emitted twice";
     Program::Block block;
     for (uint32_t s = 0; s < region.num_streams; ++s) {
       block.streams.push_back(region.machine_stream(s));
@@ -158,6 +161,7 @@ class Emitter {
         break;
     }
     if (!region.is_pipelined) return;
+    EDDY_DCHECK(owner < result_.loops.size()) << "region " << r << " is in no loop";
     for (uint32_t k = 0; k < result_.loops[owner].rows.size(); ++k) {
       const ValueInfo& row = graph_.value(ValueId(result_.loops[owner].rows[k]));
       const bool is_its = row.origin == ValueOrigin::kNodeOutput && row.producer == id;

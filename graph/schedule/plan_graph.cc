@@ -98,6 +98,7 @@ std::vector<uint32_t> node_devices(const Graph& graph, const std::vector<std::st
 // Stream 0 of a region is on `device`: renumbers, or adds an empty stream.
 void put_first(StreamAssignment& assignment, uint32_t device) {
   auto& devices = assignment.device_of_stream;
+  EDDY_DCHECK(devices.size() == assignment.num_streams) << "one device for each stream";
   const auto found = std::find(devices.begin(), devices.end(), device);
   const auto first = static_cast<uint32_t>(found - devices.begin());
   if (found == devices.end()) {
@@ -114,7 +115,9 @@ void put_first(StreamAssignment& assignment, uint32_t device) {
 // Replaces the list's numbers by NodeIds.
 std::vector<Program::Step> with_nodes(const Region& region, std::vector<Program::Step> steps) {
   for (Program::Step& step : steps) {
-    if (step.op == Program::Op::kLaunch) step.operand = region.nodes[step.operand].index();
+    if (step.op != Program::Op::kLaunch) continue;
+    EDDY_DCHECK(step.operand < region.nodes.size()) << "node " << step.operand << " of a region";
+    step.operand = region.nodes[step.operand].index();
   }
   return steps;
 }
@@ -222,6 +225,7 @@ class GraphPlanner {
   StreamBits plan(RegionId id, uint32_t own_stream, StreamBits busy,
                   const StreamBits& before = {}) {
     RegionSchedule& region = plan_.regions[id.index()];
+    EDDY_DCHECK(region.streams.empty()) << "region " << id.index() << " is planned twice";
     region = plan_region(graph_, id, costs_, options_, max_streams(own_stream, busy), devices_,
                          device_of(own_stream), worst_);
     const bool is_body = region.num_streams > 1 && role(graph_, id) == RegionRole::kAfter;
@@ -252,6 +256,7 @@ class GraphPlanner {
   }
 
   uint32_t device_of(uint32_t stream) const {
+    EDDY_DCHECK(devices_.empty() || stream < plan_.stream_devices.size()) << "stream " << stream;
     return devices_.empty() ? 0 : plan_.stream_devices[stream];
   }
 

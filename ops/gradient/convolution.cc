@@ -8,6 +8,7 @@
 // ConvTranspose is Conv with x and g in each other's place, and so are its adjoints.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/windows.h"
 
@@ -15,6 +16,7 @@ namespace eddy {
 namespace {
 
 Value swapped(GradientContext& c, Value value, int rank) {
+  EDDY_DCHECK(rank >= 2) << "an image of " << rank << " axes";
   std::vector<int64_t> perm = axes_between(0, rank);
   std::swap(perm[0], perm[1]);
   return c.op("Transpose", {value}, {{"perm", perm}});
@@ -71,6 +73,7 @@ bool is_window_of_g(const Windows& windows, int64_t group) {
 Value image_adjoint(GradientContext& c, Value g, Value w, const Windows& windows) {
   const int rank = windows.rank + 2;
   const WindowLists lists = lists_of(windows);
+  EDDY_DCHECK(std::ranges::count(lists.strides, 1) == windows.rank) << "windows leave elements out";
   std::vector<int64_t> pads = lists.pads;
   for (size_t i = 0; i < pads.size(); ++i) {
     const size_t axis = i % lists.kernel.size();

@@ -1,5 +1,6 @@
 // Gathering adds the adjoint at the places that were read, to the sum so far and in place; where
 // several read one place, all are added. Scattering gathers it.
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 
@@ -21,6 +22,7 @@ void gather_gradient(GradientContext& c) {
   const int num_places = c.rank_or_fail(c.input_type(1), "the indices");
   if (rank < 0 || num_places < 0) return;
   const int64_t axis = place_of(given, rank);
+  EDDY_DCHECK(axis >= 0 && axis < rank) << "axis " << given << " of " << rank;
   std::vector<int64_t> to_front = {axis}, back(static_cast<size_t>(rank));
   for (int64_t k = 0; k < rank; ++k) {
     if (k != axis) to_front.push_back(k);

@@ -55,6 +55,7 @@ class KeyRandom : public ParameterCopier {
   void exec(NodeId id) override {
     const Node& node = source_.node(id);
     if (!is_replaced(source_, node)) return copy_exec(id);
+    EDDY_DCHECK(!seed_.is_none()) << "numbers are drawn before add_key()";
     name_ = node.name;
     opset_ = std::max(node.opset_version, Expansion::kOldestInner);
     const std::string& op_name = node.op->name;
@@ -123,7 +124,9 @@ class KeyRandom : public ParameterCopier {
     Attributes attributes = {{"dtype", static_cast<int64_t>(element)}};
     std::vector<Value> inputs = {key(id, which)};
     if (like.is_none()) {
-      attributes.set("shape", *source_.node(id).attributes.find_or_null("shape"));
+      const AttributeValue* const shape = source_.node(id).attributes.find_or_null("shape");
+      EDDY_CHECK(shape != nullptr) << name_ << " draws like nothing, in no shape";
+      attributes.set("shape", *shape);
     } else {
       inputs.push_back(like);
     }

@@ -5,6 +5,7 @@
 // is added there (parts.h).
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 #include "ops/gradient/term.h"
@@ -63,10 +64,13 @@ void split_gradient(GradientContext& c) {
 std::vector<int64_t> slice_pads(const Dims& dims, const std::vector<int64_t>& starts,
                                 const std::vector<int64_t>& ends,
                                 const std::vector<int64_t>& axes) {
+  EDDY_DCHECK(starts.size() == axes.size() && ends.size() == axes.size())
+      << starts.size() << " starts and " << ends.size() << " ends for " << axes.size() << " axes";
   const size_t rank = static_cast<size_t>(dims.rank());
   std::vector<int64_t> pads(2 * rank, 0);
   for (size_t k = 0; k < axes.size(); ++k) {
     const size_t axis = static_cast<size_t>(place_of(axes[k], dims.rank()));
+    EDDY_DCHECK(axis < rank) << "axis " << axes[k] << " of " << rank;
     const int64_t size = dims[static_cast<int>(axis)];
     if (size < 0) return {};
     const auto clamped = [size](int64_t at) {

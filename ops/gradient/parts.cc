@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 Status add_rules(GradientTable& table, std::vector<GradientRule> rules) {
@@ -21,6 +23,8 @@ std::optional<std::vector<int64_t>> known_ints(const GradientContext& c, size_t 
   const Constant* constant = c.input_constant_or_null(input);
   if (constant == nullptr) return std::nullopt;
   const TensorView view = constant->view();
+  EDDY_DCHECK(view.element == ElementType::kInt32 || view.element == ElementType::kInt64)
+      << "input " << input << " of " << c.op_name() << " holds no integers";
   std::vector<int64_t> values(static_cast<size_t>(view.count()));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = view.element == ElementType::kInt32 ? view.as<int32_t>()[i] : view.as<int64_t>()[i];

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/gradient_rule.h"
 
 namespace eddy {
@@ -14,7 +15,10 @@ Status add_rules(GradientTable& table, std::vector<GradientRule> rules);
 // Places as bits.
 constexpr uint64_t bits(std::initializer_list<int> places) {
   uint64_t set = 0;
-  for (const int place : places) set |= uint64_t{1} << place;
+  for (const int place : places) {
+    EDDY_DCHECK(place >= 0 && place < 64) << "place " << place;
+    set |= uint64_t{1} << place;
+  }
   return set;
 }
 

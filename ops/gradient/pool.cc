@@ -1,6 +1,7 @@
 // Pools. Averages spread over their windows, maxima go to the first element that is one.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/term.h"
 #include "ops/gradient/windows.h"
@@ -83,6 +84,7 @@ std::vector<Value> max_pool_with_places(GraphBuilder& builder, const Node& call,
 
 // Places of an image whose last axis is the slowest, as the rows of ONNX have them.
 Value by_rows(GradientContext& c, Value places) {
+  EDDY_DCHECK(c.input_type(0).is_ranked) << "places of an image of unknown rank";
   const Value sizes = spatial_sizes(c, 0);
   const int rank = c.input_type(0).dims.rank() - 2;
   std::vector<Value> axes;

@@ -1,5 +1,6 @@
 // MatMul and Gemm. Products of matrices are written as Gemm with its flags, so that no transpose is
 // stored; batches over one matrix become one product of flattened rows.
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 #include "ops/gradient/term.h"
@@ -13,6 +14,7 @@ Value gemm(GradientContext& c, Value a, Value b, bool turns_a, bool turns_b, flo
 }
 
 Value turned(GradientContext& c, Value value, int rank) {
+  EDDY_DCHECK(rank >= 2) << "a matrix of " << rank << " axes";
   std::vector<int64_t> perm = axes_between(0, rank);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   return c.op("Transpose", {value}, {{"perm", perm}});
@@ -35,6 +37,8 @@ TensorType batched(const GradientContext& c, int rank_a, int rank_b, size_t i, i
   const Dims& out = c.output_type().dims;
   const Dims& own = c.input_type(i).dims;
   const int num_batch = out.rank() - (rank_a > 1) - (rank_b > 1);
+  EDDY_DCHECK(num_batch >= 0 && own.rank() >= num_own)
+      << "a product of " << rank_a << " and " << rank_b << " axes has " << out.rank();
   TensorType type(c.element(), Dims());
   for (int axis = 0; axis < num_batch; ++axis) type.dims.push_back(out[axis]);
   for (int axis = own.rank() - num_own; axis < own.rank(); ++axis) type.dims.push_back(own[axis]);

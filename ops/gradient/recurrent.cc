@@ -9,6 +9,7 @@
 // hidden] x [hidden, gates * hidden] a step, forward, and two backward.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/expansion.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
@@ -25,6 +26,7 @@ class Recurrent {
  public:
   Recurrent(GraphBuilder& builder, const Node& call, ValueSpan inputs, const RecurrentRules& rules)
       : b_(builder), call_(call), inputs_(inputs.begin(), inputs.end()), rules_(rules) {
+    EDDY_DCHECK(inputs.size() > 2 && inputs.size() <= 8) << inputs.size() << " inputs";
     inputs_.resize(8);  // those left out are none
     element_ = b_.type(inputs_[0]).tensor.element;
   }
@@ -39,6 +41,7 @@ class Recurrent {
       direction_ = d;
       const std::vector<Value> made = direction();
       if (made.empty()) return {};
+      EDDY_DCHECK(made.size() == (is_lstm() ? 3 : 2)) << made.size() << " results of a direction";
       y.push_back(op("Unsqueeze", {made.back(), b_.int64s({1})}));
       h.push_back(op("Unsqueeze", {made[0], b_.int64s({0})}));
       if (is_lstm()) c.push_back(op("Unsqueeze", {made[1], b_.int64s({0})}));
@@ -133,6 +136,7 @@ class Recurrent {
   }
 
   Value activate(int function, Value x) {
+    EDDY_DCHECK(function < num_activations(rules_.kind)) << "activation " << function;
     const Activation& f =
         rules_.activations[static_cast<size_t>(direction_)][static_cast<size_t>(function)];
     const AttributeValue alpha = f.alpha, beta = f.beta;

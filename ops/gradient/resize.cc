@@ -6,6 +6,7 @@
 // is known to be 1 cost nothing.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 #include "ops/schema/windows/resize_rules.h"
@@ -49,6 +50,8 @@ void nearest_gradient(GradientContext& c) {
 bool keeps(const GradientContext& c, const Extents& extents, size_t place, int64_t size) {
   const Constant* given = c.input_constant_or_null(extents.input);
   if (given == nullptr || static_cast<int64_t>(place) >= given->view().count()) return false;
+  EDDY_DCHECK(given->element == (extents.are_scales ? ElementType::kFloat : ElementType::kInt64))
+      << "input " << extents.input << " is " << element_type_name(given->element);
   if (extents.are_scales) return given->view().as<float>()[place] == 1.0f;
   return size >= 0 && given->view().as<int64_t>()[place] == size;
 }

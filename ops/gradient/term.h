@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "graph/base/check.h"
 #include "graph/differentiate/gradient_rule.h"
 
 namespace eddy {
@@ -29,9 +30,12 @@ inline Term apply(std::string_view op, Term a, Attributes attributes = {}) {
   return {a.context(), a.context().op(op, {a.value()}, std::move(attributes))};
 }
 inline Term apply(std::string_view op, Term a, Term b) {
+  EDDY_DCHECK(&a.context() == &b.context()) << op << " of values of two rules";
   return {a.context(), a.context().op(op, {a.value(), b.value()})};
 }
 inline Term choose(Term condition, Term yes, Term no) {
+  EDDY_DCHECK(&condition.context() == &yes.context() && &yes.context() == &no.context())
+      << "a choice of values of several rules";
   return {yes.context(), yes.context().op("Where", {condition.value(), yes.value(), no.value()})};
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 #include "graph/differentiate/expand_gradients.h"
 #include "ops/gradient/keyed_random.h"
@@ -18,6 +19,7 @@ constexpr const char* kNextSuffix = ".next";
 
 OwnedTensor copy_of(const Constant& constant) {
   const size_t size = constant.view().size_bytes();
+  EDDY_CHECK(size == 0 || constant.data != nullptr) << "an initializer whose bytes were released";
   OwnedTensor tensor{constant.element, constant.dims, std::make_unique<std::byte[]>(size)};
   if (size > 0) std::memcpy(tensor.bytes.get(), constant.data, size);
   return tensor;
@@ -97,6 +99,8 @@ class StepBuilder : public GraphCopier {
     }
     nodes(Graph::kRoot);
     const size_t num_gradients = step_.report.gradients.size();
+    EDDY_DCHECK(source_.outputs().size() >= num_gradients)
+        << source_.outputs().size() << " outputs with " << num_gradients << " gradients";
     const size_t num_plain = source_.outputs().size() - num_gradients;
     for (size_t i = 0; i < num_plain; ++i) {
       builder_.output(source_.output_names()[i], value(source_.outputs()[i]));
@@ -134,6 +138,7 @@ class StepBuilder : public GraphCopier {
 
   // All gradients times min(1, clip_norm / norm of all).
   void clip(std::vector<Updated>& all) {
+    EDDY_DCHECK(!all.empty()) << "a norm of no gradients";
     const ElementType wide = ElementType::kDouble;
     Value sum;
     for (const Updated& of : all) {
@@ -147,7 +152,9 @@ class StepBuilder : public GraphCopier {
   }
 
   const OwnedTensor& initial(const Updated& of) const {
-    return std::ranges::find(step_.bindings, of.name, &TrainingBinding::input)->initial;
+    const auto at = std::ranges::find(step_.bindings, of.name, &TrainingBinding::input);
+    EDDY_CHECK(at != step_.bindings.end()) << "'" << of.name << "' starts with nothing";
+    return at->initial;
   }
 
   void descend(const Updated& of) {
@@ -184,6 +191,8 @@ class StepBuilder : public GraphCopier {
                                       {.name = "step/" + std::string(form.op),
                                        .domain = "ai.onnx.preview.training",
                                        .num_outputs = static_cast<int>(next.size())});
+    EDDY_DCHECK(outputs.size() == next.size() || !builder_.status().is_ok())
+        << form.op << " has " << outputs.size() << " outputs of " << next.size();
     for (size_t i = 0; i < outputs.size(); ++i) builder_.output(next[i], outputs[i]);
   }
 
@@ -256,6 +265,8 @@ Result<TrainingStep> make_training_step(Graph graph, const OpTable& ops, const G
   }
   EDDY_ASSIGN_OR_RETURN(GradientGraph gradient,
                         differentiate(std::move(graph), ops, rules, request));
+  EDDY_DCHECK(gradient.report.gradients.size() == bindings.size())
+      << gradient.report.gradients.size() << " gradients of " << bindings.size() << " parameters";
   TrainingStep step{gradient.graph.copy(),
                     std::move(bindings),
                     std::move(gradient.report),

@@ -2,6 +2,7 @@
 // losses behind steps of an optimizer, and what its kernels are checked against.
 #include <string>
 
+#include "graph/base/check.h"
 #include "ops/gradient/families.h"
 #include "ops/gradient/parts.h"
 #include "ops/schema/eddy/update_parameter.h"
@@ -69,7 +70,10 @@ class UpdateNodes {
   }
 
  private:
-  Term input(int i) { return {this, inputs_[static_cast<size_t>(i)]}; }
+  Term input(int i) {
+    EDDY_DCHECK(static_cast<size_t>(i) < inputs_.size()) << "input " << i << " of " << call_.name;
+    return {this, inputs_[static_cast<size_t>(i)]};
+  }
   // Of one element, without axes, which would widen what has none.
   Term scalar(int i) {
     const Term given = input(i);
@@ -91,7 +95,10 @@ class UpdateNodes {
 std::vector<Value> expand(GraphBuilder& builder, const Node& call, ValueSpan inputs) {
   const auto form = parse_update(call.attributes);
   EDDY_CHECK(form.is_ok()) << call.name << " was built of " << form.status().message();
-  return UpdateNodes(builder, call, inputs, *form).build();
+  std::vector<Value> made = UpdateNodes(builder, call, inputs, *form).build();
+  EDDY_DCHECK(made.size() == 1 + static_cast<size_t>(num_states(form->rule)))
+      << call.name << " becomes " << made.size() << " values";
+  return made;
 }
 
 }  // namespace

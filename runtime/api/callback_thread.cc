@@ -43,6 +43,7 @@ void CallbackQueue::help(const EndSignal& end) {
 }
 
 void CallbackQueue::drain() {
+  EDDY_DCHECK(!is_here()) << "a callback waits for its own end";
   std::unique_lock lock(lock_);
   ++num_draining_;
   drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
@@ -63,6 +64,7 @@ void CallbackQueue::loop() {
 // Until it is called; after a nap there may be nothing to call.
 void CallbackQueue::rest(std::unique_lock<ShortLock>& lock) {
   const auto is_called = [this] { return rest_ == Rest::kNone; };
+  EDDY_DCHECK(rest_ == Rest::kNone) << "two threads rest at one queue";
   is_relied_on_ = false;
   if (std::exchange(has_helpers_, false)) {
     rest_ = Rest::kNap;
@@ -75,6 +77,7 @@ void CallbackQueue::rest(std::unique_lock<ShortLock>& lock) {
 }
 
 CallbackWake CallbackQueue::call_first(std::unique_lock<ShortLock>& lock) {
+  EDDY_DCHECK(may_call()) << "nothing is queued, or a callback runs";
   auto [callback, wake] = std::move(queue_.front());
   queue_.pop_front();
   is_busy_ = true;
@@ -109,6 +112,7 @@ std::unique_ptr<CallbackThread> CallbackThreads::take() {
 void CallbackThreads::give_back(std::unique_ptr<CallbackThread> thread) {
   std::lock_guard lock(mutex_);
   // One too many ends here, when the lock is released: it is drained, so that takes no time.
+  EDDY_DCHECK(thread != nullptr) << "no thread is given back";
   if (idle_.size() < kMaxIdle) idle_.push_back(std::move(thread));
 }
 

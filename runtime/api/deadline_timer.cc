@@ -3,12 +3,14 @@
 #include <thread>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/coroutine/scheduler.h"
 
 namespace eddy {
 
 void DeadlineTimer::arm(Scheduler& scheduler, std::chrono::steady_clock::time_point when,
                         std::function<void()> fire) {
+  EDDY_DCHECK(scheduler_ == nullptr) << "a timer is armed twice";
   scheduler_ = &scheduler;
   firing_ = std::make_shared<Firing>();
   timer_ = scheduler.run_at(when, [fire = std::move(fire), firing = firing_] {

@@ -1,5 +1,6 @@
 #include "runtime/api/describe_session.h"
 
+#include "graph/base/check.h"
 #include "runtime/execute/executable.h"
 
 namespace eddy {
@@ -86,6 +87,8 @@ void describe_branches(SessionCore& core) {
 
 void describe_values(SessionCore& core) {
   const Graph& graph = core.graph();
+  EDDY_DCHECK(core.inputs.empty() && core.outputs.empty()) << "values are described twice";
+  EDDY_DCHECK(graph.output_names().size() == graph.outputs().size()) << "a name for each output";
   for (ValueId value : graph.inputs()) {
     const ValueInfo& info = graph.value(value);
     core.inputs.push_back({info.name, info.type, type_text(graph, info.type)});

@@ -1,5 +1,7 @@
 #include "runtime/api/loop_reports.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 void LoopReports::add(NodeId loop, LoopReport report) {
@@ -16,6 +18,8 @@ void LoopReports::count_all(RunState& state) {
 
 void LoopReports::update_all(RunState& state, const Executable& executable) {
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(last_.size() == loops_.size() && planned_.size() == loops_.size())
+      << "a report for each loop";
   for (size_t i = 0; i < loops_.size(); ++i) {
     update_one(state, executable, i);
     if (why_not_recorded_.empty() || last_[i].driven != "host") continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/api/session_runs.h"
 
 namespace eddy {
@@ -149,6 +150,7 @@ void OutputStream::deliver() {
   }
   {
     const std::lock_guard lock(mutex_);
+    EDDY_DCHECK(num_posted_ > 0) << "a row is delivered that was not posted";
     --num_posted_;
   }
   changed_.notify_all();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/base/check.h"
 #include "graph/compile/fix_caches.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fuse.h"
@@ -48,6 +49,7 @@ class NodePlacer {
         names_(names),
         drives_loops_(options.drives_loops),
         merges_(options.merges_loops) {
+    EDDY_DCHECK(devices.size() == names.size()) << names.size() << " names of devices";
     options_.devices = names;
     if (!options.has_host_arithmetic) options_.choice.max_host_elements = 0;
     options_.choice.can_run = [this](const Graph& graph, NodeId node, uint32_t device) {
@@ -216,6 +218,7 @@ class NodePlacer {
   }
 
   std::vector<ControlVerdict> judge(const PlacedGraph& placed) const {
+    EDDY_DCHECK(placed.value_devices.size() == placed.graph.num_values()) << "a device for each";
     const auto device_of = [&](NodeId node) {
       const auto found = std::ranges::find(names_, placed.graph.node(node).device);
       return found == names_.end() ? 0u : static_cast<uint32_t>(found - names_.begin());

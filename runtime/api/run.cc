@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/base/processor.h"
 #include "runtime/api/session_core.h"
 #include "runtime/api/session_scope.h"
@@ -247,6 +248,7 @@ void Run::start_strands(bool is_submitting) noexcept {
 }
 
 void Run::begin_on_ranks() noexcept {
+  EDDY_DCHECK(ticket_.has_value()) << "a run of ranks has no number";
   const uint64_t ticket = *std::exchange(ticket_, std::nullopt);
   has_begun_.store(false);
   BoundRun& state = values_.state();
@@ -289,6 +291,7 @@ void Run::watch_ranks(const IsOver& is_over) {
 
 // No run of its number will come from here.
 void Run::abandon(const Status& why) {
+  EDDY_DCHECK(core_.ranks != nullptr && !why.is_ok()) << "no ranks wait for the run";
   const uint64_t ticket = ticket_ ? *ticket_ : core_.ranks->take_ticket();
   ticket_.reset();
   core_.ranks->abandon(ticket, why);

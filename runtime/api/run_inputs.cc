@@ -113,6 +113,7 @@ Status RunValues::put(size_t index, const Tensor& value) {
 
 void RunValues::note_bound(size_t index) {
   is_bound_.resize(core_.inputs.size(), false);
+  EDDY_DCHECK(index < is_bound_.size()) << "input " << index << " of " << is_bound_.size();
   is_bound_[index] = true;
 }
 
@@ -154,6 +155,7 @@ void RunValues::make_room_to_give() {
 Status RunValues::give_input(size_t index, const Tensor& value) {
   EDDY_CHECK(index < core_.inputs.size()) << "there is no input " << index;
   if (given_.empty()) make_room_to_give();
+  EDDY_DCHECK(given_.size() == core_.inputs.size()) << given_.size() << " places for inputs";
   if (given_[index] != nullptr) {
     return invalid_argument("input '" + core_.inputs[index].name +
                             "' is given twice; leave one out");

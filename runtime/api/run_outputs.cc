@@ -261,6 +261,7 @@ Tensor RunValues::collect_output(size_t index) {
 }
 
 Status RunValues::collect_outputs(std::span<const size_t> which, std::span<Tensor> into) try {
+  EDDY_DCHECK(which.size() == into.size()) << which.size() << " outputs into " << into.size();
   for (size_t i = 0; i < which.size(); ++i) into[i] = collect_output(which[i]);
   return Status::ok();
 } catch (const std::bad_alloc&) {

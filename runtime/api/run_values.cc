@@ -71,6 +71,7 @@ Status RunValues::take_state() {
 }
 
 Status RunValues::adapt_state() {
+  EDDY_DCHECK(state_ != nullptr) << "a run that is kept has lost its state";
   if (is_streaming_ == !streams_.empty()) return Status::ok();
   std::unique_ptr<BoundRun> old = std::exchange(state_, make_state());
   are_places_known_ = false;
@@ -88,6 +89,7 @@ void RunValues::drop_state() { release(std::move(state_)); }
 
 // What the slots hold of the caller's goes before the state is used again.
 void RunValues::release(std::unique_ptr<BoundRun> state) {
+  EDDY_DCHECK(state != nullptr) << "no state is given back";
   for (const ValueId input : core_.graph().inputs()) state->slot(input).set_none();
   for (size_t i = 0; i < bound_outputs_.size(); ++i) state->unbind_output(i);
   state->reset();

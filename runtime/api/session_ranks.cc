@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "ops/cpu/cpu_kernels.h"
 #include "runtime/api/program_fingerprint.h"
@@ -20,6 +21,7 @@ namespace {
 
 // Of the inputs that are to be equal on all ranks: their bytes are compared.
 Status check_replicated(const Graph& graph, const RankWorld& world, bool has_one_device) {
+  EDDY_DCHECK(world.replicated.size() == graph.inputs().size()) << "of other inputs";
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     if (!world.replicated[i]) continue;
     const ValueInfo& input = graph.value(graph.inputs()[i]);

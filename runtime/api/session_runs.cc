@@ -33,6 +33,9 @@ void RunList::push_back(RunEntry& run) {
 }
 
 void RunList::erase(RunEntry& run) {
+  EDDY_DCHECK(size_ > 0 && (run.previous_or_null == nullptr) == (first_ == &run) &&
+              (run.next_or_null == nullptr) == (last_ == &run))
+      << "a run is taken out of a list that it is not in";
   (run.previous_or_null == nullptr ? first_ : run.previous_or_null->next_or_null) =
       run.next_or_null;
   (run.next_or_null == nullptr ? last_ : run.next_or_null->previous_or_null) = run.previous_or_null;
@@ -70,6 +73,7 @@ size_t RunQueue::size() const {
 
 bool Turns::try_take(RunEntry& run) {
   if (max_ != 0 && num_taken_ >= max_) return false;
+  EDDY_DCHECK(!run.has_turn) << "a run has its turn twice";
   ++num_taken_;
   run.has_turn = true;
   run.phase = RunPhase::kRunning;
@@ -86,7 +90,8 @@ RunEntry* Turns::pass() {
   EDDY_CHECK(num_taken_ > 0) << "a run leaves that never entered";
   --num_taken_;
   RunEntry* const next = queue.pop_front();
-  if (next != nullptr) try_take(*next);
+  const bool goes_on = next == nullptr || try_take(*next);
+  EDDY_DCHECK(goes_on) << "the turn that was left is not free";
   return next;
 }
 
@@ -168,6 +173,7 @@ bool SessionRuns::undo_enter_stream(RunEntry& run) {
     behind_.erase(run);
     run.phase = RunPhase::kEnded;
   }
+  EDDY_DCHECK(num_places_ > 0) << "a stream is left that was not entered";
   --num_places_;
   settle(lock);
   return is_behind;
@@ -175,12 +181,14 @@ bool SessionRuns::undo_enter_stream(RunEntry& run) {
 
 SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
   std::lock_guard lock(lock_);
+  EDDY_DCHECK(num_places_ > 0) << "a stream is left that was not entered";
   --num_places_;
   ++num_holds_;
   Arrival arrival;
   arrival.run_or_null = std::exchange(place.run_or_null, nullptr);
   if (arrival.run_or_null == nullptr) return arrival;
   RunEntry& run = *arrival.run_or_null;
+  EDDY_DCHECK(run.phase == RunPhase::kBehindStream) << "a run behind a stream is elsewhere";
   behind_.erase(run);
   arrival.admission = admit(run, arrival.why);
   if (arrival.admission == Admission::kRefused) {
@@ -192,6 +200,7 @@ SessionRuns::Arrival SessionRuns::leave_stream(StreamEntry& place) {
 
 void SessionRuns::reach(RunEntry& run, BoundRun& state) {
   std::lock_guard lock(lock_);
+  EDDY_DCHECK(run.phase == RunPhase::kRunning && run.has_turn) << "a run without a turn is begun";
   run.state_or_null = &state;
   if (run.stop != StopReason::kRunning) state.control.request_stop(run.stop);
 }
@@ -226,6 +235,7 @@ bool SessionRuns::claim(RunEntry& run) {
 }
 
 void SessionRuns::begin_ready(RunEntry& run) {
+  EDDY_DCHECK(run.phase == RunPhase::kReady && run.has_turn) << "a run that is not ready is begun";
   run.phase = RunPhase::kRunning;
   turns_.in_flight.push_back(run);
 }
@@ -243,6 +253,7 @@ void SessionRuns::await_stops(const RunEntry& run) {
 void SessionRuns::withdraw(RunEntry& run) {
   std::unique_lock lock(lock_);
   await_stops(run, lock);
+  EDDY_DCHECK(run.phase == RunPhase::kRunning) << "a run is withdrawn that does not run";
   turns_.in_flight.erase(run);
   run.phase = RunPhase::kEnding;
   run.state_or_null = nullptr;
@@ -251,11 +262,14 @@ void SessionRuns::withdraw(RunEntry& run) {
 RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<void>& keeper) {
   std::unique_lock lock(lock_);
   await_stops(run, lock);
+  EDDY_DCHECK(run.phase == RunPhase::kRunning || run.phase == RunPhase::kEnding)
+      << "a run ends that has not begun, or twice";
   if (run.phase == RunPhase::kRunning) turns_.in_flight.erase(run);
   RunEntry* next = nullptr;
   if (run.has_turn) {
     next = turns_.pass();
   } else {
+    EDDY_DCHECK(num_holds_ > 0) << "a run that waited does not hold its session";
     --num_holds_;
   }
   num_holds_ += num_holds;
@@ -264,6 +278,7 @@ RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<vo
     ++num_holds_;
   }
   run.phase = RunPhase::kEnded;
+  EDDY_DCHECK(!run.is_overdue || num_overdue_ > 0) << "an overdue run is not counted";
   if (std::exchange(run.is_overdue, false)) --num_overdue_;
   settle(lock);
   return next;
@@ -272,6 +287,7 @@ RunEntry* SessionRuns::leave(RunEntry& run, size_t num_holds, std::shared_ptr<vo
 bool SessionRuns::keep(RunEntry& run, std::shared_ptr<void>& keeper) {
   std::lock_guard lock(lock_);
   if (run.phase == RunPhase::kEnded) return false;
+  EDDY_DCHECK(run.keeper == nullptr) << "a run has two keepers";
   run.keeper = std::move(keeper);
   return true;
 }
@@ -287,6 +303,8 @@ bool SessionRuns::stop_waiting(RunEntry& run, StopReason reason) {
   if (run.phase == RunPhase::kQueued) {
     end_wait(run, turns_.queue);
   } else if (run.phase == RunPhase::kBehindStream) {
+    EDDY_DCHECK(run.place_or_null != nullptr && run.place_or_null->run_or_null == &run)
+        << "a run behind a stream has another's place";
     std::exchange(run.place_or_null, nullptr)->run_or_null = nullptr;
     end_wait(run, behind_);
   } else {
@@ -319,7 +337,10 @@ void SessionRuns::stop_running(std::span<RunEntry* const> runs, StopReason reaso
   lock.unlock();
   for (RunEntry* const run : runs) run->state_or_null->control.request_stop(reason);
   lock.lock();
-  for (RunEntry* const run : runs) --run->num_stopping;
+  for (RunEntry* const run : runs) {
+    EDDY_DCHECK(run->num_stopping > 0) << "a run goes while it is stopped";
+    --run->num_stopping;
+  }
   stopped_.notify_all();
 }
 
@@ -380,6 +401,7 @@ void SessionRuns::hold() {
 
 void SessionRuns::let_go() {
   std::unique_lock lock(lock_);
+  EDDY_DCHECK(num_holds_ > 0) << "a session is let go that was not held";
   --num_holds_;
   settle(lock);
 }
@@ -423,6 +445,7 @@ bool SessionRuns::is_idle() {
 
 void SessionRuns::orphan(std::function<void()> end) {
   std::unique_lock lock(lock_);
+  EDDY_DCHECK(!end_session_) << "a session is an orphan twice";
   end_session_ = std::move(end);
   settle(lock);
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/api/session_scope.h"
 #include "runtime/cpu/worker_pool.h"
 #include "runtime/device/no_thread.h"
@@ -84,11 +85,15 @@ Status BatchQueue::enter(const RequestRef& request, Batches& turns) {
 }
 
 void BatchQueue::add(const RequestRef& request) {
+  EDDY_DCHECK(request->phase == BatchRequest::Phase::kNew && request->batch == nullptr)
+      << "a request is submitted twice";
   const BatchRef batch = batch_for(request);
   request->phase = BatchRequest::Phase::kWaiting;
   request->batch = batch;
   batch->requests.push_back(request);
   ++batch->num_left;
+  EDDY_DCHECK(batch->num_left == batch->requests.size())
+      << batch->num_left << " of " << batch->requests.size() << " requests wait";
   batch->num_samples += request->num_samples;
   const bool is_full = batch->key.empty() || batch->num_samples >= batching_.max_samples;
   if (is_full && !batch->key.empty()) open_.erase(std::exchange(batch->key, {}));
@@ -102,6 +107,8 @@ BatchRef BatchQueue::batch_for(const RequestRef& request) {
       std::to_string(static_cast<int>(request->options.priority)) + request->sorted->key;
   if (const auto found = open_.find(key); found != open_.end()) {
     const BatchRef batch = found->second;
+    EDDY_DCHECK(!batch->requests.empty() && batch->phase <= Batch::Phase::kReady)
+        << "an open batch that takes no more requests";
     const bool has_room = batch->num_samples + request->num_samples <= batching_.max_samples;
     if (has_room && values_.are_alike(*batch->requests[0]->sorted, *request->sorted)) return batch;
     open_.erase(found);
@@ -115,6 +122,7 @@ BatchRef BatchQueue::make_batch(const RequestRef& request, std::string key) {
   auto batch = std::make_shared<Batch>();
   batch->priority = request->options.priority;
   if (key.empty()) return batch;
+  EDDY_DCHECK(!open_.contains(key)) << "two open batches of one key";
   open_.emplace(key, batch);
   batch->key = std::move(key);
   if (batching_.wait_limit.count() <= 0) return batch;
@@ -144,12 +152,15 @@ void BatchQueue::take_turns(Batches& turns) {
   for (auto& list : ready_) {
     while (!list.empty() && in_flight_.size() < batching_.max_batches_in_flight) {
       const BatchRef batch = list.front();
+      EDDY_DCHECK(batch->phase == Batch::Phase::kReady && !batch->requests.empty())
+          << "a batch of " << batch->requests.size() << " requests has its turn";
       take_away(batch);
       batch->phase = Batch::Phase::kJoining;
       for (const RequestRef& request : batch->requests) {
         request->phase = BatchRequest::Phase::kRunning;
       }
       num_running_ += batch->requests.size();
+      EDDY_DCHECK(num_running_ <= num_live_) << num_running_ << " of " << num_live_ << " run";
       in_flight_.push_back(batch);
       ++num_holds_;
       turns.push_back(batch);
@@ -227,6 +238,7 @@ void BatchQueue::stop(const RequestRef& request, StopReason reason) {
   const BatchRef batch = request->batch;
   if (batch == nullptr || request->stop != StopReason::kRunning) return;
   if (request->phase == BatchRequest::Phase::kWaiting) {
+    EDDY_DCHECK(batch->num_left > 0) << "a request waits for a batch without any";
     std::erase(batch->requests, request);
     batch->num_samples -= request->num_samples;
     const bool is_over = --batch->num_left == 0;
@@ -326,6 +338,8 @@ void BatchQueue::call_back(const RequestRef& request, Result<NamedTensors> outco
 void BatchQueue::complete(const RequestRef& request) {
   request->owned.clear();
   std::lock_guard lock(mutex_);
+  EDDY_DCHECK(request->phase == BatchRequest::Phase::kEnding && num_live_ > 0)
+      << "a request ends twice";
   request->phase = BatchRequest::Phase::kEnded;
   request->signal.set();
   --num_live_;
@@ -334,6 +348,7 @@ void BatchQueue::complete(const RequestRef& request) {
 
 void BatchQueue::let_go() {
   std::lock_guard lock(mutex_);
+  EDDY_CHECK(num_holds_ > 0) << "a thread lets go that holds nothing";
   --num_holds_;
   if (is_unused()) idle_.notify_all();
 }

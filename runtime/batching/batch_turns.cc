@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/batching/batch_queue.h"
 #include "runtime/cpu/worker_pool.h"
 
@@ -113,6 +114,7 @@ bool BatchQueue::end_stopped(const BatchRef& batch) {
   bool is_wanted = false;
   {
     std::lock_guard lock(mutex_);
+    EDDY_DCHECK(batch->phase == Batch::Phase::kJoining) << "a batch begins to run twice";
     batch->phase = Batch::Phase::kRunning;
     for (const RequestRef& request : batch->requests) {
       if (batch->is_alone() || request->stop == StopReason::kRunning) continue;
@@ -151,6 +153,7 @@ void BatchQueue::end_batch(const BatchRef& batch, Result<NamedTensors> outputs) 
     // In front of those that wait, in their order.
     for (auto request = requests.rbegin(); request != requests.rend(); ++request) {
       if ((*request)->phase != BatchRequest::Phase::kRunning) continue;
+      EDDY_DCHECK(num_running_ > 0) << "more requests end than run";
       --num_running_;
       if (is_repeated) {
         BatchRef alone = make_batch(*request, {});
@@ -187,6 +190,7 @@ void BatchQueue::finish_all(const Batch& batch, const std::vector<RequestRef>& e
     }
     begin += count;
   }
+  EDDY_DCHECK(next == ended.end()) << "a request of another batch, or out of order";
 }
 
 Result<NamedTensors> BatchQueue::part_of(const Batch& batch, int64_t begin, int64_t count,

@@ -162,6 +162,7 @@ NamedTensors BatchValues::join(std::span<const SortedInputs* const> requests) co
       }
       offset += bytes;
     }
+    EDDY_DCHECK(offset == to.row_bytes) << offset << " bytes joined to rows of " << to.row_bytes;
     joined.emplace_back(inputs_[i].name, std::move(whole.tensor));
   }
   return joined;
@@ -169,6 +170,10 @@ NamedTensors BatchValues::join(std::span<const SortedInputs* const> requests) co
 
 Result<NamedTensors> BatchValues::part(const NamedTensors& outputs, int64_t all, int64_t begin,
                                        int64_t count) const {
+  EDDY_CHECK(outputs.size() == axes_.outputs.size())
+      << outputs.size() << " outputs with " << axes_.outputs.size() << " axes";
+  EDDY_DCHECK(begin >= 0 && count > 0 && begin + count <= all)
+      << "samples " << begin << " to " << begin + count << " of " << all;
   NamedTensors parts;
   for (size_t o = 0; o < outputs.size(); ++o) {
     const auto& [name, whole] = outputs[o];

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/compile/batch_axes.h"
 #include "runtime/api/session_report.h"
 #include "runtime/api/tensor.h"
@@ -32,7 +33,10 @@ struct SortedInputs {
 class BatchValues {
  public:
   BatchValues(std::vector<ValueDescription> inputs, BatchAxes axes)
-      : inputs_(std::move(inputs)), axes_(std::move(axes)) {}
+      : inputs_(std::move(inputs)), axes_(std::move(axes)) {
+    EDDY_CHECK(axes_.inputs.size() == inputs_.size())
+        << axes_.inputs.size() << " axes of " << inputs_.size() << " inputs";
+  }
 
   // nullopt: the request fits into no batch.
   std::optional<SortedInputs> sort(const NamedTensors& inputs) const;

@@ -16,6 +16,8 @@ using What = ResolvedProgram::What;
 int32_t drive_from_host(void*) { return ResolvedProgram::kByHost; }
 
 DeviceControl* control_or_null(const DeviceControls& device_controls, NodeId node) {
+  EDDY_DCHECK(device_controls.empty() || node.index() < device_controls.size())
+      << "node " << node.index() << " of " << device_controls.size();
   return device_controls.empty() ? nullptr : device_controls[node.index()].get();
 }
 
@@ -39,6 +41,8 @@ class Binder {
         note({});
         continue;
       }
+      EDDY_DCHECK(command.operand < program_.calls.size())
+          << "there is no call " << command.operand;
       const ResolvedProgram::Call& call = program_.calls[command.operand];
       Binding binding = bind(call);
       if (command.op == StrandCode::Op::kStart && call.what == What::kStep) {
@@ -215,6 +219,7 @@ class Binder {
 
   // Begin and end of one span share its mark.
   TraceMark& span(const ResolvedProgram::Call& call) {
+    EDDY_DCHECK(trace_ != nullptr) << "spans of what is not traced";
     TraceMark*& mark = spans_[{call.step.node, call.step.branch}];
     if (mark != nullptr) return *mark;
     const Node& node = state_.graph().node(call.step.node);

@@ -1,5 +1,6 @@
 #include "runtime/execute/case_state.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -9,6 +10,7 @@ namespace eddy {
 CaseState::CaseState(RunSlots& run, NodeId id) : run_(run), id_(id) {}
 
 void CaseState::connect() {
+  EDDY_DCHECK(selector_ == nullptr && branches_.empty()) << "a case is connected twice";
   const Graph& graph = run_.graph();
   const CaseView choice(graph, id_);
   selector_ = &run_.slot(choice.selector());
@@ -17,6 +19,7 @@ void CaseState::connect() {
     Branch& branch = branches_.emplace_back();
     branch.owner = this;
     for (size_t k = 0; k < choice.outputs().size(); ++k) {
+      EDDY_DCHECK(k < choice.results(b).size()) << "branch " << b << " lacks result " << k;
       const ValueId from = choice.results(b)[k], output = choice.outputs()[k];
       if (run_.hand_on(branch.results, output, from, Program::Moment::kWithin, id_)) continue;
       branch.results.add(run_.slot(output), run_.slot_for(from, output),
@@ -69,6 +72,7 @@ int32_t CaseState::select(void* case_state) {
   if (value >= 0 && value < count) [[likely]]
     return static_cast<int32_t>(value);
   const int32_t fallback = self.run_.graph().node(self.id_).default_region;
+  EDDY_DCHECK(fallback < count) << "the default is branch " << fallback << " of " << count;
   if (fallback >= 0) return fallback;
   if (!self.has_pass_through_) {
     self.run_.fail(

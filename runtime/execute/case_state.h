@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "runtime/execute/run_slots.h"
 #include "runtime/execute/values/transfer.h"
@@ -27,7 +28,10 @@ class CaseState {
   static int32_t select(void* case_state);
   static bool finish_branch(void* branch);
 
-  Branch& branch(size_t i) { return branches_[i]; }
+  Branch& branch(size_t i) {
+    EDDY_CHECK(i < branches_.size()) << "branch " << i << " of " << branches_.size();
+    return branches_[i];
+  }
   void connect();
 
  private:

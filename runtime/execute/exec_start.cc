@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "graph/base/check.h"
 #include "graph/base/processor.h"
 #include "runtime/device/run_scope.h"
 #include "runtime/execute/executable.h"
@@ -195,6 +196,7 @@ void TileTeam::help(void* context) {
 }
 
 bool TileTeam::run_tile(uint32_t tile, bool is_helper) {
+  EDDY_DCHECK(tile < tiles_.num_tiles()) << "tile " << tile << " of " << tiles_.num_tiles();
   await_turn(tile);
   if (!has_failed_.load(std::memory_order_relaxed)) {
     Status error;
@@ -208,7 +210,9 @@ bool TileTeam::run_tile(uint32_t tile, bool is_helper) {
     if (!is_ok && !has_failed_.exchange(true)) node_.error = std::move(error);
   }
   // The last one acquires what all others have written.
-  return num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  const uint32_t left = num_left_.fetch_sub(1, std::memory_order_acq_rel);
+  EDDY_DCHECK(left > 0) << "more tiles end than there are";
+  return left == 1;
 }
 
 bool TileTeam::await_end() {

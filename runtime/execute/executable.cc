@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/node_facts.h"
 #include "graph/loops/device_loops.h"
@@ -81,6 +82,7 @@ class ConstantReads {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const ConstantId constant = constant_of(inputs[i]);
       if (constant.is_none()) continue;
+      EDDY_DCHECK(num_pending_[constant.index()] > 0) << "a node is bound twice";
       --num_pending_[constant.index()];
       if (i >= 64 || (unread >> i & 1) == 0) {
         is_read_[constant.index()] = true;
@@ -156,6 +158,9 @@ Executable::Executable(const Graph& graph, const Plan& plan, std::vector<Executi
 Result<std::unique_ptr<Executable>> Executable::create(const Graph& graph, const Plan& plan,
                                                        std::vector<ExecutionDevice> devices,
                                                        ExecutableOptions options) {
+  EDDY_CHECK(!devices.empty()) << "nothing to run on";
+  EDDY_DCHECK(devices.size() == 1 || devices.size() == plan.devices.size())
+      << devices.size() << " devices for a plan of " << plan.devices.size();
   std::unique_ptr<Executable> executable(
       new Executable(graph, plan, std::move(devices), std::move(options)));
   EDDY_RETURN_IF_ERROR(executable->check_devices());
@@ -215,6 +220,8 @@ Status Executable::bind() {
   for (uint32_t n = 0; n < graph_.num_nodes() && is_brief_; ++n) {
     is_brief_ = is_node_plain(NodeId(n));
   }
+  EDDY_DCHECK(kernels_.size() == graph_.num_nodes() && is_cheap_.size() == graph_.num_nodes())
+      << kernels_.size() << " kernels";
   workspaces_ = find_workspaces(plan_, kernels_);
   if (has_device_control()) judge();
   return Status::ok();
@@ -370,6 +377,7 @@ void Executable::judge() {
   control_verdicts_ =
       find_device_loops(graph_, {[this](NodeId node) { return device_of(node); },
                                  [this](ValueId value) { return value_device(value); }});
+  EDDY_DCHECK(control_verdicts_.size() == graph_.num_nodes()) << "a verdict for each node";
   std::vector<bool> decides;  // by device
   for (const ExecutionDevice& each : devices_) decides.push_back(can_decide_loops(*each.device));
   for (ControlVerdict& verdict : control_verdicts_) {

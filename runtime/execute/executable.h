@@ -20,6 +20,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "graph/loops/device_loops.h"
 #include "graph/loops/output_routes.h"
@@ -111,7 +112,10 @@ class Executable {
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return plan_; }
   const ExecutableOptions& options() const { return options_; }
-  const BoundKernel& kernel(NodeId node) const { return *kernels_[node.index()]; }
+  const BoundKernel& kernel(NodeId node) const {
+    EDDY_DCHECK(node.index() < kernels_.size()) << "there is no node " << node.index();
+    return *kernels_[node.index()];
+  }
   // For other executables of the graph; null where they can't have them: beside other devices, and
   // where constants may be gone that a kernel of their own would be bound by.
   const std::shared_ptr<const BoundKernels>& shared_kernels_or_null() const {
@@ -131,12 +135,15 @@ class Executable {
       const auto& copy = device_constants_[device][graph_.value(value).constant.index()];
       if (copy != nullptr) return *copy;
     }
+    EDDY_DCHECK(value.index() < constants_.size() && constants_[value.index()] != nullptr)
+        << "value " << value.index() << " is no constant";
     return *constants_[value.index()];
   }
 
   bool has_device_control() const { return options_.has_device_control && num_devices() > 1; }
   // Of a while node, where has_device_control().
   const ControlVerdict& control_verdict(NodeId node) const {
+    EDDY_DCHECK(node.index() < control_verdicts_.size()) << "no device decides here";
     return control_verdicts_[node.index()];
   }
   // Of a loop that its device can run as one kernel; else null.
@@ -150,7 +157,10 @@ class Executable {
   std::optional<LoopChoice::Way> only_loop_way() const { return options_.only_loop_way; }
   bool locates_faults() const { return options_.locates_faults && num_devices() > 1; }
   uint32_t num_devices() const { return static_cast<uint32_t>(devices_.size()); }
-  Device& device(uint32_t index) const { return *devices_[index].device; }
+  Device& device(uint32_t index) const {
+    EDDY_DCHECK(index < devices_.size()) << "device " << index << " of " << devices_.size();
+    return *devices_[index].device;
+  }
   Device& host() const { return device(0); }
   // Of an exec node, and the one in whose memory a value is.
   uint32_t device_of(NodeId node) const { return node_devices_[node.index()]; }
@@ -169,7 +179,10 @@ class Executable {
   const OutputRoutes& output_routes() const { return output_routes_; }
   // Made by a device, copied to the host once in a run, and read by no node there: the copy may go
   // to the caller's memory on the device instead, and to no other of the caller's.
-  bool is_only_copied_out(size_t output) const { return is_only_copied_out_[output]; }
+  bool is_only_copied_out(size_t output) const {
+    EDDY_DCHECK(output < is_only_copied_out_.size()) << "there is no output " << output;
+    return is_only_copied_out_[output];
+  }
   size_t min_released_bytes() const { return options_.min_released_bytes; }
   const FileWaits& file_waits() const { return options_.file_waits; }
   bool uses_arenas() const { return options_.use_arenas; }

@@ -41,6 +41,7 @@ LoopChoice::Advice LoopChoice::next() {
     if (!tried(way).is_out && tried(way).times < kTries) return {way, true};
   }
   // Another thread has settled it meanwhile.
+  EDDY_DCHECK(settled_.load(std::memory_order_relaxed) != kOpen) << "nothing is left to try";
   return {static_cast<Way>(settled_.load(std::memory_order_relaxed)), false};
 }
 
@@ -78,6 +79,7 @@ void LoopChoice::settle_if_tried() {
     const double margin = best && way == Way::kHost ? kHostsMargin : 1;
     if (!best || margin * tried(way).best_ns < tried(*best).best_ns) best = way;
   }
+  EDDY_DCHECK(best.has_value()) << "not even the host can drive the loop";
   const int settled = static_cast<int>(*best);
   const auto is_in = [](const Tried& tried) { return !tried.is_out; };
   hold_ = settled == last_ ? std::min(2 * hold_, kLongestHold) : kFirstHold;

@@ -33,6 +33,7 @@ bool ScanStack::has_room(size_t size_bytes) const {
 LoopState::LoopState(RunSlots& run, NodeId id) : run_(run), id_(id) {}
 
 void LoopState::connect() {
+  EDDY_DCHECK(predicate_ == nullptr && stacks_.empty()) << "a loop is connected twice";
   const Graph& graph = run_.graph();
   const LoopView loop(graph, id_);
   if (!loop.trip_limit().is_none()) limit_slot_ = &run_.slot(loop.trip_limit());
@@ -237,6 +238,7 @@ bool LoopState::advance(void* loop) {
   if (!status.is_ok()) [[unlikely]]
     return self.run_.fail(self.id_, std::move(status));
   const int64_t count = self.counter_.load(std::memory_order_relaxed);
+  EDDY_DCHECK(count < self.limit_) << "iteration " << count << " is beyond the limit";
   self.counter_.store(count + 1, std::memory_order_relaxed);
   return true;
 }
@@ -281,6 +283,7 @@ bool LoopState::push_row_apart(void* row_push) {
 
 // The slots by which tails of a pipelined loop read what moves on with the iteration.
 void LoopState::make_takings() {
+  EDDY_DCHECK(takings_.empty()) << "a loop has its takings";
   const Program& program = run_.executable().plan().program;
   const RegionId after = LoopView(run_.graph(), id_).after_id();
   std::map<uint32_t, std::pair<ValueId, Slot*>> retained;  // by name
@@ -386,6 +389,8 @@ Status LoopState::push_row(ScanStack& stack) {
 
 // Of plain bytes.
 Status LoopState::move_rows(ScanStack& stack, BufferRef to, size_t used_bytes) {
+  EDDY_DCHECK(stack.element != ElementType::kString) << "strings are no plain bytes";
+  EDDY_DCHECK(used_bytes <= to.capacity_bytes()) << used_bytes << " bytes are moved";
   if (used_bytes > 0) std::memcpy(to.data(), stack.buffer.data(), used_bytes);
   stack.buffer = std::move(to);
   return Status::ok();

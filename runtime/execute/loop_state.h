@@ -71,7 +71,10 @@ class LoopState final : public LoopProgress {
   // shape, in each stack; where those of one lie; and, once the device has counted, what has become
   // of them.
   Status make_room(int64_t num_rows);
-  void* room(size_t stack) const { return stacks_[stack].buffer.data(); }
+  void* room(size_t stack) const {
+    EDDY_DCHECK(stack < stacks_.size()) << "stack " << stack << " of " << stacks_.size();
+    return stacks_[stack].buffer.data();
+  }
   void leave_rows();
   bool has_rows() const { return !stacks_.empty(); }
   bool streams_rows() const;

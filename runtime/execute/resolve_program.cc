@@ -20,6 +20,7 @@ class Resolver {
       : program_(program), options_(options), blocks_(program.blocks.size()) {}
 
   ResolvedProgram run() {
+    EDDY_CHECK(!program_.blocks.empty()) << "a program without a root";
     const Program::Block& root = program_.blocks[0];
     code().strands.push_back({0, root.streams[0], kNone});
     main_part(0, {0, root.streams[0]});
@@ -30,6 +31,9 @@ class Resolver {
         code().num_streams = std::max(code().num_streams, stream + 1);
       }
     }
+    EDDY_DCHECK(std::ranges::count(code().targets, kNone) == 0) << "a decision leads nowhere";
+    EDDY_DCHECK(std::ranges::count(code().strands, kNone, &StrandCode::Strand::first) == 0)
+        << "a strand has no commands";
     return std::move(made_);
   }
 
@@ -76,6 +80,7 @@ class Resolver {
   void begin_block(uint32_t b) {
     BlockCode& made = blocks_[b];
     const Program::Block& from = block(b);
+    EDDY_DCHECK(made.strands.empty()) << "block " << b << " is resolved twice";
     made.strands.assign(from.streams.size(), kNone);
     made.events.assign(from.num_events, kNone);
     for (uint32_t s = 1; s < from.streams.size(); ++s) {
@@ -94,6 +99,8 @@ class Resolver {
     return static_cast<uint32_t>(code().rounds.size()) - 1;
   }
   uint32_t event(uint32_t b, uint32_t number) {
+    EDDY_DCHECK(number < blocks_[b].events.size())
+        << "event " << number << " of block " << b << ", which has " << blocks_[b].events.size();
     uint32_t& made = blocks_[b].events[number];
     if (made != kNone) return made;
     made = static_cast<uint32_t>(code().events.size());
@@ -108,6 +115,8 @@ class Resolver {
   }
   uint32_t recorded_event(uint32_t b, uint32_t number, Place at, uint32_t round) {
     const uint32_t index = event(b, number);
+    EDDY_DCHECK(code().events[index].strand == kNone || code().events[index].strand == at.strand)
+        << "event " << number << " of block " << b << " is recorded on two strands";
     code().events[index].strand = at.strand;
     code().events[index].round = round;
     return index;
@@ -130,6 +139,7 @@ class Resolver {
     StrandCode::Strand& strand = code().strands[further.strand];
     const uint32_t round = strand.round;
     const Place at{further.strand, strand.stream};
+    EDDY_DCHECK(strand.first == kNone) << "strand " << further.strand << " has its commands";
     strand.first = here();
     const bool goes_on = overlaps(further.block);
     steps(further.block, further.stream, at, round);

@@ -1,5 +1,6 @@
 #include "runtime/execute/run_base.h"
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "runtime/device/no_waiting.h"
 
@@ -9,6 +10,7 @@ RunBase::RunBase(const Executable& executable, Allocator& allocator)
     : executable_(executable), allocator_(allocator), loops_(graph().num_nodes(), nullptr) {}
 
 std::atomic<uint32_t>& RunBase::current_node(uint32_t strand) {
+  EDDY_DCHECK(strand != RunControl::kNoStrand) << "of no strand";
   while (current_nodes_.size() <= strand) current_nodes_.emplace_back(UINT32_MAX);
   return current_nodes_[strand];
 }

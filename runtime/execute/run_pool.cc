@@ -1,5 +1,7 @@
 #include "runtime/execute/run_pool.h"
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 BoundRun::BoundRun(const Executable& executable, std::shared_ptr<const ResolvedProgram> code,
@@ -18,6 +20,7 @@ void BoundRun::make_device_controls() {
   for (uint32_t n = 0; n < graph().num_nodes(); ++n) {
     const ControlVerdict& verdict = executable().control_verdict(NodeId(n));
     if (!verdict.is_driven_by_device || !verdict.is_outermost) continue;
+    EDDY_DCHECK(verdict.device < captures.size()) << "a loop of device " << verdict.device;
     const GraphCapture* const capture = captures[verdict.device];
     if (capture == nullptr || !capture->can_decide()) continue;
     device_controls_[n] = std::make_unique<DeviceControl>(*this, NodeId(n));
@@ -90,6 +93,7 @@ std::shared_ptr<const ResolvedProgram> RunPool::resolve(Extra extra) const {
 }
 
 void RunPool::release(std::unique_ptr<BoundRun> state) {
+  EDDY_DCHECK(state != nullptr) << "no state is given back";
   std::lock_guard lock(lock_);
   auto& free = state->code() == streaming_code_.get() ? free_streaming_ : free_;
   const size_t most = executable_.options().max_free_states;

@@ -8,6 +8,7 @@ namespace eddy {
 
 void RunSlots::make_slots() {
   const Graph& graph = this->graph();
+  EDDY_DCHECK(slots_.empty() && outputs_.empty()) << "a run has its slots";
   slots_.resize(graph.num_values(), nullptr);
   for (uint32_t v = 0; v < graph.num_values(); ++v) make_slot(ValueId(v));
   if (executable().uses_arenas()) make_arenas();

@@ -1,12 +1,15 @@
 // Of RunSlots: memory that the caller has bound for outputs.
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "runtime/execute/run_slots.h"
 
 namespace eddy {
 
 // Connects the maker of a value that may be an output with the memory bound for it.
 void RunSlots::find_targets() {
+  EDDY_DCHECK(executable().output_routes().size() == outputs_.size())
+      << outputs_.size() << " outputs";
   for (size_t i = 0; i < outputs_.size(); ++i) {
     for (const OutputRoute& route : executable().output_routes()[i]) {
       for (OutputMemory& memory : outputs_[i]) {
@@ -33,6 +36,7 @@ OutputTargets* RunSlots::targets_or_null(ValueId value) {
 }
 
 void RunSlots::bind_output(size_t index, void* data, void* second_or_null, size_t size_bytes) {
+  EDDY_CHECK(index < outputs_.size()) << "output " << index << " of " << outputs_.size();
   OutputPlaces& places = outputs_[index];
   const std::array<void*, 2> wanted = {data, second_or_null};
   for (size_t p = 0; p < places.size(); ++p) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -150,6 +151,7 @@ std::span<Element> take(std::vector<Element>& list, size_t count) {
 void RunState::make_node(NodeId id, const std::vector<uint32_t>& reads) {
   const Graph& graph = this->graph();
   const Node& node = graph.node(id);
+  EDDY_DCHECK(exec_nodes_[id.index()] == nullptr) << "node " << id.index() << " is made twice";
   const BoundKernel& kernel = executable().kernel(id);
   ExecNode* const exec = &exec_storage_.emplace_back();
   exec->id = id;
@@ -302,6 +304,7 @@ GraphCaptures RunState::captures() const {
 }
 
 bool RunState::start_recording() {
+  EDDY_DCHECK(captures_.empty() && device_loops_.empty()) << "a run records once";
   for (uint32_t d = 0; d < executable().num_devices(); ++d) {
     captures_.push_back(executable().device(d).create_capture_or_null());
   }

@@ -38,7 +38,11 @@ JobBoard::Rank* map(int file, uint32_t num_ranks) {
 
 // A file of no folder, so nothing is left of it: ranks find it among those of their launcher.
 Result<JobBoard> JobBoard::make(uint32_t num_ranks) {
-  static_assert(std::atomic<Stage>::is_always_lock_free, "processes share it");
+  static_assert(std::atomic<Stage>::is_always_lock_free &&
+                    std::atomic<int32_t>::is_always_lock_free &&
+                    std::atomic<uint32_t>::is_always_lock_free,
+                "processes share them");
+  static_assert(static_cast<uint32_t>(Stage::kAbsent) == 0, "a new file is zeros");
   JobBoard board;
   board.file_ = memfd_create("eddy_job_board", MFD_CLOEXEC);
   const bool is_sized =

@@ -23,6 +23,7 @@
 #include <string>
 #include <thread>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 
 namespace eddy {
@@ -57,8 +58,14 @@ class JobBoard {
 
   bool is_open() const { return ranks_ != nullptr; }
   uint32_t num_ranks() const { return num_ranks_; }
-  Rank& rank(uint32_t rank) { return ranks_[rank]; }
-  const Rank& rank(uint32_t rank) const { return ranks_[rank]; }
+  Rank& rank(uint32_t rank) {
+    EDDY_DCHECK(is_open() && rank < num_ranks_) << "rank " << rank << " of " << num_ranks_;
+    return ranks_[rank];
+  }
+  const Rank& rank(uint32_t rank) const {
+    EDDY_DCHECK(is_open() && rank < num_ranks_) << "rank " << rank << " of " << num_ranks_;
+    return ranks_[rank];
+  }
   // "EDDY_JOB_BOARD=…", for the environment of ranks; while this process lives.
   std::string variable() const;
 

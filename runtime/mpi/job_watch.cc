@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/mpi/board_watch.h"
 #include "runtime/mpi/job_board.h"
 #include "runtime/mpi/job_folder.h"
@@ -104,7 +105,10 @@ class JobWatch {
         board_(board),
         mpirun_(mpirun),
         ranks_(launch.num_ranks),
-        signs_(board, options.stall) {}
+        signs_(board, options.stall) {
+    EDDY_CHECK(board.num_ranks() == launch.num_ranks)
+        << "a board of " << board.num_ranks() << " for " << launch.num_ranks << " ranks";
+  }
 
   JobEnd run() {
     while (!is_over()) {
@@ -129,7 +133,10 @@ class JobWatch {
  private:
   // Why the job ends is known: all that follows is its consequence.
   bool has_decided() const { return ends_at_.has_value(); }
-  void decide(Clock::time_point when) { ends_at_ = when; }
+  void decide(Clock::time_point when) {
+    EDDY_DCHECK(!has_decided()) << "it is known twice why the job ends";
+    ends_at_ = when;
+  }
 
   bool is_over() {
     int status = 0;
@@ -238,6 +245,7 @@ class JobWatch {
   }
 
   JobEnd death(int code) const {
+    EDDY_DCHECK(dead_ && *dead_ < ranks_.size()) << "no rank has died";
     const std::string rank = "rank " + std::to_string(*dead_);
     if (has_killed_mpirun_) {
       return {0, run_failed(rank + " has ended without a word; all others were ended")};

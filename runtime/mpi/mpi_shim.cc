@@ -49,6 +49,8 @@ struct MpiRequests {
 
 namespace {
 
+static_assert(MPI_SUCCESS == 0 && kMpiNoMemory < 0, "0 is success, and own errors are negative");
+
 constexpr int kLabel = 0;
 // Of messages that a collective is made of, which match no send or receive.
 constexpr int kPartLabel = 1;

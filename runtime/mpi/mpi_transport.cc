@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/mpi/mpi_library.h"
 
 namespace eddy {
@@ -147,6 +148,8 @@ class MpiTransport final : public Transport {
                                      static_cast<int32_t>(number), &made.mpi),
               "MPI makes no communicator"));
     made.place = static_cast<size_t>(std::ranges::find(group, rank_) - group.begin());
+    EDDY_DCHECK(made.place < ranks.size() && std::ranges::is_sorted(group))
+        << "rank " << rank_ << " opens the group of others, or one out of order";
     const auto free = std::ranges::find(communicators_, nullptr, &Communicator::mpi);
     const auto id = static_cast<uint32_t>(free - communicators_.begin());
     if (free == communicators_.end()) communicators_.emplace_back();
@@ -156,6 +159,8 @@ class MpiTransport final : public Transport {
 
   void close(uint32_t communicator) override {
     if (!lost_.is_ok()) return;
+    EDDY_CHECK(communicator < communicators_.size() && communicators_[communicator].mpi != nullptr)
+        << "communicator " << communicator << " is closed twice, or is none";
     mpi_.free_communicator(std::exchange(communicators_[communicator].mpi, nullptr));
   }
 
@@ -168,6 +173,7 @@ class MpiTransport final : public Transport {
 
   Status send_message(uint32_t to, std::span<const std::byte> bytes) override {
     if (!lost_.is_ok()) return lost_;
+    EDDY_DCHECK(to < num_ranks_) << "a message for rank " << to << " of " << num_ranks_;
     const uint64_t tag = kSendBit | next_message_++;
     Outgoing& message = outgoing_[tag];
     const uint64_t length = bytes.size();
@@ -223,7 +229,9 @@ class MpiTransport final : public Transport {
   }
 
   int32_t post(const Transfer& t) {
+    EDDY_CHECK(t.communicator < communicators_.size()) << "there is no such communicator";
     MpiCommunicator* const on = communicators_[t.communicator].mpi;
+    EDDY_DCHECK(on != nullptr && t.token < kEndTag) << "a transfer on what was closed";
     const auto bytes = static_cast<int64_t>(t.bytes);
     const auto root = static_cast<int32_t>(t.root);
     switch (t.kind) {
@@ -238,6 +246,8 @@ class MpiTransport final : public Transport {
       case Transfer::Kind::kBroadcast:
         return mpi_.broadcast(requests_, on, t.token, t.receive, bytes, root);
       case Transfer::Kind::kReduce:
+        EDDY_DCHECK(type_of(t.element) && reduction_of(t.element, t.reduction))
+            << "MPI does not reduce " << element_type_name(t.element);
         return mpi_.all_reduce(requests_, on, t.token, t.send, t.receive,
                                bytes / static_cast<int64_t>(element_size_bytes(t.element)),
                                *type_of(t.element), *reduction_of(t.element, t.reduction));
@@ -318,6 +328,7 @@ class MpiTransport final : public Transport {
 
   void take_sent(uint64_t tag) {
     const auto found = outgoing_.find(tag);
+    EDDY_CHECK(found != outgoing_.end()) << "a message that is sent was sent already";
     if (--found->second.num_parts == 0) outgoing_.erase(found);
   }
 

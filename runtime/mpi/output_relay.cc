@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -48,11 +50,13 @@ void OutputRelay::adopt() const {
 }
 
 void OutputRelay::start() {
+  EDDY_CHECK(!thread_.joinable()) << "a relay starts twice";
   for (Way& way : ways_) close_once(way.into);
   thread_ = std::jthread([this](const std::stop_token& stop) { pass_on(stop); });
 }
 
 OutputRelay::Passed OutputRelay::finish() {
+  EDDY_CHECK(thread_.joinable()) << "a relay ends that was not started, or ends twice";
   thread_.request_stop();
   thread_.join();
   return passed_;

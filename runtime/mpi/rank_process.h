@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class RankProcess {
@@ -23,6 +25,7 @@ class RankProcess {
 
   bool is_known() const { return id_ > 0; }
   void know(pid_t id) {
+    EDDY_DCHECK(!is_known() && id > 0) << "process " << id << " is told of twice, or is none";
     id_ = id;
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, id, 0));
     has_gone_ = handle_ < 0 && errno == ESRCH;

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 class ByteWriter {
@@ -49,6 +51,7 @@ class ByteReader {
   }
   // How many there are, of at least `unit_bytes` each.
   size_t size(size_t unit_bytes) {
+    EDDY_DCHECK(unit_bytes > 0) << "what takes no bytes may be there any number of times";
     const uint64_t size = number();
     return size <= left_.size() / unit_bytes ? size : fail();
   }

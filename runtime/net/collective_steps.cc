@@ -28,6 +28,7 @@ std::byte* at(void* data, size_t offset) { return static_cast<std::byte*>(data) 
 // Parts of `bytes` each, for each outer index one behind the other, as one block for each part.
 void pack(const TensorView& from, size_t outer, size_t num_parts, size_t bytes,
           std::span<const uint32_t> to_place, void* to) {
+  EDDY_DCHECK(to_place.size() == num_parts) << to_place.size() << " places for " << num_parts;
   for (size_t i = 0; i < num_parts; ++i) {
     for (size_t o = 0; o < outer; ++o) {
       move_bytes(at(to, (to_place[i] * outer + o) * bytes),
@@ -63,6 +64,8 @@ Status CollectiveSteps::plan(const Collective& collective, const CollectivePlace
                              const TensorView& input, const TensorView& output, const World& world,
                              Allocator& memory, bool checks) {
   EDDY_CHECK(steps_.empty() && places.size() > 1) << "a call over " << places.size() << " ranks";
+  EDDY_DCHECK(places.own < places.size() && places.root < places.size())
+      << "places " << places.own << " and " << places.root << " of " << places.size();
   collective_ = collective;
   places_ = &places;
   input_ = input;
@@ -286,6 +289,7 @@ void CollectiveSteps::reduce_scatter() {
   const int axis = find_axis(/*is_cut=*/true);
   if (axis < 0) return;
   const size_t bytes = output_.size_bytes(), outer = outer_count(axis);
+  EDDY_DCHECK(bytes == 0 || bytes % outer == 0) << bytes << " bytes for " << outer << " rows";
   void* const all = scratch(n * bytes);
   void* const packed = scratch(n * bytes);
   if (!error_.is_ok()) return;
@@ -301,6 +305,7 @@ void CollectiveSteps::all_to_all() {
   const int axis = find_axis(/*is_cut=*/true);
   if (axis < 0) return;
   const size_t bytes = input_.size_bytes() / n, outer = outer_count(axis);
+  EDDY_DCHECK(bytes == 0 || bytes % outer == 0) << bytes << " bytes for " << outer << " rows";
   if (outer == 1 && is_ascending(*places_)) {
     return add(
         {.kind = Kind::kAllToAll, .send = input_.data, .receive = output_.data, .bytes = bytes});
@@ -325,6 +330,8 @@ void CollectiveSteps::all_to_all() {
 void CollectiveSteps::exchange() {
   const std::vector<Box>&from = collective_.from, &to = collective_.to;
   const size_t n = places_->size(), unit = element_size_bytes(input_.element), own = places_->own;
+  EDDY_CHECK(from.size() == n && to.size() == n && places_->pieces != nullptr)
+      << from.size() << " and " << to.size() << " boxes of " << n << " ranks";
   if (!std::ranges::equal(input_.shape(), from[own].sizes)) {
     error_ = invalid_argument("the input is " + describe(input_) + ", but the rank's box is " +
                               to_string(from[own]) + " (attribute 'from')");
@@ -352,6 +359,7 @@ void CollectiveSteps::exchange() {
       copy_box(input_.data, from[own], at(out, at_byte), piece.box, piece.box, unit);
       at_byte += static_cast<size_t>(count_of(piece.box)) * unit;
     }
+    EDDY_CHECK(at_byte <= bytes) << at_byte << " bytes are sent of at most " << bytes;
     std::memset(at(out, at_byte), 0, bytes - at_byte);
     const uint32_t source_place = (places_->by_position[own] + n - k) % n;
     add({.kind = Kind::kShift,

@@ -22,6 +22,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/tensor_view.h"
 #include "ops/schema/eddy/collective.h"
 #include "runtime/device/device.h"
@@ -54,7 +55,10 @@ class CollectiveSteps {
               const TensorView& output, const World& world, Allocator& memory, bool checks);
 
   bool is_done() const { return at_ == steps_.size(); }
-  const Transfer& transfer() const { return steps_[at_].transfer; }
+  const Transfer& transfer() const {
+    EDDY_DCHECK(!is_done()) << "a call has no step behind its last";
+    return steps_[at_].transfer;
+  }
   // The transfer is done: what follows it, and the next step.
   Status advance();
 

@@ -126,6 +126,8 @@ void RankRun::pace(World::Turn& turn) {
 }
 
 void RankRun::enter_phase(World::Turn& turn, Phase phase) {
+  // Back only where nothing of other ranks comes any more.
+  EDDY_DCHECK(phase > phase_ || !lost_.is_ok()) << "run " << number_ << " goes back";
   phase_ = phase;
   pace(turn);
 }
@@ -191,6 +193,7 @@ void RankRun::on_begun(World::Turn& turn, const Status& status) {
   if (phase_ == Phase::kWaiting && !status.is_ok()) begin(turn);
   if (phase_ != Phase::kBeginning) return;
   if (!status.is_ok()) return leave(turn, status);
+  EDDY_DCHECK(begun_ != nullptr) << "run " << number_ << " begins twice";
   enter_phase(turn, Phase::kRunning);
   turn.defer([begun = std::exchange(begun_, {})] { begun(Status::ok()); });
 }
@@ -268,6 +271,7 @@ void RankRun::post_scratch(World::Turn& turn, uint32_t channel, const LaneName& 
     const bool sends = session_.world().rank() == lane.from;
     transfer.kind = sends ? Transfer::Kind::kSend : Transfer::Kind::kRecv;
     const auto other = std::ranges::find(group, sends ? lane.to : lane.from);
+    EDDY_DCHECK(other != group.end()) << "a message of ranks that are not in its group";
     transfer.root = static_cast<uint32_t>(other - group.begin());
   }
   const uint64_t token = turn.start(transfer, *this);
@@ -398,6 +402,7 @@ CallOutcome RankRun::await_or_leave(Operation& operation, const KernelArgs& args
 
 void RankRun::start_step(World::Turn& turn, Operation& operation) {
   Lane& lane = lanes_[operation.lane];
+  EDDY_DCHECK(lane.is_busy) << "a step of an operation that does not hold its lane";
   const Transfer& transfer = operation.steps.transfer();
   const TransferShape shape = shape_of(transfer);
   ++lane.count;
@@ -431,6 +436,7 @@ void RankRun::go_on(Operation& operation) {
 }
 
 void RankRun::finish(World::Turn& turn, Operation& operation, Status status) {
+  EDDY_DCHECK(lanes_[operation.lane].is_busy) << "an operation is over twice";
   lanes_[operation.lane].is_busy = false;
   if (!operation.call.is_open()) {
     operation.result = std::move(status);

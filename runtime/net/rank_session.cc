@@ -49,6 +49,7 @@ uint32_t RankSession::add_channel(RankSkeleton::Channel channel) {
 }
 
 void RankSession::say_hello(World::Turn& turn, const Status& status, std::string facts) {
+  EDDY_DCHECK(!has_said_hello_) << "session " << number_ << " is told of twice";
   has_said_hello_ = true;
   RankMessage hello{.kind = Kind::kHello, .session = number_, .status = status};
   hello.text = std::move(facts);
@@ -100,6 +101,7 @@ Status RankSession::open_channels(World::Turn& turn,
     const auto is_it = [&](const Channel& each) { return each.key == all[g]; };
     const auto own = std::ranges::find_if(channels_, is_it);
     if (own == channels_.end()) continue;
+    EDDY_DCHECK(own->communicators.empty()) << "channel " << g << " is opened twice";
     own->global = g;
     for (uint32_t s = 0; s < options_.num_run_slots; ++s) {
       EDDY_ASSIGN_OR_RETURN(const uint32_t communicator, turn.open(own->key.group));
@@ -113,6 +115,9 @@ Status RankSession::open_channels(World::Turn& turn,
 }
 
 uint32_t RankSession::communicator(uint32_t channel, uint64_t run) const {
+  EDDY_DCHECK(channel < channels_.size() &&
+              channels_[channel].communicators.size() == options_.num_run_slots)
+      << "channel " << channel << " is not open";
   return channels_[channel].communicators[run % options_.num_run_slots];
 }
 
@@ -131,6 +136,7 @@ uint64_t RankSession::take_ticket() {
 
 void RankSession::abandon(uint64_t ticket, const Status& why) {
   World::Turn turn(*world_);
+  EDDY_DCHECK(tickets_.contains(ticket)) << "run " << ticket << " was begun, or abandoned";
   tickets_.erase(ticket);
   refused_.erase(ticket);
   RankMessage message{.kind = Kind::kBegin, .session = number_, .run = ticket, .status = why};
@@ -148,6 +154,7 @@ void RankSession::begin(uint64_t ticket, RankRun::Own own, RankRun*& run, RankRu
   auto made = std::make_unique<RankRun>(*this, ticket, std::move(own), std::move(begun));
   made->listen();
   World::Turn turn(*world_);
+  EDDY_DCHECK(tickets_.contains(ticket)) << "run " << ticket << " was begun, or abandoned";
   run = made.get();
   runs_[ticket] = std::move(made);
   tickets_.erase(ticket);

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/device/device.h"
 #include "runtime/net/rank_facts.h"
 #include "runtime/net/rank_options.h"
@@ -51,7 +52,10 @@ class RankSession final : public World::SessionEnd {
     memory_or_null_ = &memory;
     has_other_work_ = std::move(has_other_work);
   }
-  Allocator& memory() const { return *memory_or_null_; }
+  Allocator& memory() const {
+    EDDY_DCHECK(memory_or_null_ != nullptr) << "a run before set_host()";
+    return *memory_or_null_;
+  }
   bool has_other_work() const { return has_other_work_(); }
   // Number of a channel on this rank. Before agree().
   uint32_t add_channel(RankSkeleton::Channel channel);
@@ -73,10 +77,14 @@ class RankSession final : public World::SessionEnd {
   // For its runs, within a Turn.
   uint64_t number() const { return number_; }
   uint32_t communicator(uint32_t channel, uint64_t run) const;
-  uint32_t global_channel(uint32_t channel) const { return channels_[channel].global; }
+  uint32_t global_channel(uint32_t channel) const {
+    EDDY_DCHECK(channel < channels_.size()) << "channel " << channel << " of " << channels_.size();
+    return channels_[channel].global;
+  }
   // This rank's number of it; none: this rank is not in it.
   std::optional<uint32_t> own_channel(uint32_t global) const;
   const std::vector<uint32_t>& group(uint32_t channel) const {
+    EDDY_DCHECK(channel < channels_.size()) << "channel " << channel << " of " << channels_.size();
     return channels_[channel].key.group;
   }
   bool has_first_gone() const { return first_has_gone_; }

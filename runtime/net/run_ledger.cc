@@ -75,6 +75,7 @@ Status of_rank(uint32_t rank, const Status& status) {
 std::vector<LaneCount> furthest(const std::vector<std::optional<RankMessage>>& counts) {
   std::map<LaneName, LaneCount> found;
   for (const std::optional<RankMessage>& each : counts) {
+    EDDY_DCHECK(each.has_value()) << "a rank has not said how far it is";
     for (const LaneCount& lane : each->lanes) {
       LaneCount& most = found[lane.lane];
       if (lane.count > most.count) most = lane;
@@ -102,6 +103,7 @@ void RunLedger::enter(OpenRun& run, Phase phase) {
 
 bool RunLedger::note(uint32_t from, OpenRun& run, RankMessage message) {
   if (run.said[from].has_value()) return false;
+  EDDY_DCHECK(run.num_said < num_ranks_) << "more ranks have spoken than there are";
   run.said[from] = std::move(message);
   return ++run.num_said == num_ranks_;
 }
@@ -119,6 +121,7 @@ void RunLedger::tell_all(Kind kind, const RankMessage& about, std::vector<Out>& 
 
 // All get the message at once, those that have yet to begin, too: rank 0 may leave before they do.
 void RunLedger::refuse(OpenRun& run, const RankMessage& about, Status why, std::vector<Out>& out) {
+  EDDY_DCHECK(run.phase == Phase::kBeginning) << "run " << about.run << " is refused too late";
   run.phase = Phase::kRefused;
   run.why = std::move(why);
   for (uint32_t r = 0; r < num_ranks_; ++r) {

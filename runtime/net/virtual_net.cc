@@ -61,6 +61,7 @@ std::byte spoilt_byte(uint8_t spoil, uint64_t i) {
 const char* name_of(Kind kind) {
   constexpr const char* kNames[] = {"gather", "swap",    "broadcast", "reduction",
                                     "send",   "receive", "shift",     "barrier"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Kind::kBarrier) + 1, "a name for each");
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -195,6 +196,8 @@ void VirtualNet::close(uint32_t rank, uint32_t communicator) {
 
 VirtualNet::Meeting& VirtualNet::meeting(const UnderWay& at) {
   Lane& lane = communicators_[at.communicator].lanes[at.lane];
+  EDDY_CHECK(at.index >= lane.first && at.index - lane.first < lane.meetings.size())
+      << "meeting " << at.index << " is over";
   return lane.meetings[at.index - lane.first];
 }
 
@@ -353,6 +356,7 @@ void VirtualNet::complete(const UnderWay& at) {
   part.is_complete = true;
   ++meeting.num_complete;
   Communicator& communicator = communicators_[at.communicator];
+  EDDY_DCHECK(communicator.num_under_way[at.place] > 0) << who << " completes twice";
   --communicator.num_under_way[at.place];
   Lane& lane = communicator.lanes[at.lane];
   const size_t needed = at.lane.first == kNone ? n : 2;

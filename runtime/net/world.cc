@@ -40,7 +40,9 @@ void World::abort(int exit_code) {
 }
 
 void World::want(int change) {
-  if (num_wants_.fetch_add(change) == 0) wake();
+  const int64_t before = num_wants_.fetch_add(change);
+  EDDY_DCHECK(before + change >= 0) << "more sessions have gone than came";
+  if (before == 0) wake();
 }
 
 void World::expect(int change) {
@@ -192,6 +194,7 @@ uint64_t World::Turn::start(Transfer transfer, TransferOwner& owner) {
 
 void World::Turn::send(uint32_t to, const RankMessage& message) {
   if (!world_.health_.is_ok()) return;
+  EDDY_DCHECK(to < world_.num_ranks_) << "a message for rank " << to;
   Status status = world_.transport_->send_message(to, write_message(message));
   if (!status.is_ok()) world_.lose(*this, std::move(status));
 }
@@ -211,7 +214,10 @@ void World::Turn::begin_run() {
   world_.asked_.assign(world_.num_ranks_, std::nullopt);
 }
 
-void World::Turn::remove_session(uint64_t number) { world_.sessions_.erase(number); }
+void World::Turn::remove_session(uint64_t number) {
+  EDDY_DCHECK(world_.sessions_.contains(number)) << "session " << number << " goes twice";
+  world_.sessions_.erase(number);
+}
 
 Result<uint32_t> World::Turn::open(std::span<const uint32_t> group) {
   if (!world_.health_.is_ok()) return world_.health_;

@@ -28,6 +28,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "runtime/net/rank_message.h"
 #include "runtime/net/transport.h"
@@ -217,7 +218,10 @@ class World::Turn {
   void compute(int change) { world_.num_computing_.fetch_add(change); }
   // While a run is under way, ranks that say nothing are asked where they are.
   void begin_run();
-  void end_run() { --world_.num_runs_; }
+  void end_run() {
+    EDDY_DCHECK(world_.num_runs_ > 0) << "more runs end than have begun";
+    --world_.num_runs_;
+  }
 
  private:
   friend class World;

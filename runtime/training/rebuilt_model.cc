@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/compile/copy_graph.h"
 
 namespace eddy {
@@ -62,6 +63,8 @@ Result<ProbedModel> with_probes(const Graph& model, const OpTable& ops,
   std::vector<std::string> makers = ModelCopier(model, builder, parameters).run_with_probes();
   builder.adopt_blobs_of(model.copy());
   EDDY_ASSIGN_OR_RETURN(Graph graph, builder.finish());
+  EDDY_DCHECK(graph.outputs().size() == makers.size())
+      << graph.outputs().size() << " outputs of " << makers.size() << " nodes";
   return ProbedModel{std::move(graph), std::move(makers)};
 }
 

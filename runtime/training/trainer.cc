@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/io/export.h"
 #include "graph/io/import.h"
 #include "graph/ir/builder.h"
@@ -29,6 +30,8 @@ bool is_finite(const TensorView& view) {
 }
 
 double loss_in(const TensorView& view) {
+  EDDY_DCHECK(view.element == ElementType::kFloat || view.element == ElementType::kDouble)
+      << "a loss of type " << element_type_name(view.element);
   return view.element == ElementType::kDouble ? *static_cast<const double*>(view.data)
                                               : double{*static_cast<const float*>(view.data)};
 }
@@ -105,8 +108,10 @@ Status compare_conditions(const std::string& path, const Trainer::Conditions& ke
 }
 
 std::string optimizer_name(Optimizer optimizer) {
-  const char* const names[] = {"sgd", "momentum", "nesterov", "adam", "adagrad"};
-  return names[static_cast<size_t>(optimizer)];
+  constexpr const char* kNames[] = {"sgd", "momentum", "nesterov", "adam", "adagrad"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Optimizer::kAdagrad) + 1,
+                "a name for each");
+  return kNames[static_cast<size_t>(optimizer)];
 }
 
 // In a file of states, as its own name: which optimizer they are of.
@@ -161,6 +166,7 @@ struct Trainer::State {
   void add_under_way(int change) {
     std::lock_guard lock(mutex);
     num_under_way += change;
+    EDDY_DCHECK(num_under_way >= 0) << "a step ends that was not begun";
     if (num_under_way == 0) ended.notify_all();
   }
 };
@@ -213,6 +219,7 @@ Result<double> Trainer::State::finish(const Status& run, const NamedTensors& giv
   if (!run.is_ok()) return with_saving_advice(run, session->graph(), shapes_of(given));
   const double loss = loss_in(call->output(loss_output));
   if (!std::isfinite(loss)) return explain(loss, given);
+  EDDY_DCHECK(turn == 0 || turn == 1) << "turn " << turn << " of two buffers";
   turn = 1 - turn;
   ++count;
   return loss;
@@ -277,6 +284,8 @@ Status Trainer::State::explain(double loss, const NamedTensors& given) const {
   }
   const auto values = (*probe)->run(wanted);
   if (!values.is_ok()) return failure(advice);
+  EDDY_DCHECK(values->size() == probed->makers.size())
+      << values->size() << " values of " << probed->makers.size() << " nodes";
   for (size_t i = 0; i < values->size(); ++i) {
     const Tensor& value = (*values)[i].second;
     if (value.is_tensor() && !is_finite(value.view())) {
@@ -330,7 +339,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Library& library, Graph m
   return std::unique_ptr<Trainer>(new Trainer(std::move(state)));
 }
 
-Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {
+  EDDY_CHECK(state_->session != nullptr && state_->call != nullptr) << "steps have nothing to run";
+}
 Trainer::~Trainer() {
   cancel();
   wait();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/base/check.h"
 #include "graph/ir/node_facts.h"
 
 namespace eddy {
@@ -32,6 +33,7 @@ double bytes(const ValueType& type) {
 }
 
 double exec_flops(const Graph& graph, const Node& node) {
+  EDDY_DCHECK(node.op != nullptr) << node.name << " is no exec node";
   bool is_static = true;
   double work = 0;
   for (ValueId value : node.inputs) {
@@ -78,6 +80,7 @@ double rounds_of(const Graph& graph, NodeId loop, const CostTable* table_or_null
   }
   const auto seen = table_or_null->decisions.find(graph.path(loop));
   if (seen == table_or_null->decisions.end()) return kGuessedTrips;
+  EDDY_DCHECK(!seen->second.empty()) << "decisions of " << graph.path(loop) << " are none";
   double sum = 0;
   for (const int64_t trips : seen->second) sum += static_cast<double>(std::max<int64_t>(0, trips));
   return sum / static_cast<double>(seen->second.size()) + 1;

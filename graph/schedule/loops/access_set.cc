@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 
@@ -16,6 +17,7 @@ bool meet(const std::set<uint32_t>& a, const std::set<uint32_t>& b) {
 
 AccessCollector::AccessCollector(const Graph& graph, const Schedule& plan)
     : graph_(graph), plan_(plan), block_(graph.num_values(), kNoBlock) {
+  EDDY_DCHECK(plan.memory.values.size() == graph.num_values()) << "memory is not laid out";
   std::map<std::tuple<uint32_t, uint64_t, NodeId, std::vector<uint64_t>>, uint32_t> first;
   for (uint32_t v = 0; v < graph.num_values(); ++v) {
     const ValueMemory* memory = plan.memory.block_or_null(ValueId(v));

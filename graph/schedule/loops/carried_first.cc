@@ -16,6 +16,8 @@ class CarriedFirst {
 
   // True when another stream ends with what the next iteration does not need.
   bool run() {
+    EDDY_DCHECK(plan_.devices.empty() || plan_.devices.size() == plan_.num_streams)
+        << plan_.devices.size() << " devices of " << plan_.num_streams << " streams";
     const LoopView loop(graph_, graph_.region(id_).owner);
     for (const ValueId next : loop.next()) is_needed_[next.index()] = true;
     std::vector<uint32_t> num_needed(plan_.num_streams, 0);

@@ -31,6 +31,7 @@ class LoopPipeliner {
         taken_(num_streams_) {}
 
   void run() {
+    EDDY_DCHECK(num_streams_ > 1) << "a loop without a tail";
     touch_turn();
     find_takes();
     do {
@@ -231,6 +232,7 @@ class LoopPipeliner {
   }
 
   static void join(Clock& into, const Clock& from) {
+    EDDY_DCHECK(into.size() == from.size()) << "a wait for what was not recorded";
     for (size_t s = 0; s < into.size(); ++s) into[s] = std::max(into[s], from[s]);
   }
 
@@ -330,6 +332,7 @@ class LoopPipeliner {
       if (steps_[i].op != Program::Op::kLaunch || !wanted.contains(steps_[i].operand)) continue;
       event_of[steps_[i].operand] = is_recorded(i) ? steps_[i + 1].operand : region_.num_events++;
     }
+    EDDY_DCHECK(event_of.size() == wanted.size()) << "a wait for a launch that is no step";
     return event_of;
   }
   bool is_recorded(size_t launch) const {

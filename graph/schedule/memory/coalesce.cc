@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/region_tree.h"
 
@@ -13,6 +14,7 @@ class Coalescer {
  public:
   Coalescer(const Graph& graph, const NameLives& lives, const std::vector<bool>& is_planned)
       : graph_(graph), lives_(lives) {
+    EDDY_DCHECK(is_planned.size() == graph.num_values()) << "one mark for each value";
     result_.of_root.resize(graph.num_values(), NameClasses::kNone);
     result_.turns.resize(graph.num_values(), Turn::kFirst);
     for (uint32_t v = 0; v < graph.num_values(); ++v) {
@@ -101,6 +103,8 @@ class Coalescer {
   }
   void alternate(const NameEdge& edge) {
     const NodeId loop = graph_.region(graph_.value(edge.to).region).owner;
+    EDDY_DCHECK(!loop.is_none() && members(edge.to).loop.is_none())
+        << "value " << edge.to.index() << " alternates with several loops";
     unite(edge.from, edge.to, Turn::kNext);
     members(edge.to).loop = loop;
     result_.turns[edge.to.index()] = Turn::kCurrent;
@@ -109,6 +113,7 @@ class Coalescer {
   // All of the first's class go to the second's.
   void unite(ValueId first, ValueId second, Turn turn) {
     const uint32_t into = class_of(second);
+    EDDY_DCHECK(class_of(first) != into) << "value " << first.index() << " joins its own class";
     for (const ValueId name : std::exchange(members(first).names, {})) {
       result_.of_root[name.index()] = into;
       result_.turns[name.index()] = turn;
@@ -124,6 +129,7 @@ class Coalescer {
 }  // namespace
 
 bool NameClasses::is_copy(const NameEdge& edge) const {
+  EDDY_DCHECK(of_root[edge.to.index()] != kNone) << edge.to.index() << " is not planned";
   if (of_root[edge.from.index()] != of_root[edge.to.index()]) return true;
   const Turn to = turns[edge.to.index()];
   const Turn from = turns[edge.from.index()];

@@ -70,9 +70,13 @@ class Placer {
       tries_left = best_.peak_bytes < before ? kRepairs : tries_left - 1;
     }
   }
-  uint64_t slack() const { return (last_.peak_bytes - problem_.lower_bound_bytes) / 2; }
+  uint64_t slack() const {
+    EDDY_DCHECK(last_.peak_bytes >= problem_.lower_bound_bytes) << "a peak below its bound";
+    return (last_.peak_bytes - problem_.lower_bound_bytes) / 2;
+  }
 
   void place(const std::vector<uint32_t>& order) {
+    EDDY_DCHECK(order.size() == count()) << order.size() << " of " << count() << " blocks";
     last_.offsets_bytes.assign(count(), 0);
     last_.peak_bytes = 0;
     std::fill(is_placed_.begin(), is_placed_.end(), false);

@@ -52,11 +52,13 @@ class InOrder {
   void place(uint32_t b) {
     const OrderedBlock& block = blocks_[b];
     EDDY_DCHECK(block.size_bytes > 0) << "block " << b << " has no bytes";
+    EDDY_DCHECK(block.start <= block.end) << "block " << b << " ends too early";
     for (; !used_.empty() && used_.top().end < block.start; used_.pop()) {
       left_[used_.top().room_bytes].push_back(used_.top());
     }
     Place place = {layout_.peak_bytes, block.size_bytes, block.life, block.end};
     if (!take(block, place)) layout_.peak_bytes += block.size_bytes;
+    EDDY_DCHECK(place.room_bytes >= block.size_bytes) << "block " << b << " has too little room";
     layout_.offsets_bytes[b] = place.offset_bytes;
     const bool may_be_left = !block.life->lasts_to_end && !block.life->writes.empty();
     if (may_be_left) used_.push(place);

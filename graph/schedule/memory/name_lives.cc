@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/control_view.h"
 #include "graph/ir/node_facts.h"
@@ -28,6 +29,7 @@ std::vector<ValueId> find_roots(const Graph& graph) {
 
 NameLives::NameLives(const Graph& graph, const NodeOrder& order, const std::vector<ValueId>& roots)
     : graph_(graph), tree_(graph), order_(order), roots_(roots), uses_(graph.num_values()) {
+  EDDY_DCHECK(roots.size() == graph.num_values()) << "one root for each value";
   add_uses();
 }
 
@@ -60,6 +62,7 @@ RegionId NameLives::iteration_of(RegionId region) const {
 }
 
 NameLives::Event NameLives::made(ValueId root) const {
+  EDDY_DCHECK(roots_[root.index()] == root) << "value " << root.index() << " is a further name";
   const ValueInfo& info = graph_.value(root);
   if (info.origin != ValueOrigin::kNodeOutput) return {info.region, NodeId(), When::kAtStart};
   const bool is_exec = graph_.node(info.producer).kind == NodeKind::kExec;

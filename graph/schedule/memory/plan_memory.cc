@@ -220,6 +220,7 @@ class MemoryPlanner {
         memory.offsets_bytes.resize(1);
         continue;
       }
+      EDDY_CHECK(memory.offsets_bytes.size() == 2) << "value " << v << " alternates in one place";
       memory.loop = found_.all[its].loop;
       if (found_.turns[v] == Turn::kNext) std::ranges::reverse(memory.offsets_bytes);
     }
@@ -336,6 +337,7 @@ class MemoryPlanner {
   }
 
   uint64_t heaviest(const std::vector<Lifetime>& lives, const std::vector<uint64_t>& weights) {
+    EDDY_DCHECK(lives.size() == weights.size()) << "one weight for each life";
     if (are_on_one_stream(lives)) return heaviest_on_one_stream(lives, weights);
     if (lives.size() <= kExactBound) return heaviest_set(lives, weights);
     return heaviest_moment(lives, weights);

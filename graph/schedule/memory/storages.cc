@@ -263,6 +263,7 @@ class Finder {
       if (!is_planned_[root.index()]) continue;
       if (root == ValueId(v)) memory.place = MemoryPlace::kBlock;
       result_.of_value[v] = number[classes.of_root[root.index()]];
+      EDDY_CHECK(result_.of_value[v] != Storages::kNone) << "value " << v << " has no storage";
       result_.turns[v] = classes.turns[root.index()];
       Storage& storage = result_.all[result_.of_value[v]];
       storage.home = tree_.common(storage.home, graph_.value(ValueId(v)).region);
@@ -276,6 +277,9 @@ class Finder {
     storage.names = names.names;
     storage.size_bytes = sizes_[names.names[0].index()];
     EDDY_CHECK(storage.size_bytes > 0) << "value " << names.names[0].index() << " has no bytes";
+    EDDY_DCHECK(std::ranges::all_of(names.names, [&](ValueId name) {
+      return sizes_[name.index()] == storage.size_bytes;
+    })) << "names of several sizes have one address";
     storage.home = graph_.value(names.names[0]).region;
     storage.begins_with_its_writer = begins_with_writer(names.names);
     for (const ValueId name : names.names) {

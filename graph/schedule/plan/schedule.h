@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/graph.h"
 #include "graph/program/program.h"
 #include "graph/schedule/plan/memory_plan.h"
@@ -50,6 +51,8 @@ struct RegionSchedule {
     return (is_pipelined ? 2 : 1) * events_of_a_set();
   }
   uint32_t machine_stream(uint32_t stream) const {
+    EDDY_DCHECK(stream < num_streams && (streams.empty() || streams.size() == num_streams))
+        << "stream " << stream << " of " << num_streams;
     return streams.empty() ? stream : streams[stream];
   }
 };

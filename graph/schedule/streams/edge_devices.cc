@@ -193,6 +193,7 @@ void Cover::take_back() {
   }
   for (const Move& move : moves_) {
     Side& side = sides_[move.side];
+    EDDY_DCHECK(move.old_pair != kNone) << "edge " << move.edge << " was not covered";
     side.pair_of_edge[move.edge] = move.old_pair;
     side.edge_of_slot[slot(move.old_pair, move.side)] = move.edge;
   }
@@ -280,6 +281,7 @@ class Search {
     if (pair_of_edge_.empty()) bound_ = most;
     if (pair_of_edge_.empty() || agreed > num_covered_) keep(cover, agreed);
     if (num_covered_ >= most) return most;
+    EDDY_CHECK(cover.num_split() > 0) << "edges that are not covered, and none is split";
     for (split = 0; !cover.is_split(split);) ++split;
     pair = cover.pair_left_by(split);
     return most;

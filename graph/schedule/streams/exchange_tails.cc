@@ -75,6 +75,7 @@ class TailExchange {
 
   bool is_as_good(const std::vector<uint32_t>& a, size_t i, const std::vector<uint32_t>& b,
                   size_t k) const {
+    EDDY_DCHECK(i > 0 && i <= a.size() && k < b.size()) << "places " << i << " and " << k;
     const bool has_tail = i < a.size();
     const bool has_head = k > 0;
     if (!has_tail && !has_head) return false;

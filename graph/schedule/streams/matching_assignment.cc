@@ -6,6 +6,7 @@
 
 #include "graph/analysis/matching.h"
 #include "graph/analysis/reachability.h"
+#include "graph/base/check.h"
 #include "graph/schedule/streams/chain_placement.h"
 #include "graph/schedule/streams/edge_devices.h"
 #include "graph/schedule/streams/slots.h"
@@ -19,6 +20,8 @@ static_assert(kUnmatched == Slots::kNoSlot, "a matching's rows serve as successo
 // The pairs of the closure that an assignment with the fewest waits may use.
 Bipartite tight_pairs(const Dag& reduced, const Slots& slots, const Bipartite& edges,
                       const VertexCover& cover) {
+  EDDY_DCHECK(cover.left.size() == slots.size() && cover.right.size() == slots.size())
+      << "a cover of another graph";
   const BitMatrix reach = reachability(reduced);
   Bipartite tight;
   tight.num_right = slots.size();

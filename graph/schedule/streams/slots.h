@@ -38,6 +38,7 @@ class Slots {
 
   // The node's slot on that device, or kNoSlot.
   uint32_t find(uint32_t node, uint32_t device) const {
+    EDDY_DCHECK(node < num_nodes_) << "node " << node << " of " << num_nodes_;
     if (this->device(node) == device) return node;
     if (further_.empty()) return kNoSlot;
     const NodeDevice wanted{node, device};
@@ -69,6 +70,9 @@ class Slots {
                               std::vector<uint32_t> device_of_stream) const {
     StreamAssignment result;
     EDDY_CHECK(stream_of_slot.size() == size()) << "one stream for each slot";
+    EDDY_DCHECK(std::ranges::all_of(stream_of_slot, [&](uint32_t stream) {
+      return stream < device_of_stream.size();
+    })) << "a slot is on no stream";
     for (uint32_t slot = num_nodes_; slot < size(); ++slot) {
       result.further.push_back({node(slot), stream_of_slot[slot]});
     }

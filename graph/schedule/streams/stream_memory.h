@@ -53,6 +53,7 @@ class FreeTimes {
   explicit FreeTimes(uint32_t num_devices) : by_time_(num_devices) {}
 
   void add_stream(uint32_t device) {
+    EDDY_DCHECK(device < by_time_.size()) << "device " << device << " of " << by_time_.size();
     by_time_[device].insert({0.0, static_cast<uint32_t>(free_at_.size())});
     device_.push_back(device);
     free_at_.push_back(0.0);
@@ -65,7 +66,10 @@ class FreeTimes {
     streams.insert({free_at_[stream], stream});
   }
   size_t num_streams(uint32_t device) const { return by_time_[device].size(); }
-  uint32_t first_free(uint32_t device) const { return by_time_[device].begin()->second; }
+  uint32_t first_free(uint32_t device) const {
+    EDDY_DCHECK(!by_time_[device].empty()) << "device " << device << " has no stream";
+    return by_time_[device].begin()->second;
+  }
 
  private:
   std::vector<std::set<std::pair<double, uint32_t>>> by_time_;  // for each device: (time, stream)

@@ -19,6 +19,7 @@ StreamSets::Set StreamSets::new_fork(const Fork& fork) {
 }
 
 void StreamSets::drop_stale(Leaf& leaf) {
+  EDDY_DCHECK(leaf.key < word_changed_at_.size()) << "a set of streams without tails";
   if (word_changed_at_[leaf.key] > leaf.made_at) {
     // All 64 at once: bits come and go at random, and each would be a guess.
     const uint32_t* const changed_at = changed_at_.data() + size_t{leaf.key} * 64;
@@ -57,6 +58,7 @@ StreamSets::Set StreamSets::resolve(Set set) {
 
 // Two sets whose keys differ above every bit within either.
 StreamSets::Set StreamSets::join(uint32_t key_a, Set a, uint32_t key_b, Set b) {
+  EDDY_DCHECK(key_a != key_b) << "sets of one word are joined by a fork";
   const uint32_t bit = std::bit_floor(key_a ^ key_b);
   const uint32_t prefix = key_a & ~(2 * bit - 1);
   return (key_a & bit) ? new_fork({prefix, bit, b, a}) : new_fork({prefix, bit, a, b});

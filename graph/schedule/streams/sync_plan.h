@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "graph/analysis/dag.h"
+#include "graph/base/check.h"
 #include "graph/schedule/streams/stream_assignment.h"
 
 namespace eddy {
@@ -42,7 +43,10 @@ struct SyncPlan {
   std::vector<Wait> waits;
 
   // The edge of the graph that a wait serves.
-  Edge served_edge(const Wait& wait) const { return {records[wait.event].node, wait.node}; }
+  Edge served_edge(const Wait& wait) const {
+    EDDY_DCHECK(wait.event < records.size()) << "event " << wait.event << " is not recorded";
+    return {records[wait.event].node, wait.node};
+  }
   bool operator==(const SyncPlan&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/convert.h"
 #include "runtime/api/c/errors.h"
@@ -48,6 +49,7 @@ class FunctionTask : public Task {
 }  // namespace
 
 std::shared_ptr<Task> ExecutorObject::Queue::pop() {
+  EDDY_DCHECK(!waiting.empty()) << "no task waits";
   std::shared_ptr<Task> task = std::move(waiting.front());
   waiting.pop_front();
   return task;

@@ -19,6 +19,9 @@ constexpr uint64_t kCountMask = (uint64_t{1} << 20) - 1;
 constexpr uint64_t kAlone = uint64_t{1} << 19;
 constexpr uint64_t kPinMask = kAlone - 1;
 constexpr uint64_t kGenerationMask = (uint64_t{1} << 24) - 1;
+static_assert(kPinMask < kOneReference && kCountMask << kReferenceShift >> kGenerationShift == 0 &&
+                  kGenerationMask << kGenerationShift >> kGenerationShift == kGenerationMask,
+              "pins, references and the generation share one word");
 
 uint64_t references(uint64_t state) { return state >> kReferenceShift & kCountMask; }
 uint64_t pins(uint64_t state) { return state & kPinMask; }
@@ -180,7 +183,10 @@ HandleTable::Cell* HandleTable::pin(void* handle, Kind kind, Use use, Refusal& w
 }
 
 void HandleTable::unpin(Cell& cell, Use use) {
-  const uint64_t state = cell.state.fetch_sub(pin_of(use), std::memory_order_acq_rel) - pin_of(use);
+  const uint64_t before = cell.state.fetch_sub(pin_of(use), std::memory_order_acq_rel);
+  EDDY_DCHECK(pins(before) > 0 && (use == Use::kShared || (before & kAlone) != 0))
+      << "an object is let go that was not pinned so";
+  const uint64_t state = before - pin_of(use);
   if (references(state) == 0 && pins(state) == 0) end(cell, generation(state));
 }
 
@@ -219,6 +225,7 @@ Refusal HandleTable::release(void* handle) {
 }
 
 void HandleTable::end(Cell& cell, uint64_t age) {
+  EDDY_DCHECK(cell.object != nullptr) << "an object ends twice";
   std::shared_ptr<Object> object = std::move(cell.object);
   cell.object.reset();
   const uint64_t next = (age + 1) & kGenerationMask;

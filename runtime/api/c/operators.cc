@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/api/c/api_functions.h"
 #include "runtime/api/c/calling.h"
 #include "runtime/api/c/context.h"
@@ -98,6 +99,7 @@ eddy_code begin_run(RunKeep& keep, const UserState& node, std::string& said, voi
   return EDDY_OK;
 }
 eddy_code begin_run(const KernelArgs& args, KernelCall& kernel) {
+  EDDY_DCHECK(args.keep != nullptr) << "the run keeps nothing for the operator";
   return begin_run(*args.keep, kernel.state, kernel.calling.said, &kernel.call.run_state);
 }
 

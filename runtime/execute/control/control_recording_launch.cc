@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "graph/base/check.h"
 #include "runtime/execute/control/control_recording.h"
 
 namespace eddy {
@@ -11,6 +12,7 @@ bool ControlRecording::has_room(int64_t num_iterations) const {
 }
 
 Status ControlRecording::write_words() {
+  EDDY_DCHECK(rows_.empty() || state_.loop(top_).has_rows()) << "rows of a loop without any";
   for (const Rows& rows : rows_) *rows.to = state_.loop(top_).room(rows.stack);
   for (const Loop& loop : loops_) {
     EDDY_ASSIGN_OR_RETURN(*loop.limit_word, state_.trip_limit(loop.id));
@@ -31,6 +33,7 @@ Status ControlRecording::launch(void* native_stream) {
     EDDY_RETURN_IF_ERROR(
         capture_.copy_now(native_stream, entry.home, entry.from->view.data, size_bytes));
   }
+  EDDY_DCHECK(graph_ != nullptr) << "a recording that was not finished is launched";
   return graph_->launch(native_stream);
 }
 

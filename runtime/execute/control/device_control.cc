@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/base/check.h"
 #include "graph/ir/aliases.h"
 #include "graph/ir/region_tree.h"
 #include "graph/loops/device_loops.h"
@@ -163,6 +164,7 @@ int32_t DeviceControl::choose(void* device_control) {
   }
   if (self.way_ == Way::kHost || self.way_ == Way::kKernel) self.give_place_back();
   if (self.way_ == Way::kHost) return ResolvedProgram::kByHost;
+  EDDY_DCHECK(self.current_ != nullptr) << "a device drives a loop by no launch";
   self.why_by_host_.clear();
   const bool is_awaited = self.is_try_ || self.has_rows_;
   return is_awaited ? ResolvedProgram::kTryDevice : ResolvedProgram::kByDevice;
@@ -192,6 +194,7 @@ DeviceControl::Way DeviceControl::ready_way(Way wish) {
 }
 
 DeviceControl::Launches& DeviceControl::launches_of(Way way) {
+  EDDY_DCHECK(way != Way::kHost) << "the host launches nothing";
   return way == Way::kKernel ? kernels_ : way == Way::kUnrolled ? unrolled_ : recordings_;
 }
 
@@ -218,6 +221,7 @@ void DeviceControl::report() {
   if (!is_try_) return;
   is_try_ = false;
   const std::chrono::nanoseconds elapsed = Clock::now() - began_;
+  EDDY_DCHECK(choice_or_null_ != nullptr) << "a try that nobody has advised";
   choice_or_null_->report(way_, elapsed.count(), state_.loop(id_).iteration());
 }
 
@@ -265,6 +269,7 @@ bool DeviceControl::find_launch(Way way) {
     why_by_host_ = "the memory of its earlier results is in use";
     return false;
   }
+  EDDY_DCHECK(launches.all.size() < kMostLaunches) << launches.all.size() << " launches";
   Result<std::unique_ptr<ControlLaunch>> made = make_launch(way);
   if (way != Way::kKernel) words_ = {};  // they are the new one's, or of none
   if (!made.is_ok()) {
@@ -337,6 +342,7 @@ void DeviceControl::give_up_what_was_tried() {
 }
 
 Result<std::unique_ptr<ControlLaunch>> DeviceControl::make_launch(Way way) {
+  EDDY_DCHECK(way != Way::kKernel || persistent_or_null_ != nullptr) << "the loop is no kernel";
   if (way == Way::kKernel) return PersistentLaunch::make(state_, id_, *persistent_or_null_);
   const uint32_t device = state_.executable().control_verdict(id_).device;
   return ControlRecording::make(state_, id_, *state_.captures()[device], words_,
@@ -355,6 +361,7 @@ bool DeviceControl::find_place() {
 
 bool DeviceControl::launch(void* device_control) {
   DeviceControl& self = *static_cast<DeviceControl*>(device_control);
+  EDDY_DCHECK(self.current_node_ != nullptr) << "the loop is on no strand";
   self.current_node_->store(self.id_.index(), std::memory_order_relaxed);
   Status status = self.current_->write_words();
   if (status.is_ok()) status = self.current_->launch(self.stream_);
@@ -387,7 +394,10 @@ void DeviceControl::forget() {
 }
 
 bool DeviceControl::give_place_back() {
-  if (has_place_) num_driven().fetch_sub(depth_, std::memory_order_relaxed);
+  if (has_place_) {
+    const int before = num_driven().fetch_sub(depth_, std::memory_order_relaxed);
+    EDDY_DCHECK(before >= depth_) << "of " << before << " places " << depth_ << " are given back";
+  }
   return std::exchange(has_place_, false);
 }
 

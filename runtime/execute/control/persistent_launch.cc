@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "graph/base/check.h"
 #include "runtime/device/compile.h"
 #include "runtime/execute/executable.h"
 
@@ -65,6 +66,8 @@ Status PersistentLaunch::write_words() {
 
 Status PersistentLaunch::launch(void* native_stream) {
   for (size_t i = 0; i < inputs_.size(); ++i) input_data_[i] = inputs_[i]->view.data;
+  EDDY_DCHECK(result_data_.size() == persistent_.program.program.results.size())
+      << result_data_.size() << " places for its results";
   LoopCall call;
   call.inputs = input_data_;
   call.results = result_data_;
@@ -85,6 +88,7 @@ Status PersistentLaunch::leave() {
       EDDY_RETURN_IF_ERROR(slot.share(from, state_.allocator()));
       continue;
     }
+    EDDY_DCHECK(output.result < results_.size()) << output.result << " of " << results_.size();
     slot.buffer = results_[output.result];
     slot.view.data = result_data_[output.result];
   }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/ir/expression.h"
 #include "runtime/device/graph_capture.h"
 #include "runtime/device/scalar_steps.h"
@@ -39,7 +40,10 @@ class RecordedScalars {
     return at == written_homes_.end() ? ValueId() : at->second;
   }
   // Only with an expression of this.
-  ScalarSteps& steps() const { return *steps_or_null_; }
+  ScalarSteps& steps() const {
+    EDDY_DCHECK(steps_or_null_ != nullptr) << "the capture has no steps";
+    return *steps_or_null_;
+  }
 
  private:
   using Readers = std::vector<std::vector<NodeId>>;  // by ValueId

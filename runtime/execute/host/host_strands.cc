@@ -32,7 +32,9 @@ HostStrands::~HostStrands() = default;
 
 Status HostStrands::set_up() {
   while (streams_.size() < code_.num_streams) {
-    Device& device = *options_.devices[device_of_stream(static_cast<uint32_t>(streams_.size()))];
+    const uint32_t on = device_of_stream(static_cast<uint32_t>(streams_.size()));
+    EDDY_CHECK(on < options_.devices.size()) << "a stream of device " << on;
+    Device& device = *options_.devices[on];
     EDDY_ASSIGN_OR_RETURN(auto stream, device.create_stream());
     streams_.push_back(std::move(stream));
   }
@@ -123,6 +125,7 @@ Status HostStrands::spawn(uint32_t strand) {
 }
 
 void HostStrands::enqueue(uint32_t strand) {
+  EDDY_DCHECK(strand < tasks_.size()) << "strand " << strand << " of " << tasks_.size();
   Task& task = tasks_[strand];
   if (task.is_there) return task.woken.notify();
   Status status = spawn(strand);
@@ -318,6 +321,7 @@ struct HostStrands::Agent {
       owner.await_all(strand);
       if (owner.is_running()) owner.last_ns_ = owner.times_.now() - owner.began_ns_;
     }
+    EDDY_DCHECK(owner.tasks_[strand].is_there) << "strand " << strand << " ends without a task";
     owner.tasks_[strand].is_there = false;
     owner.end_strand(strand);
     return false;

@@ -31,6 +31,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "runtime/coroutine/completion.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/running_strands.h"
@@ -150,7 +151,11 @@ class HostStrands : public RunningStrands {
   int32_t decide(uint32_t strand, uint32_t at);
   bool may_decide(uint32_t strand);
   void run_checks();
-  Event& device_event(uint32_t index, uint32_t count) { return *device_events_[index][count & 1]; }
+  Event& device_event(uint32_t index, uint32_t count) {
+    EDDY_DCHECK(index < device_events_.size() && device_events_[index][count & 1] != nullptr)
+        << "event " << index << " is recorded by no stream";
+    return *device_events_[index][count & 1];
+  }
   void record_on_device(uint32_t strand, uint32_t index);
   bool wait(uint32_t strand, uint32_t at);
   void start(uint32_t strand, uint32_t at);

@@ -37,6 +37,7 @@ bool HostStrands::run_segment(void* issued_segment) {
   if (control.is_stopped()) return false;
   const RunScope scope(control.owner);
   Status why;
+  EDDY_DCHECK(self.segment != nullptr) << "no segment begins there";
   const bool goes_on = std::exchange(self.goes_on, false);
   if (self.segment->run(self.owner->stream_of(self.strand).native(), why, goes_on)) return true;
   if (NoWaiting::has_refused_here()) {
@@ -142,6 +143,7 @@ void HostStrands::issue_batch(Place& place) {
 
 // A worker issues the call, or executes it.
 void HostStrands::issue_aside(Place& place) {
+  EDDY_DCHECK(StrandCode::calls(code_.commands[place.at].op)) << "a worker is given no call";
   Issued& issued = issued_[place.at];
   issued.is_warm = true;
   times_.run_elsewhere(place.at);
@@ -192,6 +194,7 @@ void HostStrands::find_loops() {
       loops_.push_back({commands[at].target, at + 1});
     }
   }
+  EDDY_DCHECK(std::ranges::is_sorted(loops_, {}, &Loop::begin)) << "loops are looked up by begin";
 }
 
 HostStrands::Loop HostStrands::loop_around(uint32_t at) const {

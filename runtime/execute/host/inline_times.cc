@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 
 void InlineTimes::run_elsewhere(size_t command) {
+  EDDY_DCHECK(command < commands_.size()) << "command " << command << " of " << commands_.size();
   Command& self = commands_[command];
   if (self.slow_uses > 0 && --self.slow_uses == 0) self = {};
 }
@@ -21,6 +24,7 @@ void InlineTimes::before(size_t command) {
 }
 
 void InlineTimes::note(Command& command, int64_t elapsed_ns) {
+  EDDY_DCHECK(!command.is_known()) << "a known command is timed by itself";
   command.fastest_ns = std::min(command.fastest_ns, elapsed_ns);
   ++command.num_timed;
   if (command.is_known() && command.fastest_ns > kLongestCommandNs) command.slow_uses = kSlowUses;
@@ -28,6 +32,8 @@ void InlineTimes::note(Command& command, int64_t elapsed_ns) {
 
 // Of known ones, since the clock was read last.
 void InlineTimes::note_untimed(int64_t elapsed_ns) {
+  EDDY_DCHECK(num_untimed_ > 0 && num_untimed_ <= num_at_once_)
+      << num_untimed_ << " at once, of at most " << num_at_once_;
   if (elapsed_ns > static_cast<int64_t>(num_untimed_) * kLongestCommandNs) {
     for (Command& each : commands_) {
       if (each.is_known() && each.slow_uses == 0) each = {};
@@ -41,6 +47,7 @@ void InlineTimes::note_untimed(int64_t elapsed_ns) {
 }
 
 bool InlineTimes::after(size_t command) {
+  EDDY_DCHECK(command < commands_.size()) << "command " << command << " of " << commands_.size();
   Command& self = commands_[command];
   const bool is_known = self.is_known();
   if (is_known && ++num_untimed_ < num_at_once_) return true;

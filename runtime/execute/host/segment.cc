@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/base/check.h"
 #include "runtime/device/no_waiting.h"
 
 namespace eddy {
@@ -14,6 +15,7 @@ Segment::Segment(std::vector<SegmentStep> steps, uint32_t next, const SegmentSha
     num_streams_ = std::max(num_streams_, step.stream + 1);
     if (step.kind == SegmentStep::Kind::kBooks) moving_.push_back(step);
     if (step.kind != SegmentStep::Kind::kWork) continue;
+    EDDY_DCHECK(step.work != nullptr) << "a step of no work";
     ++num_works_;
     last_works[step.stream] = step.work;
     if (step.work->may_move()) {
@@ -113,6 +115,8 @@ bool Segment::run(NativeStream stream, Status& why, bool goes_on) {
     }
     recorded = &recordings_.emplace_back(Recorded{addresses_, std::move(made)});
   }
+  EDDY_DCHECK(recorded->graph != nullptr && recordings_.size() <= kMostRecordings)
+      << recordings_.size() << " recordings";
   recorded->last_run = num_runs_;
   why = recorded->graph->launch(stream);
   return why.is_ok();

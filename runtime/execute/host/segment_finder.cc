@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/base/check.h"
+
 namespace eddy {
 namespace {
 
@@ -16,6 +18,9 @@ constexpr size_t kFewestWorks = 2;  // one is launched as fast by itself
 class Finder {
  public:
   Finder(const SegmentSource& source, uint32_t at, uint32_t strand) : source_(source) {
+    EDDY_DCHECK(strand < source.code.strands.size() && at < source.code.commands.size())
+        << "strand " << strand << " at command " << at;
+    EDDY_DCHECK(source.num_waits.size() == source.code.events.size()) << "waits of other events";
     walkers_.push_back({.at = at, .stream = 0, .strand = strand});
   }
 

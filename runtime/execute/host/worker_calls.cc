@@ -26,7 +26,8 @@ void WorkerCalls::call(Function function, void* context) {
       return true;
     }
   } call{function, context};
-  stream_->launch({Call::run, &call, false});
+  const bool is_taken = stream_->launch({Call::run, &call, false});
+  EDDY_CHECK(is_taken) << "a stream of workers refuses a call";
   call.done.wait("a worker");
 }
 

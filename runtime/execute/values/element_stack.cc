@@ -41,6 +41,8 @@ Status ElementStack::push_back(SequenceElement element, Allocator& allocator) {
     const size_t next_skips_to = next->skip == nullptr ? 0 : next->skip->size;
     if (before->size - next->size == next->size - next_skips_to) skip = next->skip;
   }
+  EDDY_DCHECK(before == nullptr || skip == nullptr || skip->size <= before->size)
+      << "a link skips upwards";
   void* const place = memory.data();
   last_ = new (place) Link{.references = 1,
                            .size = static_cast<uint32_t>(size() + 1),

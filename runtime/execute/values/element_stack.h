@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/base/check.h"
 #include "graph/base/status.h"
 #include "graph/ir/types.h"
 #include "ops/contract/kernel.h"
@@ -51,8 +52,12 @@ class ElementStack {
 
   size_t size() const { return last_ == nullptr ? 0 : last_->size; }
   bool empty() const { return last_ == nullptr; }
-  const SequenceElement& back() const { return last_->element; }  // of one that is not empty
-  const SequenceElement& operator[](size_t position) const;       // position < size()
+  // Of one that is not empty.
+  const SequenceElement& back() const {
+    EDDY_DCHECK(last_ != nullptr) << "an empty sequence has no last element";
+    return last_->element;
+  }
+  const SequenceElement& operator[](size_t position) const;  // position < size()
   // From the first to the last, borrowed: O(n).
   std::vector<const SequenceElement*> in_order() const;
 
