@@ -29,7 +29,7 @@ class CaseState {
   static bool finish_branch(void* branch);
 
   Branch& branch(size_t i) {
-    EDDY_CHECK(i < branches_.size()) << "branch " << i << " of " << branches_.size();
+    EDDY_DCHECK(i < branches_.size()) << "branch " << i << " of " << branches_.size();
     return branches_[i];
   }
   void connect();
