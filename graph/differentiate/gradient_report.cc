@@ -219,6 +219,7 @@ class Reporter {
 
   // A name, or its producer's, of what becomes the parameter or what it becomes.
   std::string parameter_name(const ValueInfo& info) const {
+    if (info.origin == ValueOrigin::kConstant) return "constant";
     if (info.index == 0) return "iteration";
     const LoopView loop(graph_, graph_.region(info.region).owner);
     const size_t k = info.index - 1;

@@ -203,13 +203,20 @@ Status infer_gather(InferContext& context) {
 
 Status infer_transpose(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* data, tensor_input(context, 0));
+  const std::span<const int64_t> given = context.attributes().get_ints("perm");
+  IntList perm;
   if (!data->is_ranked) {
     context.set_output(0, *data);
-    return Status::ok();
+    if (given.empty()) return Status::ok();
+    if (given.size() > kMaxRank) {
+      return unsupported("perm has " + std::to_string(given.size()) +
+                         " entries; a tensor has at most " + std::to_string(kMaxRank) +
+                         " dimensions");
+    }
+    return resolve_permutation(given, static_cast<int>(given.size()), perm);
   }
   const int rank = data->dims.rank();
-  IntList perm;
-  EDDY_RETURN_IF_ERROR(resolve_permutation(context.attributes().get_ints("perm"), rank, perm));
+  EDDY_RETURN_IF_ERROR(resolve_permutation(given, rank, perm));
   Dims dims = data->dims;
   for (int d = 0; d < rank; ++d) dims[d] = data->dims[static_cast<int>(perm[d])];
   context.set_output(0, TensorType(data->element, dims));

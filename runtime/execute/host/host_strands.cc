@@ -8,17 +8,25 @@
 
 namespace eddy {
 
+namespace {
+
+Device& first_of(const std::vector<Device*>& devices) {
+  EDDY_DCHECK(!devices.empty()) << "strands of no device";
+  return *devices[0];
+}
+
+}  // namespace
+
 HostStrands::HostStrands(const StrandCode& code, const Bindings& bindings, Scheduler& scheduler,
                          Options options)
     : RunningStrands(code, bindings),
       options_(std::move(options)),
       scheduler_(scheduler),
-      workers_(*options_.devices[0]),
+      workers_(first_of(options_.devices)),
       num_waits_(count_waits(code)),
       is_for_host_(find_events_for_host()),
       may_refuse_(options_.devices.size() > 1 && workers_.has_workers()),
       times_(options_.now) {
-  EDDY_DCHECK(!options_.devices.empty()) << "strands of no device";
   for (const Binding& binding : bindings.calls) issued_.push_back({this, &binding});
   times_.resize(bindings.calls.size());
   for (size_t i = 0; i < code.strands.size(); ++i) tasks_.emplace_back();

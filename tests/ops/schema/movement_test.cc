@@ -191,6 +191,15 @@ TEST(MovementSchemaTest, ShapeFlattenAndGatherFollowTheRank) {
   EXPECT_EQ(infer({"Transpose", 13, {}, {f({kS0, 3, 4})}}), "float[4,3,s0]");
   EXPECT_THAT(infer({"Transpose", 13, {{"perm", std::vector<int64_t>{0, 0}}}, {f({2, 3})}}),
               HasSubstr("perm names axis 0 twice"));
+  // Of a tensor of any rank as well: a gradient turns it round.
+  using Axes = std::vector<int64_t>;
+  const auto transposed = [](const Axes& perm) {
+    return infer({"Transpose", 13, {{"perm", perm}}, {unranked()}});
+  };
+  EXPECT_THAT(transposed({1, 0}), HasSubstr("float"));
+  EXPECT_THAT(transposed({0, 7}), HasSubstr("perm names axis 7 of a tensor of rank 2"));
+  EXPECT_THAT(transposed({1, 1}), HasSubstr("perm names axis 1 twice"));
+  EXPECT_THAT(transposed(Axes(40, 0)), HasSubstr("at most 8 dimensions"));
 }
 
 TEST(MovementSchemaTest, AHostPredicateIsOneBoolUnlessItSaysOtherwise) {
