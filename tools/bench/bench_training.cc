@@ -47,6 +47,7 @@ class TrainingBench {
     std::string name;
     std::unique_ptr<Session> session;
     std::string kept;
+    NamedTensors inputs;
   };
 
   Status add_loops() {
@@ -106,15 +107,21 @@ class TrainingBench {
   Result<Way> forward_way(const TrainingCase& one) {
     EDDY_ASSIGN_OR_RETURN(auto session,
                           Session::create(library_, one.graph.copy(), {.num_threads = 1}));
-    return Way{"forward", std::move(session), ""};
+    return Way{"forward", std::move(session), "", one.inputs};
   }
 
   // Both passes without an update; in loops, by a policy.
   Result<Way> gradient_way(const TrainingCase& one, const char* policy) {
     DifferentiateOptions options{.loss = one.loss, .wrt = one.wrt};
+    NamedTensors inputs = one.inputs;
     if (one.is_network) {
       options.initializers_become_inputs = true;
       EDDY_ASSIGN_OR_RETURN(options.wrt, initializers_behind(one.graph, rules_, options));
+      for (uint32_t v = 0; v < one.graph.num_values(); ++v) {
+        const ValueInfo& info = one.graph.value(ValueId(v));
+        if (std::ranges::find(options.wrt, info.name) == options.wrt.end()) continue;
+        inputs.emplace_back(info.name, Tensor::copy_of(one.graph.constant(info.constant).view()));
+      }
     }
     EDDY_ASSIGN_OR_RETURN(options.save.others, parse_save_policy(policy));
     EDDY_ASSIGN_OR_RETURN(GradientGraph made,
@@ -129,7 +136,7 @@ class TrainingBench {
     }
     EDDY_ASSIGN_OR_RETURN(auto session,
                           Session::create(library_, std::move(made.graph), {.num_threads = 1}));
-    return Way{policy, std::move(session), kept + " B"};
+    return Way{policy, std::move(session), kept + " B", std::move(inputs)};
   }
 
   Status add_loop(const TrainingCase& one, const std::vector<const char*>& policies) {
@@ -142,7 +149,7 @@ class TrainingBench {
     }
     std::vector<Contender> contenders;
     for (const Way& way : ways) {
-      contenders.push_back({way.name, [&] { return way.session->run(one.inputs).status(); }});
+      contenders.push_back({way.name, [&] { return way.session->run(way.inputs).status(); }});
     }
     EDDY_ASSIGN_OR_RETURN(const auto all, suite_.measure(contenders, one.units));
     const auto rival = rival_.run(one.name);
@@ -182,7 +189,7 @@ class TrainingBench {
     std::vector<Contender> contenders = {
         {"forward", [&] { return forward.session->run(one.inputs).status(); }},
         {"step", [&] { return (*trainer)->step(one.inputs, 0).status(); }},
-        {"gradient", [&] { return gradient.session->run(one.inputs).status(); }}};
+        {"gradient", [&] { return gradient.session->run(gradient.inputs).status(); }}};
     if (one.name == "cnn") {
       contenders.push_back({"2 threads", [&] { return (*two)->step(one.inputs, 0).status(); }});
     }
