@@ -61,6 +61,8 @@ const char* isa_name(cpu::Isa isa) {
 
 int64_t channels_in_block() { return cpu::tile_kernels().width; }
 
+int64_t columns_in_panel() { return cpu::tile_kernels().panel_width(); }
+
 std::string describe_cpu_kernels() {
   return onednn::version_text() + ", loops " + isa_name(cpu::loop_set().isa) + ", tiles " +
          cpu::tile_kernels().name + ", byte tiles " + cpu::byte_tile_kernels().name + ", glibc " +

@@ -24,7 +24,7 @@ void add_movement_cpu(KernelRegistry& registry);
 void add_sequence_cpu(KernelRegistry& registry);
 // Gather*, Scatter*, OneHot, TopK, NonZero, ...
 void add_indexing_cpu(KernelRegistry& registry);
-// MatMul, Gemm
+// MatMul, Gemm, eddy.PackMatrix, eddy.PackedMatMul
 void add_matmul_cpu(KernelRegistry& registry);
 // the same of int32 and int64
 void add_matmul_words_cpu(KernelRegistry& registry);

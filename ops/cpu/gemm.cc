@@ -145,18 +145,32 @@ size_t PackedMatrix::size_bytes(int64_t k, int64_t n, const TileKernels& tiles) 
   return static_cast<size_t>((n + width - 1) / width * width * k) * sizeof(float) + 64;
 }
 
-void PackedMatrix::fill(const Source& source, std::byte* panels, const TileKernels& tiles) {
+void PackedMatrix::fill_panels(const Source& source, int64_t first, int64_t end, std::byte* panels,
+                               const TileKernels& tiles) {
   const int64_t width = tiles.panel_width();
-  auto* to = reinterpret_cast<float*>(panels);
-  for (int64_t first = 0; first < source.n; first += width) {
-    const int64_t columns = std::min(width, source.n - first);
-    for (int64_t i = 0; i < source.k; ++i, to += width) {
-      const float* from = source.b + i * source.row_step + first * source.column_step;
-      for (int64_t j = 0; j < columns; ++j) to[j] = from[j * source.column_step];
+  for (int64_t panel = first; panel < end; ++panel) {
+    float* to = reinterpret_cast<float*>(panels) + panel * width * source.k;
+    const float* from = source.b + panel * width * source.column_step;
+    const int64_t columns = std::min(width, source.n - panel * width);
+    if (columns == width && source.row_step == 1) {
+      transpose_words(from, source.column_step, to, width, source.k, width);
+      continue;
+    }
+    for (int64_t i = 0; i < source.k; ++i, to += width, from += source.row_step) {
+      if (source.column_step == 1) {
+        std::copy_n(from, columns, to);
+      } else {
+        for (int64_t j = 0; j < columns; ++j) to[j] = from[j * source.column_step];
+      }
       std::fill(to + columns, to + width, 0.0f);
     }
   }
-  std::memset(to, 0, 64);
+}
+
+void PackedMatrix::fill(const Source& source, std::byte* panels, const TileKernels& tiles) {
+  const int64_t width = tiles.panel_width(), num_panels = (source.n + width - 1) / width;
+  fill_panels(source, 0, num_panels, panels, tiles);
+  std::memset(reinterpret_cast<float*>(panels) + num_panels * width * source.k, 0, 64);
 }
 
 PackedMatrix::PackedMatrix(const float* b, int64_t k, int64_t n, int64_t row_step,

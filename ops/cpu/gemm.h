@@ -62,6 +62,9 @@ class PackedMatrix {
   static size_t size_bytes(int64_t k, int64_t n, const TileKernels& tiles = tile_kernels());
   static void fill(const Source& source, std::byte* panels,
                    const TileKernels& tiles = tile_kernels());
+  // The panels [first, end) of it, without what may be read behind the last one.
+  static void fill_panels(const Source& source, int64_t first, int64_t end, std::byte* panels,
+                          const TileKernels& tiles = tile_kernels());
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }

@@ -1,13 +1,17 @@
-// MatMul and Gemm for float. A constant B is packed when the kernel is bound; everything else is
-// decided in the call, so shapes may change from one call to the next at no cost.
+// MatMul and Gemm for float, eddy.PackMatrix and eddy.PackedMatMul. A constant B is packed when the
+// kernel is bound; everything else is decided in the call, so shapes may change from one call to
+// the next at no cost.
 #include <algorithm>
 
 #include "graph/base/check.h"
 #include "ops/cpu/batch_units.h"
+#include "ops/cpu/cpu_kernels.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/products/product.h"
+#include "ops/schema/products/packed_matrix.h"
 
 namespace eddy {
 namespace {
@@ -193,6 +197,94 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   return kernel;
 }
 
+// eddy.PackMatrix: by panels.
+struct PackState : KernelState {
+  bool is_turned = false;
+};
+
+PackedMatrix::Source source_of(const KernelArgs& args) {
+  const TensorView& b = args.inputs[0];
+  const bool is_turned = static_cast<const PackState&>(*args.state).is_turned;
+  const int64_t columns = b.dims[1];
+  if (is_turned) return {b.as<float>(), columns, b.dims[0], 1, columns};
+  return {b.as<float>(), b.dims[0], columns, columns, 1};
+}
+cpu::Tiles tiles_of_pack(const KernelArgs& args) {
+  const PackedMatrix::Source source = source_of(args);
+  const int64_t width = cpu::tile_kernels().panel_width();
+  return cpu::Tiles::of((source.n + width - 1) / width, source.k * width, cpu::kTileElements);
+}
+bool run_pack(const KernelArgs& args, int64_t first, int64_t end) {
+  const PackedMatrix::Source source = source_of(args);
+  const TensorView& to = args.outputs[0];
+  PackedMatrix::fill_panels(source, first, end, static_cast<std::byte*>(to.data));
+  const int64_t width = cpu::tile_kernels().panel_width();
+  const int64_t num_panels = (source.n + width - 1) / width;
+  if (end < num_panels) return true;
+  EDDY_DCHECK(to.count() == num_panels * width * source.k + kPackedSlack)
+      << to.count() << " elements for " << num_panels << " panels";
+  std::fill_n(to.mutable_as<float>() + num_panels * width * source.k, kPackedSlack, 0.0f);
+  return true;
+}
+
+bool is_by_these_panels(const KernelInit& init) {
+  return is_float(init, 0) && init.attributes.get_int("width", 0) == columns_in_panel();
+}
+
+Result<BoundKernel> bind_pack_matrix(const KernelInit& init) {
+  if (!is_by_these_panels(init)) return cpu::no_fast_kernel(init);
+  auto state = std::make_unique<PackState>();
+  state->is_turned = init.attributes.get_int("turned", 0) != 0;
+  BoundKernel kernel;
+  cpu::set_tiles<tiles_of_pack, run_pack>(kernel);
+  kernel.state = std::move(state);
+  return kernel;
+}
+
+// eddy.PackedMatMul, over what the call is given.
+PackedMatrix packed_operand(const KernelArgs& args) {
+  const TensorView &a = args.inputs[0], &b = args.inputs[1], &y = args.outputs[0];
+  const PackedMemory panels(PackedMemory(), static_cast<const std::byte*>(b.data));
+  return {a.dims[a.rank - 1], y.dims[y.rank - 1], panels};
+}
+bool run_packed_operand(const KernelArgs& args, const PackedMatrix& b,
+                        const ProductTiles::Part& part) {
+  const int64_t k = b.depth(), n = b.columns();
+  b.multiply({.m = part.end_row - part.first_row,
+              .a = args.inputs[0].as<float>() + part.first_row * k,
+              .a_row = k,
+              .c = args.outputs[0].mutable_as<float>() + part.first_row * n,
+              .c_row = n,
+              .bias_or_null = args.has_input(2) ? args.inputs[2].as<float>() : nullptr,
+              .first_panel = part.first_panel,
+              .end_panel = part.end_panel});
+  return true;
+}
+cpu::Tiles tiles_of_packed_operand(const KernelArgs& args) {
+  return ProductTiles(num_rows(args.inputs[0]), packed_operand(args)).tiles();
+}
+bool run_packed_operand_tiles(const KernelArgs& args, int64_t first, int64_t end) {
+  const PackedMatrix b = packed_operand(args);
+  return run_packed_operand(args, b, ProductTiles(num_rows(args.inputs[0]), b).part(first, end));
+}
+bool run_packed_operand_whole(const KernelArgs& args) {
+  const PackedMatrix b = packed_operand(args);
+  return run_packed_operand(args, b,
+                            {0, num_rows(args.inputs[0]), 0, b.num_panels(), 0, b.columns()});
+}
+
+Result<BoundKernel> bind_packed_matmul(const KernelInit& init) {
+  if (!is_by_these_panels(init)) return cpu::no_fast_kernel(init);
+  BoundKernel kernel;
+  kernel.run = run_packed_operand_whole;
+  const TensorType &a = init.inputs[0].tensor, &y = init.outputs[0].tensor;
+  const int64_t terms = cpu::likely_count(a) * std::max<int64_t>(y.dims[y.dims.rank() - 1], 1);
+  if (!a.is_static() || terms > kTileTerms) {
+    cpu::set_tiles<tiles_of_packed_operand, run_packed_operand_tiles>(kernel);
+  }
+  return kernel;
+}
+
 struct GemmState : KernelState {
   float alpha = 1, beta = 1;
   bool transpose_a = false, transpose_b = false;
@@ -337,6 +429,16 @@ void add_matmul_cpu(KernelRegistry& registry) {
   add_matmul_words_cpu(registry);
   registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "tile", .has_tiles = true});
   registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "tile", .has_tiles = true});
+  registry.add({.op = "PackMatrix",
+                .bind = bind_pack_matrix,
+                .provider = "tile",
+                .domain = "eddy",
+                .has_tiles = true});
+  registry.add({.op = "PackedMatMul",
+                .bind = bind_packed_matmul,
+                .provider = "tile",
+                .domain = "eddy",
+                .has_tiles = true});
 }
 
 }  // namespace eddy

@@ -11,8 +11,8 @@
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
 #include "graph/compile/lay_out_images.h"
+#include "graph/compile/pack_before_loops.h"
 #include "graph/compile/simplify.h"
-#include "graph/compile/turn_before_loops.h"
 #include "ops/contract/evaluate.h"
 #include "ops/cpu/cpu_kernels.h"
 
@@ -93,12 +93,14 @@ Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& 
   EDDY_ASSIGN_OR_RETURN(WinogradGraph allowed, allow_winograd(std::move(graph), library.ops()));
   log.done("allowed Winograd's transforms for " +
            count_text(allowed.num_convolutions, "convolution"));
-  EDDY_ASSIGN_OR_RETURN(TurnedGraph turned,
-                        turn_before_loops(std::move(allowed.graph), library.ops()));
-  log.done("turned matrices of " + count_text(turned.num_products, "product") + " before loops");
-  std::vector<uint32_t> on_host(turned.graph.num_values(), 0);
+  EDDY_ASSIGN_OR_RETURN(PackedGraph packed,
+                        pack_before_loops(std::move(allowed.graph), library.ops(),
+                                          {.panel_width = columns_in_panel()}));
+  log.done("packed matrices of " + count_text(packed.num_packed, "product") +
+           " and turned those of " + std::to_string(packed.num_turned) + " before loops");
+  std::vector<uint32_t> on_host(packed.graph.num_values(), 0);
   EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
-                        fold_into_products(std::move(turned.graph), library.ops(),
+                        fold_into_products(std::move(packed.graph), library.ops(),
                                            std::move(on_host), {.device = ""}));
   log.done("folded " + count_text(folded.num_folded, "node") + " into products");
   return std::move(folded.graph);

@@ -79,7 +79,7 @@ struct SessionOptions {
   // blocks of a vector, windows of 3 x 3 by Winograd's transforms: faster, and other bits within
   // rounding (graph/compile/lay_out_images.h, ops/cpu/blocked/winograd_conv.h). So do convolutions
   // of weights that change (allow_winograd.h), and products in loops by matrices that are turned
-  // over before (turn_before_loops.h). Convolutions of another device work on images as it wants
+  // over before (pack_before_loops.h). Convolutions of another device work on images as it wants
   // them (ExecutionDevice::wants_channels_last). The CPU's products read transposed operands where
   // they lie, too, with the same bits (fold_into_products.h). Rules for batches know none of this.
   bool blocks_channels = true;

@@ -1,5 +1,5 @@
-// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul: three nested loops each.
-// Det: by elimination.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul, eddy.PackedMatMul: three
+// nested loops each. eddy.PackMatrix. Det: by elimination.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "ops/reference/parts/typed_kernel.h"
 #include "ops/reference/products/permuted_product.h"
 #include "ops/reference/products/product.h"
+#include "ops/schema/products/packed_matrix.h"
 
 namespace eddy {
 namespace {
@@ -162,6 +163,62 @@ Result<BoundKernel> bind_permuted_matmul(const KernelInit& init) {
   return bind_typed<PermutedMatMul, float, double, Float16, Bfloat16>(init, 0, std::move(state));
 }
 
+struct PackedState : KernelState {
+  int64_t width = 1;
+  bool is_turned = false;
+};
+
+template <typename T>
+struct PackMatrix {
+  static bool run(const KernelArgs& args) {
+    const auto& s = static_cast<const PackedState&>(*args.state);
+    const TensorView& b = args.inputs[0];
+    const int64_t k = b.dims[s.is_turned ? 1 : 0], n = b.dims[s.is_turned ? 0 : 1];
+    const T* const from = b.as<T>();
+    T* to = args.outputs[0].mutable_as<T>();
+    for (int64_t first = 0; first < n; first += s.width) {
+      for (int64_t i = 0; i < k; ++i) {
+        for (int64_t j = first; j < first + s.width; ++j) {
+          *to++ = j >= n ? T() : s.is_turned ? from[j * k + i] : from[i * n + j];
+        }
+      }
+    }
+    std::fill_n(to, kPackedSlack, T());
+    return true;
+  }
+};
+
+template <typename T>
+struct PackedMatMul {
+  static bool run(const KernelArgs& args) {
+    const int64_t width = static_cast<const PackedState&>(*args.state).width;
+    const TensorView &a = args.inputs[0], &y = args.outputs[0];
+    const int64_t k = a.dims[a.rank - 1], n = y.dims[y.rank - 1];
+    const int64_t rows = n == 0 ? 0 : y.count() / n;
+    const T* const b = args.inputs[1].as<T>();
+    const T* const row = args.has_input(2) ? args.inputs[2].as<T>() : nullptr;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        const T* const panel = b + j / width * width * k + j % width;
+        Accumulator<T> sum = row == nullptr ? Accumulator<T>(0) : accumulate_from(row[j]);
+        for (int64_t l = 0; l < k; ++l) {
+          sum += accumulate_from(a.as<T>()[i * k + l]) * accumulate_from(panel[l * width]);
+        }
+        y.mutable_as<T>()[i * n + j] = round_from<T>(sum);
+      }
+    }
+    return true;
+  }
+};
+
+template <template <typename> typename Kernel>
+Result<BoundKernel> bind_packed(const KernelInit& init) {
+  auto state = std::make_unique<PackedState>();
+  state->width = init.attributes.get_int("width", 1);
+  state->is_turned = init.attributes.get_int("turned", 0) != 0;
+  return bind_typed<Kernel, float, double, Float16, Bfloat16>(init, 0, std::move(state));
+}
+
 int32_t byte_at(const TensorView& view, int64_t i) {
   return view.element == ElementType::kInt8 ? view.as<int8_t>()[i] : view.as<uint8_t>()[i];
 }
@@ -280,6 +337,14 @@ void add_matmul_reference(KernelRegistry& registry) {
   registry.add({.op = "Det", .since_version = 11, .bind = bind_det, .provider = "reference"});
   registry.add({.op = "DequantizeMatMul",
                 .bind = bind_dequantize_matmul,
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "PackMatrix",
+                .bind = bind_packed<PackMatrix>,
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "PackedMatMul",
+                .bind = bind_packed<PackedMatMul>,
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add({.op = "PermutedMatMul",

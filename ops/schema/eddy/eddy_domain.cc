@@ -14,6 +14,11 @@
 //                   the tensor given the operand lies: a first element, then size and stride of
 //                   each axis. Floats; A and B have at least two axes. Made by
 //                   graph/compile/fold_into_products; for the CPU of orders alone.
+//   PackMatrix      a matrix B[k, n], or `turned` B[n, k], in panels of `width` columns, k rows
+//   each,
+//                   with zeros beyond n, and 16 zeros behind them. Floats. Made by
+//                   graph/compile/pack_before_loops for the CPU, as is
+//   PackedMatMul    A[..., k] times such a B of `columns` columns, plus a `row`.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
 //   ChannelsLastConv   Conv of images [n, h, w, c] by filters [f, h, w, c], with `addend`, laid out
