@@ -104,7 +104,7 @@ struct BlockedConvState : KernelState {
   cpu::Activation activation;
 
   bool is_for_winograd(const ConvShape& shape) const {
-    return winograd_or_null && WinogradConv::suits(shape);
+    return winograd_or_null && winograd_or_null->takes(shape);
   }
   const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
   const cpu::Activation* activation_or_null() const {
@@ -183,26 +183,26 @@ std::shared_ptr<const Conv> share(const KernelInit& init, const float* bias, std
   return init.pack<Conv>(init.constants[1].data, std::move(layout), make);
 }
 
-// Whether all calls suit Winograd's transforms, or none; nullopt: each call's shape decides.
-std::optional<bool> suits_winograd(const KernelInit& init, const BlockedConvState& state,
-                                   bool is_x_of_vectors) {
+// The tiles by which Winograd's transforms suit all calls; 0: they do not; nullopt: each call's
+// shape decides.
+std::optional<int64_t> winograd_inputs(const KernelInit& init, const BlockedConvState& state,
+                                       bool is_x_of_vectors) {
   const TensorType &x = init.inputs[0].tensor, &y = init.outputs[0].tensor;
   const auto is_one = [&](const char* name) {
     return std::ranges::all_of(init.attributes.get_ints(name), [](int64_t n) { return n == 1; });
   };
-  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return false;
+  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return 0;
   if (init.attributes.get_int("group", 1) != 1 || !is_one("strides") || !is_one("dilations")) {
-    return false;
+    return 0;
   }
   if (!x.is_static() || !y.is_static()) return std::nullopt;
   const auto view = [](const Dims& dims) {
     return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
   };
   ConvShape shape;
-  return make_blocked_conv_shape(init.attributes, view(x.dims), view(state.weights), view(y.dims),
-                                 shape)
-             .is_ok() &&
-         WinogradConv::suits(shape);
+  const Status status = make_blocked_conv_shape(init.attributes, view(x.dims), view(state.weights),
+                                                view(y.dims), shape);
+  return status.is_ok() ? WinogradConv::best_inputs(shape) : 0;
 }
 
 Result<BoundKernel> bind_conv(const KernelInit& init) {
@@ -233,13 +233,14 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
   } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
-    const std::optional<bool> is_for_winograd = suits_winograd(init, *state, x_block == width);
-    if (is_for_winograd.value_or(true)) {
-      state->winograd_or_null = share<WinogradConv>(init, bias, to_string(state->weights), [&] {
-        return std::make_shared<const WinogradConv>(w, bias, cpu::tile_kernels(), &init);
+    const std::optional<int64_t> known = winograd_inputs(init, *state, x_block == width);
+    if (const int64_t inputs = known.value_or(6); inputs > 0) {
+      const std::string layout = to_string(state->weights) + " by " + std::to_string(inputs);
+      state->winograd_or_null = share<WinogradConv>(init, bias, layout, [&] {
+        return std::make_shared<const WinogradConv>(w, bias, inputs, cpu::tile_kernels(), &init);
       });
     }
-    if (!is_for_winograd.value_or(false)) {
+    if (known.value_or(0) == 0) {
       const std::string layout = to_string(state->weights) + " group " + std::to_string(group) +
                                  " block " + std::to_string(x_block);
       state->conv_or_null = share<BlockedConv>(init, bias, layout, [&] {

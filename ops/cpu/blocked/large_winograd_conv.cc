@@ -115,11 +115,11 @@ void LargeWinogradConv::block_planes(const Call& call, const Work& work, int64_t
 void LargeWinogradConv::transform_inputs(const Work& work, int64_t block, int64_t at) const {
   const Grid& grid = shape_.grid;
   WinogradArgs args = inputs_of_tile(grid, block / block_columns_ * side_,
-                                     block % block_columns_ * side_, work.plane, tiles_.width);
+                                     block % block_columns_ * side_, 6, work.plane, tiles_.width);
   args.to_row = at_once_ * images();
   for (int64_t first = 0; first < images(); first += tiles_.width) {
     args.to = work.inputs + at * images() + first;
-    tiles_.winograd_input(args);
+    tiles_.winograd_6.input(args);
     args.from += tiles_.width * grid.input_size;
   }
 }
@@ -137,7 +137,7 @@ void LargeWinogradConv::transform_weights(const Work& work, int64_t block, int64
     args.from = work.windows + first * grid.kernel_size + (row * columns + column) * tiles_.width;
     args.to =
         work.weights + first / width * kProducts * at_once_ * width + at * width + first % width;
-    tiles_.winograd_weights[side_ - 2](args);
+    tiles_.winograd_6.weights[side_ - 2](args);
   }
 }
 
@@ -196,7 +196,7 @@ void LargeWinogradConv::run(const Call& call, void*, uint32_t unit) const {
           for (int64_t l = 0; l < lanes; ++l) sum[l] += more[l];
         }
       }
-      tiles_.winograd_output[outputs() - 2](args);
+      tiles_.winograd_6.output[outputs() - 2](args);
       transpose_words(made, lanes, call.y + (n * shape_.filters + first) * size, size, count, size);
     }
   }

@@ -15,7 +15,7 @@ constexpr int64_t kWantedUnits = 16;
 bool PlainWinogradConv::suits(const ConvShape& shape) {
   // Of the whole call: transforming the weights takes as long as some hundred positions do.
   constexpr int64_t kMinPositions = 1024;
-  return WinogradConv::suits(shape) && shape.grid.input_size > 0 &&
+  return WinogradConv::best_inputs(shape) > 0 && shape.grid.input_size > 0 &&
          shape.filters >= tile_kernels().width &&
          shape.batch * shape.grid.output_size >= kMinPositions;
 }
@@ -23,7 +23,8 @@ bool PlainWinogradConv::suits(const ConvShape& shape) {
 PlainWinogradConv::PlainWinogradConv(const ConvShape& shape)
     : TwoStepConv(shape),
       image_(shape),
-      layout_{shape.filters, shape.channels, shape.grid.axes[0].kernel} {
+      layout_{shape.filters, shape.channels, shape.grid.axes[0].kernel,
+              WinogradConv::best_inputs(shape)} {
   EDDY_DCHECK(suits(shape)) << "not for these tiles";
   image_.batch = 1;
   panel_sets_ = std::clamp<int64_t>(div_up(kWantedUnits, shape.batch), 1, layout_.num_panels());

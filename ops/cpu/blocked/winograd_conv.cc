@@ -11,12 +11,10 @@
 namespace eddy::cpu {
 namespace {
 
-constexpr int64_t kProducts = 36;
-constexpr int64_t kInputs = 6;  // of a tile, on each axis
 constexpr int64_t kMaxWidth = 16, kMaxTaps = 25;
 // Transformed inputs stay in the second-level cache.
-constexpr int64_t kInputFloats = 192 << 10;
-constexpr int64_t kMaxTilesAtOnce = 48;
+constexpr int64_t kInputFloats = 216 << 10;
+constexpr int64_t kMaxTilesAtOnce = 54;
 // Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
 constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMaxParts = 64;
@@ -24,8 +22,8 @@ constexpr int64_t kMaxParts = 64;
 struct TileGrid {
   int64_t outputs, rows, columns;  // outputs of a tile, on each axis
 
-  explicit TileGrid(const ConvShape& s)
-      : outputs(kInputs + 1 - s.grid.axes[0].kernel),
+  TileGrid(const ConvShape& s, int64_t inputs)
+      : outputs(inputs + 1 - s.grid.axes[0].kernel),
         rows(div_up(s.grid.output[0], outputs)),
         columns(div_up(s.grid.output[1], outputs)) {}
   int64_t count() const { return rows * columns; }
@@ -35,10 +33,11 @@ struct TileGrid {
 struct Partition {
   int64_t bands, sets;
 
-  Partition(const ConvShape& s, const TileGrid& grid, const TileKernels& tiles)
+  Partition(const ConvShape& s, const TileGrid& grid, int64_t num_products,
+            const TileKernels& tiles)
       : num_vectors_(div_up(s.filters, tiles.width)), unit_(tiles.max_vectors) {
     constexpr int64_t kMinTiles = 24, kEnoughParts = 16, kSetVectors = 3;
-    const int64_t work = grid.count() * kProducts * s.channels * s.filters;
+    const int64_t work = grid.count() * num_products * s.channels * s.filters;
     const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(s.batch, 1), 1);
     const int64_t wanted = count_parts(work, kPartWork, most);
     bands = count_bands(grid.count() / kMinTiles, wanted);
@@ -65,12 +64,12 @@ struct Partition {
 
 }  // namespace
 
-WinogradArgs inputs_of_tile(const Grid& grid, int64_t row, int64_t column, const float* image,
-                            int64_t width) {
+WinogradArgs inputs_of_tile(const Grid& grid, int64_t row, int64_t column, int64_t inputs,
+                            const float* image, int64_t width) {
   row -= grid.axes[0].pad_begin;
   column -= grid.axes[1].pad_begin;
-  const auto bound = [](int64_t at) {
-    return static_cast<int>(std::clamp<int64_t>(at, 0, kInputs));
+  const auto bound = [inputs](int64_t at) {
+    return static_cast<int>(std::clamp<int64_t>(at, 0, inputs));
   };
   WinogradArgs args;
   args.first_row = bound(-row);
@@ -87,7 +86,12 @@ class WinogradPart {
  public:
   WinogradPart(const WinogradConv& conv, const BlockedConv::Call& call, int64_t image,
                float* scratch)
-      : conv_(conv), call_(call), tiles_(conv.tiles_), grid_(*call.shape) {
+      : conv_(conv),
+        call_(call),
+        tiles_(conv.tiles_),
+        transforms_(tiles_.winograd(conv.layout_.inputs)),
+        num_products_(conv.layout_.num_products()),
+        grid_(*call.shape, conv.layout_.inputs) {
     const ConvShape& s = *call.shape;
     x_block_ = s.grid.input_size * tiles_.width;
     y_block_ = s.grid.output_size * tiles_.width;
@@ -95,7 +99,7 @@ class WinogradPart {
     y_at_ = image * div_up(s.filters, tiles_.width) * y_block_;
     at_once_ = conv.tiles_at_once();
     inputs_ = scratch;
-    products_ = scratch + kProducts * at_once_ * conv.depth();
+    products_ = scratch + num_products_ * at_once_ * conv.depth();
   }
 
   void run(Span tiles, Span vectors) {
@@ -127,16 +131,17 @@ class WinogradPart {
   void transform_inputs(int64_t tile, int64_t at) const {
     const Grid& grid = call_.shape->grid;
     const Place place = place_of(tile);
-    WinogradArgs args = inputs_of_tile(grid, place.row, place.column, x_, tiles_.width);
+    WinogradArgs args =
+        inputs_of_tile(grid, place.row, place.column, conv_.layout_.inputs, x_, tiles_.width);
     args.to_row = at_once_ * conv_.depth();
     const int64_t num_blocks = conv_.depth() / tiles_.width;
     for (int64_t block = 0; block < num_blocks; ++block, args.from += x_block_) {
       args.to = inputs_ + at * conv_.depth() + block * tiles_.width;
-      tiles_.winograd_input(args);
+      transforms_.input(args);
     }
   }
 
-  // The 36 products of `count` rows, by some vectors of a panel.
+  // The products of `count` rows, by some vectors of a panel.
   void multiply(Span filters, int64_t count) const {
     const int64_t width = tiles_.panel_width(), vectors = filters.size();
     const int64_t panel = filters.begin / tiles_.max_vectors;
@@ -149,11 +154,11 @@ class WinogradPart {
     const bool is_whole = vectors == tiles_.max_vectors;
     if (!is_whole) args.ahead_step = width;
     args.columns = static_cast<int>(vectors) * tiles_.width;
-    for (int64_t product = 0; product < kProducts; ++product) {
+    for (int64_t product = 0; product < num_products_; ++product) {
       const float* const b = conv_.weights(panel, product) + first * tiles_.width;
       args.b = &b;
       const float* ahead = b + conv_.depth() * width;
-      int64_t lines = product + 1 < kProducts ? vectors : 0;
+      int64_t lines = product + 1 < num_products_ ? vectors : 0;
       int rows = 0;
       for (int64_t i = 0; i < count; i += rows) {
         rows = tiles_.next_rows(count - i, vectors, args);
@@ -185,7 +190,7 @@ class WinogradPart {
       args.to = call_.y + y_at;
       args.add_or_null = call_.add_or_null ? call_.add_or_null + y_at : nullptr;
       args.bias_or_null = conv_.bias_.empty() ? nullptr : conv_.bias_.data() + v * tiles_.width;
-      tiles_.winograd_output[grid_.outputs - 2](args);
+      transforms_.output[grid_.outputs - 2](args);
       if (call_.activation_or_null == nullptr) continue;
       for (int row = 0; row < args.end_row; ++row) {
         call_.activation_or_null->apply(args.to + row * args.to_row,
@@ -197,17 +202,19 @@ class WinogradPart {
   const WinogradConv& conv_;
   const BlockedConv::Call& call_;
   const TileKernels& tiles_;
+  const TileKernels::Winograd& transforms_;
+  const int64_t num_products_;
   const TileGrid grid_;
   const float* x_;
   int64_t x_block_, y_block_, y_at_, at_once_;
-  float *inputs_, *products_;  // [36][at_once][depth], [36][at_once][panel]
+  float *inputs_, *products_;  // [product][at_once][depth], [product][at_once][panel]
 };
 
 void WinogradConv::Layout::pack(const float* from, float* to, int64_t part) const {
   EDDY_DCHECK(part >= 0 && part < num_parts()) << "part " << part << " of " << num_parts();
   const int64_t panel = part / depth(), channel = part % depth(), taps = window * window;
   const int64_t width = tiles.width, step = depth() * tiles.panel_width();
-  to += (panel * kProducts * depth() + channel) * tiles.panel_width();
+  to += (panel * num_products() * depth() + channel) * tiles.panel_width();
   EDDY_CHECK(width <= kMaxWidth && taps <= kMaxTaps) << width << " filters of " << taps << " taps";
   alignas(64) float turned[kMaxTaps * kMaxWidth];
   WinogradArgs args;
@@ -224,17 +231,19 @@ void WinogradConv::Layout::pack(const float* from, float* to, int64_t part) cons
       transpose_words(windows, channels * taps, turned, width, taps, count);
     }
     args.to = to + v * width;
-    tiles.winograd_weights[window - 2](args);
+    tiles.winograd(inputs).weights[window - 2](args);
   }
 }
 
-WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null,
+WinogradConv::WinogradConv(const TensorView& weights, const float* bias_or_null, int64_t inputs,
                            const TileKernels& tiles, const KernelInit* init_or_null)
-    : tiles_(tiles), layout_{weights.dims[0], weights.dims[1], weights.dims[2], tiles} {
+    : tiles_(tiles), layout_{weights.dims[0], weights.dims[1], weights.dims[2], inputs, tiles} {
   EDDY_CHECK(weights.rank == 4 && weights.dims[2] == weights.dims[3] &&
              (layout_.window == 3 || layout_.window == 5))
       << "windows other than 3 x 3 and 5 x 5";
-  const std::string layout = "winograd conv " + to_string(Dims(weights.shape()));
+  EDDY_CHECK(inputs == 6 || (inputs == 4 && layout_.window == 3)) << "tiles of " << inputs;
+  const std::string layout =
+      "winograd conv " + to_string(Dims(weights.shape())) + " by " + std::to_string(inputs);
   const auto fill = [&](std::byte* to) {
     for (int64_t part = 0; part < layout_.num_parts(); ++part) {
       layout_.pack(weights.as<float>(), reinterpret_cast<float*>(to), part);
@@ -261,32 +270,51 @@ void WinogradConv::set_bias(const float* bias_or_null) {
 
 int64_t WinogradConv::tiles_at_once() const {
   const int64_t rows = tiles_.max_rows;
-  const int64_t fitting = kInputFloats / (kProducts * depth()) / rows * rows;
+  const int64_t fitting = kInputFloats / (layout_.num_products() * depth()) / rows * rows;
   return std::clamp<int64_t>(fitting, 2 * rows, kMaxTilesAtOnce / rows * rows);
 }
 
-// With few tiles the weights, four times as many, take longer to read than they save.
-bool WinogradConv::suits(const ConvShape& shape, const TileKernels& tiles) {
+// With few tiles the weights, of which there are more, take longer to read than they save.
+bool WinogradConv::suits(const ConvShape& shape, int64_t inputs, const TileKernels& tiles) {
   constexpr int64_t kMinTiles = 12;
   const int64_t window = shape.grid.axes[0].kernel;
   const auto is_made_for = [window](const WindowAxis& axis) {
     return axis.kernel == window && axis.stride == 1 && axis.dilation == 1;
   };
   if (shape.grid.rank != 2 || shape.group != 1 || shape.channels < tiles.width) return false;
-  if (window != 3 && window != 5) return false;
+  if (window != 3 && (window != 5 || inputs != 6)) return false;
   if (!is_made_for(shape.grid.axes[0]) || !is_made_for(shape.grid.axes[1])) return false;
-  const TileGrid grid(shape);
+  const TileGrid grid(shape, inputs);
   // Transforms and multiplications against the direct convolution's.
   return shape.batch * grid.count() >= kMinTiles &&
-         grid.count() * kProducts * 3 < shape.grid.output_size * window * window * 2;
+         grid.count() * inputs * inputs * 3 < shape.grid.output_size * window * window * 2;
+}
+
+// Measured on a Xeon with AVX-512: reading a weight from the third-level cache takes as long as so
+// many multiply-adds, and a fourth goes to transforms. 256 channels of 14 x 14 take 0.91 ms by
+// tiles of 4 x 4, 1.03 by 6 x 6; 512 of 7 x 7 1.75 ms directly, 2.35 by 4 x 4.
+int64_t WinogradConv::best_inputs(const ConvShape& shape, const TileKernels& tiles) {
+  constexpr int64_t kWeightTerms = 40;
+  const int64_t window = shape.grid.axes[0].kernel;
+  int64_t best = 0, least = window * window * (shape.grid.output_size + kWeightTerms) * 4;
+  for (const int64_t inputs : {6, 4}) {
+    if (!suits(shape, inputs, tiles)) continue;
+    const int64_t tiles_and_weights = TileGrid(shape, inputs).count() + kWeightTerms;
+    const int64_t cost = inputs * inputs * tiles_and_weights * 5;
+    if (cost < least) best = inputs, least = cost;
+  }
+  return best;
 }
 
 uint32_t WinogradConv::count_tiles(const ConvShape& shape) const {
-  return static_cast<uint32_t>(shape.batch * Partition(shape, TileGrid(shape), tiles_).count());
+  const TileGrid grid(shape, layout_.inputs);
+  return static_cast<uint32_t>(shape.batch *
+                               Partition(shape, grid, layout_.num_products(), tiles_).count());
 }
 
 size_t WinogradConv::scratch_bytes() const {
-  return static_cast<size_t>(kProducts * tiles_at_once() * (depth() + tiles_.panel_width())) *
+  return static_cast<size_t>(layout_.num_products() * tiles_at_once() *
+                             (depth() + tiles_.panel_width())) *
          sizeof(float);
 }
 
@@ -296,8 +324,8 @@ void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* 
               s.grid.axes[0].kernel == layout_.window)
       << "packed for another shape";
   EDDY_DCHECK(scratch != nullptr) << "no scratch memory";
-  const TileGrid grid(s);
-  const Partition parts(s, grid, tiles_);
+  const TileGrid grid(s, layout_.inputs);
+  const Partition parts(s, grid, layout_.num_products(), tiles_);
   const int64_t image = tile / parts.count(), rest = tile % parts.count();
   EDDY_DCHECK(image < s.batch) << "tile " << tile << " of " << count_tiles(s);
   const Span band = part_of(grid.count(), parts.bands, rest / parts.sets);
@@ -307,7 +335,7 @@ void WinogradConv::run_tile(const BlockedConv::Call& call, uint32_t tile, void* 
 
 void WinogradConv::run_vectors(const BlockedConv::Call& call, int64_t first, int64_t end,
                                void* scratch) const {
-  const Span all{0, TileGrid(*call.shape).count()};
+  const Span all{0, TileGrid(*call.shape, layout_.inputs).count()};
   WinogradPart(*this, call, 0, static_cast<float*>(scratch)).run(all, {first, end});
 }
 

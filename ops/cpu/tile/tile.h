@@ -101,9 +101,9 @@ struct WinogradArgs {
   int first_row = 0, end_row = 0, first_column = 0, end_column = 0;
   // The tile's first input, the window's first weight, or the first product.
   const float* from = nullptr;
-  int64_t from_row = 0;  // elements from one row of these to the next; of products: from one of the
-                         // 36 to the next
-  float* to = nullptr;   // the first of the 36; the tile's first output
+  int64_t from_row = 0;  // elements from one row of these to the next; of products: from one to the
+                         // next
+  float* to = nullptr;   // the first product; the tile's first output
   int64_t to_row = 0;    // as from_row, the other way
   const float* bias_or_null = nullptr;   // of outputs: one vector
   const float* add_or_null = nullptr;    // of outputs: laid out as they
@@ -151,10 +151,16 @@ struct TileKernels {
   void (*window_sum)(const WindowArgs& args);
   void (*window_product)(const WindowArgs& args);
 
-  void (*winograd_input)(const WinogradArgs& args);
-  // [r - 2] and [m - 2], each from 2 to 5.
-  void (*winograd_weights[4])(const WinogradArgs& args);
-  void (*winograd_output[4])(const WinogradArgs& args);
+  // Winograd's transforms by tiles of so many inputs on each axis, which are as many products.
+  struct Winograd {
+    void (*input)(const WinogradArgs& args);
+    // By the width of windows and the number of outputs, less 2; null: there are none.
+    void (*weights[4])(const WinogradArgs& args);
+    void (*output[4])(const WinogradArgs& args);
+  };
+  Winograd winograd_4;  // windows of 3
+  Winograd winograd_6;  // windows of 2 to 5
+  const Winograd& winograd(int64_t inputs) const { return inputs == 4 ? winograd_4 : winograd_6; }
 
   int panel_width() const { return width * max_vectors; }
 

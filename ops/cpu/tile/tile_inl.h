@@ -226,12 +226,33 @@ template <typename S, int kWindow>
   y[5] = w[kWindow - 1];
 }
 
-// A tile of kSize x kSize vectors to 6 x 6, by columns and then by rows.
-template <typename S, int kSize,
-          void (*transform)(const typename S::V (&)[kSize], typename S::V (&)[6])>
+// Four inputs of one axis: polynomials at 0, 1, -1 and their last coefficient.
+template <typename S>
+[[gnu::always_inline]] inline void winograd_input_axis(const typename S::V (&x)[4],
+                                                       typename S::V (&y)[4]) {
+  y[0] = S::sub(x[0], x[2]);
+  y[1] = S::add(x[1], x[2]);
+  y[2] = S::sub(x[2], x[1]);
+  y[3] = S::sub(x[1], x[3]);
+}
+
+template <typename S>
+[[gnu::always_inline]] inline void winograd_weights_axis(const typename S::V (&w)[3],
+                                                         typename S::V (&y)[4]) {
+  using V = typename S::V;
+  const V half = S::set1(0.5f), even = S::add(w[0], w[2]);
+  y[0] = w[0];
+  y[1] = S::mul(S::add(even, w[1]), half);
+  y[2] = S::mul(S::sub(even, w[1]), half);
+  y[3] = w[2];
+}
+
+// A tile of kSize x kSize vectors to kPoints x kPoints, by columns and then by rows.
+template <typename S, int kSize, int kPoints,
+          void (*transform)(const typename S::V (&)[kSize], typename S::V (&)[kPoints])>
 [[gnu::always_inline]] inline void winograd_into_products(const WinogradArgs& t) {
   using V = typename S::V;
-  V columns[kSize][6];  // by column of the tile, then by transformed row
+  V columns[kSize][kPoints];  // by column of the tile, then by transformed row
   for (int c = 0; c < kSize; ++c) {
     V x[kSize];
     const bool is_in = c >= t.first_column && c < t.end_column;
@@ -242,21 +263,27 @@ template <typename S, int kSize,
     }
     transform(x, columns[c]);
   }
-  for (int r = 0; r < 6; ++r) {
-    V x[kSize], y[6];
+  for (int r = 0; r < kPoints; ++r) {
+    V x[kSize], y[kPoints];
     EDDY_UNROLL for (int c = 0; c < kSize; ++c) x[c] = columns[c][r];
     transform(x, y);
-    EDDY_UNROLL for (int c = 0; c < 6; ++c) S::store(t.to + (r * 6 + c) * t.to_row, y[c]);
+    EDDY_UNROLL for (int c = 0; c < kPoints; ++c) {
+      S::store(t.to + (r * kPoints + c) * t.to_row, y[c]);
+    }
   }
 }
 
-template <typename S>
+template <typename S, int kPoints>
 void winograd_input(const WinogradArgs& t) {
-  winograd_into_products<S, 6, winograd_input_axis<S>>(t);
+  winograd_into_products<S, kPoints, kPoints, winograd_input_axis<S>>(t);
 }
-template <typename S, int kWindow>
+template <typename S, int kPoints, int kWindow>
 void winograd_weights(const WinogradArgs& t) {
-  winograd_into_products<S, kWindow, winograd_weights_axis<S, kWindow>>(t);
+  if constexpr (kPoints == 4) {
+    winograd_into_products<S, kWindow, kPoints, winograd_weights_axis<S>>(t);
+  } else {
+    winograd_into_products<S, kWindow, kPoints, winograd_weights_axis<S, kWindow>>(t);
+  }
 }
 
 // Outputs of one axis: sums of what each point has, times its powers.
@@ -274,20 +301,37 @@ template <typename S, int kOutputs>
   y[kOutputs - 1] = S::add(m[5], y[kOutputs - 1]);
 }
 
-template <typename S, int kOutputs>
+// Two outputs of windows of 3.
+template <typename S>
+[[gnu::always_inline]] inline void winograd_output_axis(const typename S::V (&m)[4],
+                                                        typename S::V (&y)[2]) {
+  y[0] = S::add(m[0], S::add(m[1], m[2]));
+  y[1] = S::sub(S::sub(m[1], m[2]), m[3]);
+}
+
+template <typename S, int kPoints, int kOutputs>
 void winograd_output(const WinogradArgs& t) {
   using V = typename S::V;
-  V columns[6][kOutputs];
-  for (int c = 0; c < 6; ++c) {
-    V m[6];
-    EDDY_UNROLL for (int r = 0; r < 6; ++r) m[r] = S::load(t.from + (r * 6 + c) * t.from_row);
-    winograd_output_axis<S, kOutputs>(m, columns[c]);
+  const auto transform = [](const V(&m)[kPoints], V(&y)[kOutputs]) __attribute__((always_inline)) {
+    if constexpr (kPoints == 4) {
+      winograd_output_axis<S>(m, y);
+    } else {
+      winograd_output_axis<S, kOutputs>(m, y);
+    }
+  };
+  V columns[kPoints][kOutputs];
+  for (int c = 0; c < kPoints; ++c) {
+    V m[kPoints];
+    EDDY_UNROLL for (int r = 0; r < kPoints; ++r) {
+      m[r] = S::load(t.from + (r * kPoints + c) * t.from_row);
+    }
+    transform(m, columns[c]);
   }
   const V bias = t.bias_or_null ? S::load(t.bias_or_null) : S::zero();
   for (int r = 0; r < t.end_row; ++r) {
-    V m[6], y[kOutputs];
-    EDDY_UNROLL for (int c = 0; c < 6; ++c) m[c] = columns[c][r];
-    winograd_output_axis<S, kOutputs>(m, y);
+    V m[kPoints], y[kOutputs];
+    EDDY_UNROLL for (int c = 0; c < kPoints; ++c) m[c] = columns[c][r];
+    transform(m, y);
     const int64_t row = r * t.to_row;
     for (int c = 0; c < t.end_column; ++c) {
       const int64_t at = row + c * S::kWidth;
@@ -355,15 +399,18 @@ constexpr TileKernels make_tile_kernels(Isa isa, const char* name) {
   set.window_max = &window_row<S, MaxFold<S>>;
   set.window_sum = &window_row<S, SumFold<S>>;
   set.window_product = &window_row<S, ProductFold<S>>;
-  set.winograd_input = &winograd_input<S>;
-  set.winograd_weights[0] = &winograd_weights<S, 2>;
-  set.winograd_weights[1] = &winograd_weights<S, 3>;
-  set.winograd_weights[2] = &winograd_weights<S, 4>;
-  set.winograd_weights[3] = &winograd_weights<S, 5>;
-  set.winograd_output[0] = &winograd_output<S, 2>;
-  set.winograd_output[1] = &winograd_output<S, 3>;
-  set.winograd_output[2] = &winograd_output<S, 4>;
-  set.winograd_output[3] = &winograd_output<S, 5>;
+  set.winograd_4.input = &winograd_input<S, 4>;
+  set.winograd_4.weights[1] = &winograd_weights<S, 4, 3>;
+  set.winograd_4.output[0] = &winograd_output<S, 4, 2>;
+  set.winograd_6.input = &winograd_input<S, 6>;
+  set.winograd_6.weights[0] = &winograd_weights<S, 6, 2>;
+  set.winograd_6.weights[1] = &winograd_weights<S, 6, 3>;
+  set.winograd_6.weights[2] = &winograd_weights<S, 6, 4>;
+  set.winograd_6.weights[3] = &winograd_weights<S, 6, 5>;
+  set.winograd_6.output[0] = &winograd_output<S, 6, 2>;
+  set.winograd_6.output[1] = &winograd_output<S, 6, 3>;
+  set.winograd_6.output[2] = &winograd_output<S, 6, 4>;
+  set.winograd_6.output[3] = &winograd_output<S, 6, 5>;
   return set;
 }
 
