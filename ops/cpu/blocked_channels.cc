@@ -140,14 +140,19 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   float* const y = args.outputs[0].mutable_as<float>();
   const BlockedConv::Call call{
       &shape, x, y, addend, state.clamp_or_null(), state.activation_or_null()};
-  if (state.is_for_winograd(shape)) {
-    void* const scratch = args.scratch->reserve(state.winograd_or_null->scratch_bytes());
-    if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
-    state.winograd_or_null->run_tile(call, tile, scratch);
-    return true;
-  }
-  if (state.conv_or_null) {
-    state.conv_or_null->run_tile(call, tile);
+  const bool is_for_winograd = state.is_for_winograd(shape);
+  if (is_for_winograd || state.conv_or_null) {
+    const size_t bytes = is_for_winograd ? state.winograd_or_null->scratch_bytes()
+                                         : state.conv_or_null->scratch_bytes(shape);
+    void* const scratch = bytes > 0 ? args.scratch->reserve(bytes) : nullptr;
+    if (bytes > 0 && scratch == nullptr) {
+      return args.fail(resource_exhausted("no memory for a convolution"));
+    }
+    if (is_for_winograd) {
+      state.winograd_or_null->run_tile(call, tile, scratch);
+    } else {
+      state.conv_or_null->run_tile(call, tile, scratch);
+    }
     return true;
   }
   const int64_t num_blocks = args.outputs[0].dims[1];
@@ -183,18 +188,9 @@ std::shared_ptr<const Conv> share(const KernelInit& init, const float* bias, std
   return init.pack<Conv>(init.constants[1].data, std::move(layout), make);
 }
 
-// The tiles by which Winograd's transforms suit all calls; 0: they do not; nullopt: each call's
-// shape decides.
-std::optional<int64_t> winograd_inputs(const KernelInit& init, const BlockedConvState& state,
-                                       bool is_x_of_vectors) {
+// The shape of all calls; nullopt: each has its own.
+std::optional<ConvShape> known_shape(const KernelInit& init, const BlockedConvState& state) {
   const TensorType &x = init.inputs[0].tensor, &y = init.outputs[0].tensor;
-  const auto is_one = [&](const char* name) {
-    return std::ranges::all_of(init.attributes.get_ints(name), [](int64_t n) { return n == 1; });
-  };
-  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return 0;
-  if (init.attributes.get_int("group", 1) != 1 || !is_one("strides") || !is_one("dilations")) {
-    return 0;
-  }
   if (!x.is_static() || !y.is_static()) return std::nullopt;
   const auto view = [](const Dims& dims) {
     return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
@@ -202,7 +198,23 @@ std::optional<int64_t> winograd_inputs(const KernelInit& init, const BlockedConv
   ConvShape shape;
   const Status status = make_blocked_conv_shape(init.attributes, view(x.dims), view(state.weights),
                                                 view(y.dims), shape);
-  return status.is_ok() ? WinogradConv::best_inputs(shape) : 0;
+  return status.is_ok() ? std::optional(shape) : std::nullopt;
+}
+
+// The tiles by which Winograd's transforms suit all calls; 0: they do not; nullopt: each call's
+// shape decides.
+std::optional<int64_t> winograd_inputs(const KernelInit& init, const BlockedConvState& state,
+                                       bool is_x_of_vectors,
+                                       const std::optional<ConvShape>& known) {
+  const auto is_one = [&](const char* name) {
+    return std::ranges::all_of(init.attributes.get_ints(name), [](int64_t n) { return n == 1; });
+  };
+  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return 0;
+  if (init.attributes.get_int("group", 1) != 1 || !is_one("strides") || !is_one("dilations")) {
+    return 0;
+  }
+  if (!known.has_value()) return std::nullopt;
+  return WinogradConv::best_inputs(*known);
 }
 
 Result<BoundKernel> bind_conv(const KernelInit& init) {
@@ -230,29 +242,33 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
     }
   }
   const float* const bias = has_bias ? init.constants[2].as<float>() : nullptr;
+  const std::optional<ConvShape> known = known_shape(init, *state);
+  size_t scratch_bytes = 0;
   if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
   } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
-    const std::optional<int64_t> known = winograd_inputs(init, *state, x_block == width);
-    if (const int64_t inputs = known.value_or(6); inputs > 0) {
+    const std::optional<int64_t> tile = winograd_inputs(init, *state, x_block == width, known);
+    if (const int64_t inputs = tile.value_or(6); inputs > 0) {
       const std::string layout = to_string(state->weights) + " by " + std::to_string(inputs);
       state->winograd_or_null = share<WinogradConv>(init, bias, layout, [&] {
         return std::make_shared<const WinogradConv>(w, bias, inputs, cpu::tile_kernels(), &init);
       });
     }
-    if (known.value_or(0) == 0) {
+    if (tile.value_or(0) == 0) {
       const std::string layout = to_string(state->weights) + " group " + std::to_string(group) +
                                  " block " + std::to_string(x_block);
       state->conv_or_null = share<BlockedConv>(init, bias, layout, [&] {
         return std::make_shared<const BlockedConv>(w, bias, group, x_block, cpu::tile_kernels(),
                                                    &init);
       });
+      if (known.has_value()) scratch_bytes = state->conv_or_null->scratch_bytes(*known);
+    }
+    if (state->winograd_or_null) {
+      scratch_bytes = std::max(scratch_bytes, state->winograd_or_null->scratch_bytes());
     }
   } else {
     return unsupported("the tiled BlockedConv needs groups of whole blocks");
   }
-  const size_t scratch_bytes =
-      state->winograd_or_null ? state->winograd_or_null->scratch_bytes() : 0;
   BoundKernel kernel = tiled<count_conv_tiles, run_conv_tile>(std::move(state));
   kernel.scratch_bytes = scratch_bytes;
   kernel.unread_constants = uint64_t{1} << 1 | uint64_t{has_bias} << 2;

@@ -43,17 +43,39 @@ struct Plane {
   bool is_line() const { return out_rows == 1; }
 };
 
+// Windows of one element that leave positions out.
+bool is_sparse(const ConvShape& s) {
+  const auto is_point = [](const WindowAxis& axis) {
+    return axis.kernel == 1 && axis.pad_begin == 0;
+  };
+  const std::span<const WindowAxis> axes(s.grid.axes.data(), 2);
+  return s.grid.rank == 2 && std::ranges::all_of(axes, is_point) &&
+         (axes[0].stride > 1 || axes[1].stride > 1);
+}
+
+// The shape over the positions that are read.
+ConvShape gathered(ConvShape s) {
+  s.grid.input_size = s.grid.output_size;
+  for (size_t i = 0; i < 2; ++i) {
+    s.grid.input[i] = s.grid.output[i];
+    s.grid.axes[i].stride = 1;
+  }
+  return s;
+}
+
 // How a call falls into parts: images, groups, then bands of positions, then sets of panels.
 struct Partition {
   int64_t images, groups, bands, panel_sets;
 
-  Partition(const ConvShape& s, const Plane& plane, int64_t num_panels) {
+  // `most_parts`: of an image's group.
+  Partition(const ConvShape& s, const Plane& plane, int64_t num_panels,
+            int64_t most_parts = kMaxParts) {
     images = s.batch;
     groups = s.group;
     const int64_t work =
         s.grid.output_size * s.group_filters() * s.group_channels() * s.grid.kernel_size;
     const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(images * groups, 1), 1);
-    const int64_t wanted = count_parts(work, kPartWork, most);
+    const int64_t wanted = count_parts(work, kPartWork, std::min(most, most_parts));
     const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
     const auto most_bands = [&](int64_t positions) {
       return std::max<int64_t>(std::min(s.grid.output_size / positions, units), 1);
@@ -74,16 +96,16 @@ struct Partition {
 // One part of a call: a band of one image's positions by some panels of filters of one group.
 class BlockedConvPart {
  public:
+  // `x`: of the image's group.
   BlockedConvPart(const BlockedConv& conv, const BlockedConv::Call& call, const Plane& plane,
-                  int64_t image, int64_t group)
+                  const float* x, int64_t image, int64_t group)
       : conv_(conv), call_(call), plane_(plane), tiles_(conv.tiles_) {
     const int64_t in_size = plane.in_rows * plane.in_columns;
     const int64_t out_size = plane.out_rows * plane.out_columns;
-    const int64_t x_blocks = conv.groups_ * conv.layout_.num_blocks();
     const int64_t y_blocks = conv.groups_ * div_up(conv.layout_.filters, tiles_.width);
     x_block_ = in_size * conv.layout_.block;
     y_block_ = out_size * tiles_.width;
-    x_ = call.x + (image * x_blocks + group * conv.layout_.num_blocks()) * x_block_;
+    x_ = x;
     const int64_t first_y = image * y_blocks + group * (y_blocks / conv.groups_);
     y_ = call.y + first_y * y_block_;
     add_ = call.add_or_null ? call.add_or_null + first_y * y_block_ : nullptr;
@@ -353,33 +375,81 @@ void BlockedConv::Layout::pack(const float* from, float* to, int64_t part) const
   }
 }
 
+namespace {
+
+// Each part of a call whose positions are gathered gathers its own.
+constexpr int64_t kMaxGatheredParts = 16;
+
+}  // namespace
+
 uint32_t BlockedConv::count_tiles(const ConvShape& shape) const {
-  return static_cast<uint32_t>(Partition(shape, Plane(shape), num_panels()).count());
+  const bool gathers = scratch_bytes(shape) > 0;
+  const ConvShape s = gathers ? gathered(shape) : shape;
+  const int64_t most = gathers ? kMaxGatheredParts : kMaxParts;
+  return static_cast<uint32_t>(Partition(s, Plane(s), num_panels(), most).count());
 }
 
-void BlockedConv::run_tile(const Call& call, uint32_t tile) const {
-  const ConvShape& s = *call.shape;
-  EDDY_DCHECK(s.group == groups_ && s.group_channels() == layout_.channels &&
-              s.group_filters() == layout_.filters)
+size_t BlockedConv::scratch_bytes(const ConvShape& shape) const {
+  constexpr int64_t kMostBytes = 1 << 20;  // stays in the second-level cache
+  if (!is_sparse(shape)) return 0;
+  const int64_t bytes = layout_.num_blocks() * layout_.block * shape.grid.output_size *
+                        static_cast<int64_t>(sizeof(float));
+  return bytes <= kMostBytes ? static_cast<size_t>(bytes) : 0;
+}
+
+const float* BlockedConv::image_of(const Call& call, int64_t image, int64_t group) const {
+  const int64_t blocks = layout_.num_blocks();
+  return call.x + (image * groups_ + group) * blocks * call.shape->grid.input_size * layout_.block;
+}
+
+// The positions of the band, where they are in the image over all positions that are read.
+void BlockedConv::gather(const ConvShape& shape, const float* x, int64_t first, int64_t end,
+                         float* to) const {
+  const Grid& grid = shape.grid;
+  const int64_t block = layout_.block;
+  for (int64_t b = 0; b < layout_.num_blocks(); ++b) {
+    const float* const from = x + b * grid.input_size * block;
+    float* const of_block = to + b * grid.output_size * block;
+    for (int64_t at = first; at < end; ++at) {
+      const int64_t row = at / grid.output[1] * grid.axes[0].stride;
+      const int64_t column = at % grid.output[1] * grid.axes[1].stride;
+      std::copy_n(from + (row * grid.input[1] + column) * block, block, of_block + at * block);
+    }
+  }
+}
+
+void BlockedConv::run_tile(const Call& call, uint32_t tile, void* scratch_or_null) const {
+  const ConvShape& given = *call.shape;
+  EDDY_DCHECK(given.group == groups_ && given.group_channels() == layout_.channels &&
+              given.group_filters() == layout_.filters)
       << "packed for another shape";
+  const bool gathers = scratch_bytes(given) > 0;
+  EDDY_DCHECK(!gathers || scratch_or_null != nullptr) << "no memory to gather positions in";
+  const ConvShape s = gathers ? gathered(given) : given;
   const Plane plane(s);
-  const Partition parts(s, plane, num_panels());
+  const Partition parts(s, plane, num_panels(), gathers ? kMaxGatheredParts : kMaxParts);
   EDDY_DCHECK(tile < parts.count()) << "tile " << tile << " of " << parts.count();
   int64_t rest = tile;
-  const int64_t panel_set = rest % parts.panel_sets;
+  const Span panels = part_of(num_panels(), parts.panel_sets, rest % parts.panel_sets);
   rest /= parts.panel_sets;
-  const int64_t band = rest % parts.bands;
-  rest /= parts.bands;
   const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
-  BlockedConvPart part(*this, call, plane, rest / parts.groups, rest % parts.groups);
-  part.run(part_of(units, parts.bands, band), part_of(num_panels(), parts.panel_sets, panel_set));
+  const Span band = part_of(units, parts.bands, rest % parts.bands);
+  rest /= parts.bands;
+  const int64_t image = rest / parts.groups, group = rest % parts.groups;
+  const float* x = image_of(call, image, group);
+  if (gathers) {
+    auto* const to = static_cast<float*>(scratch_or_null);
+    gather(given, x, band.begin, band.end, to);
+    x = to;
+  }
+  BlockedConvPart(*this, call, plane, x, image, group).run(band, panels);
 }
 
 void BlockedConv::run_panels(const Call& call, int64_t first, int64_t end) const {
   EDDY_DCHECK(call.shape->batch == 1 && groups_ == 1 && end <= num_panels())
       << "panels " << first << " to " << end << " of " << num_panels();
   const Plane plane(*call.shape);
-  BlockedConvPart part(*this, call, plane, 0, 0);
+  BlockedConvPart part(*this, call, plane, call.x, 0, 0);
   part.run({0, plane.is_line() ? plane.out_columns : plane.out_rows}, {first, end});
 }
 

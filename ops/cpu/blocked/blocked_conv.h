@@ -6,6 +6,8 @@
 // kernel * b values, and neighbouring output positions are rows of A at a constant stride, so
 // nothing is copied: positions whose windows reach into the padding are tiles of their own with
 // fewer taps. The blocks of X may have another width (few channels: the first layer of a network).
+// Of windows of one element with strides, the positions that are read are gathered in scratch
+// memory, if there is some: their rows are then one line.
 // Bias, an addend of Y's layout and bounds are applied where the sums are stored, an activation to
 // what has just been stored.
 //
@@ -68,7 +70,9 @@ class BlockedConv {
   };
   // How many parts a call has.
   uint32_t count_tiles(const ConvShape& shape) const;
-  void run_tile(const Call& call, uint32_t tile) const;
+  // What a part of such a call likes to have, aligned to 64 bytes; 0: nothing.
+  size_t scratch_bytes(const ConvShape& shape) const;
+  void run_tile(const Call& call, uint32_t tile, void* scratch_or_null = nullptr) const;
   // All of one image and one group by panels [first, end).
   void run_panels(const Call& call, int64_t first, int64_t end) const;
 
@@ -84,6 +88,8 @@ class BlockedConv {
   const float* weights_end() const { return weights() + groups_ * layout_.count(); }
   const float* weights() const { return reinterpret_cast<const float*>(weights_.get()); }
   void set_bias(const float* bias_or_null);
+  const float* image_of(const Call& call, int64_t image, int64_t group) const;
+  void gather(const ConvShape& shape, const float* x, int64_t first, int64_t end, float* to) const;
 
   const TileKernels& tiles_;
   const int64_t groups_;
