@@ -15,9 +15,9 @@ namespace {
 
 using Kind = Transfer::Kind;
 
-// Above this, more than two ranks sum by slices: gathering all operands moves more bytes, and takes
-// fewer transfers.
-constexpr size_t kGatheredBytes = 8 << 10;
+// Above this, ranks sum by slices: gathering all operands takes fewer transfers, but moves more
+// bytes, or where there are two ranks, has each of them add up all.
+size_t most_gathered_bytes(size_t num_ranks) { return num_ranks > 2 ? 8 << 10 : 512 << 10; }
 
 void move_bytes(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
@@ -232,7 +232,7 @@ void CollectiveSteps::all_reduce(const World& world) {
                 .element = input_.element,
                 .reduction = collective_.reduction});
   }
-  if (bytes > kGatheredBytes && n > 2) return reduce_slices();
+  if (bytes > most_gathered_bytes(n)) return reduce_slices();
   void* const all = scratch(bytes * n);
   if (all == nullptr) return;
   gather(all, bytes, [=, this] {

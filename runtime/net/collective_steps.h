@@ -1,8 +1,8 @@
 // CollectiveSteps: one call of an operator that communicates, as transfers that follow each other,
 // and the arithmetic between them.
 //
-//   AllReduce of two ranks or up to 8 KiB: gather all operands, combine them in the order of the
-//                                          group
+//   AllReduce up to 8 KiB, of two ranks 512 KiB: gather all operands, combine them in the order of
+//                                                the group
 //   above                   : send each place its slice, combine that, gather the slices
 //   order any               : the transport's own reduction, where it has one
 //   along an axis           : parts are packed before, and put side by side behind
