@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "graph/base/check.h"
@@ -96,15 +97,22 @@ Result<BoundKernel> bind_unblock(const KernelInit&) {
 struct BlockedConvState : KernelState {
   Attributes attributes;
   std::shared_ptr<const BlockedConv> conv_or_null;
-  std::shared_ptr<const WinogradConv> winograd_or_null;  // for shapes that suit it
+  // For shapes that suit them, by tiles of 4 x 4 and of 6 x 6.
+  std::shared_ptr<const WinogradConv> winograd_4_or_null, winograd_6_or_null;
   std::shared_ptr<const DepthwiseWeights> depthwise_or_null;
   BlockedWindows windows{BlockedWindows::Fold::kProduct};
   Dims weights;
   std::optional<std::pair<float, float>> clamp;
   cpu::Activation activation;
 
-  bool is_for_winograd(const ConvShape& shape) const {
-    return winograd_or_null && winograd_or_null->takes(shape);
+  bool has_winograd() const { return winograd_4_or_null || winograd_6_or_null; }
+  // By the shape alone: bits do not depend on what of it was known before.
+  const WinogradConv* winograd_for(const ConvShape& shape) const {
+    const int64_t inputs = has_winograd() ? WinogradConv::best_inputs(shape) : 0;
+    if (inputs == 0) return nullptr;
+    const WinogradConv* const conv = (inputs == 4 ? winograd_4_or_null : winograd_6_or_null).get();
+    EDDY_DCHECK(conv != nullptr) << "weights were not transformed for tiles of " << inputs;
+    return conv;
   }
   const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
   const cpu::Activation* activation_or_null() const {
@@ -123,7 +131,7 @@ uint32_t count_conv_tiles(const KernelArgs& args) {
   ConvShape shape;
   if (args.outputs[0].count() == 0) return 0;
   if (!find_shape(state, args, shape).is_ok()) return 1;  // which fails
-  if (state.is_for_winograd(shape)) return state.winograd_or_null->count_tiles(shape);
+  if (const WinogradConv* const conv = state.winograd_for(shape)) return conv->count_tiles(shape);
   if (state.conv_or_null) return state.conv_or_null->count_tiles(shape);
   return state.windows.count_tiles(shape.grid, args.outputs[0].dims[0], args.outputs[0].dims[1]);
 }
@@ -140,16 +148,16 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   float* const y = args.outputs[0].mutable_as<float>();
   const BlockedConv::Call call{
       &shape, x, y, addend, state.clamp_or_null(), state.activation_or_null()};
-  const bool is_for_winograd = state.is_for_winograd(shape);
-  if (is_for_winograd || state.conv_or_null) {
-    const size_t bytes = is_for_winograd ? state.winograd_or_null->scratch_bytes()
-                                         : state.conv_or_null->scratch_bytes(shape);
+  const WinogradConv* const winograd_or_null = state.winograd_for(shape);
+  if (winograd_or_null != nullptr || state.conv_or_null) {
+    const size_t bytes = winograd_or_null != nullptr ? winograd_or_null->scratch_bytes()
+                                                     : state.conv_or_null->scratch_bytes(shape);
     void* const scratch = bytes > 0 ? args.scratch->reserve(bytes) : nullptr;
     if (bytes > 0 && scratch == nullptr) {
       return args.fail(resource_exhausted("no memory for a convolution"));
     }
-    if (is_for_winograd) {
-      state.winograd_or_null->run_tile(call, tile, scratch);
+    if (winograd_or_null != nullptr) {
+      winograd_or_null->run_tile(call, tile, scratch);
     } else {
       state.conv_or_null->run_tile(call, tile, scratch);
     }
@@ -188,33 +196,40 @@ std::shared_ptr<const Conv> share(const KernelInit& init, const float* bias, std
   return init.pack<Conv>(init.constants[1].data, std::move(layout), make);
 }
 
-// The shape of all calls; nullopt: each has its own.
+// The shape of all calls but for their number of images, which is 1 here where it is not known;
+// nullopt: each has its own.
 std::optional<ConvShape> known_shape(const KernelInit& init, const BlockedConvState& state) {
-  const TensorType &x = init.inputs[0].tensor, &y = init.outputs[0].tensor;
-  if (!x.is_static() || !y.is_static()) return std::nullopt;
+  Dims x = init.inputs[0].tensor.dims, y = init.outputs[0].tensor.dims;
+  if (!init.inputs[0].tensor.is_ranked || !init.outputs[0].tensor.is_ranked) return std::nullopt;
+  if (x.rank() < 1 || y.rank() < 1) return std::nullopt;
+  if (x[0] < 0 || y[0] < 0) x[0] = y[0] = 1;
+  if (!x.count() || !y.count()) return std::nullopt;
   const auto view = [](const Dims& dims) {
     return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
   };
   ConvShape shape;
-  const Status status = make_blocked_conv_shape(init.attributes, view(x.dims), view(state.weights),
-                                                view(y.dims), shape);
+  const Status status =
+      make_blocked_conv_shape(init.attributes, view(x), view(state.weights), view(y), shape);
   return status.is_ok() ? std::optional(shape) : std::nullopt;
 }
 
-// The tiles by which Winograd's transforms suit all calls; 0: they do not; nullopt: each call's
-// shape decides.
-std::optional<int64_t> winograd_inputs(const KernelInit& init, const BlockedConvState& state,
-                                       bool is_x_of_vectors,
-                                       const std::optional<ConvShape>& known) {
+// The tiles of Winograd's transforms that calls may take; 0 among them: some take none.
+std::set<int64_t> possible_inputs(const KernelInit& init, const BlockedConvState& state,
+                                  bool is_x_of_vectors, std::optional<ConvShape> known) {
   const auto is_one = [&](const char* name) {
     return std::ranges::all_of(init.attributes.get_ints(name), [](int64_t n) { return n == 1; });
   };
-  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return 0;
+  if (!is_x_of_vectors || state.weights[2] != 3 || state.weights[3] != 3) return {0};
   if (init.attributes.get_int("group", 1) != 1 || !is_one("strides") || !is_one("dilations")) {
-    return 0;
+    return {0};
   }
-  if (!known.has_value()) return std::nullopt;
-  return WinogradConv::best_inputs(*known);
+  if (!known.has_value()) return {0, 4, 6};
+  std::set<int64_t> possible = {WinogradConv::best_inputs(*known)};
+  if (init.inputs[0].tensor.dims[0] >= 0) return possible;
+  for (known->batch = 2; known->batch <= WinogradConv::kMinTiles; ++known->batch) {
+    possible.insert(WinogradConv::best_inputs(*known));
+  }
+  return possible;
 }
 
 Result<BoundKernel> bind_conv(const KernelInit& init) {
@@ -247,24 +262,28 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   if (is_depthwise(state->weights, group) && x_block == width) {
     state->depthwise_or_null = std::make_shared<const DepthwiseWeights>(w, bias);
   } else if (suits_tiles(state->weights, group, width) && (x_block == width || group == 1)) {
-    const std::optional<int64_t> tile = winograd_inputs(init, *state, x_block == width, known);
-    if (const int64_t inputs = tile.value_or(6); inputs > 0) {
+    const std::set<int64_t> possible = possible_inputs(init, *state, x_block == width, known);
+    const auto transformed = [&](int64_t inputs) -> std::shared_ptr<const WinogradConv> {
+      if (!possible.contains(inputs)) return nullptr;
       const std::string layout = to_string(state->weights) + " by " + std::to_string(inputs);
-      state->winograd_or_null = share<WinogradConv>(init, bias, layout, [&] {
+      auto made = share<WinogradConv>(init, bias, layout, [&] {
         return std::make_shared<const WinogradConv>(w, bias, inputs, cpu::tile_kernels(), &init);
       });
-    }
-    if (tile.value_or(0) == 0) {
+      scratch_bytes = std::max(scratch_bytes, made->scratch_bytes());
+      return made;
+    };
+    state->winograd_4_or_null = transformed(4);
+    state->winograd_6_or_null = transformed(6);
+    if (possible.contains(0)) {
       const std::string layout = to_string(state->weights) + " group " + std::to_string(group) +
                                  " block " + std::to_string(x_block);
       state->conv_or_null = share<BlockedConv>(init, bias, layout, [&] {
         return std::make_shared<const BlockedConv>(w, bias, group, x_block, cpu::tile_kernels(),
                                                    &init);
       });
-      if (known.has_value()) scratch_bytes = state->conv_or_null->scratch_bytes(*known);
-    }
-    if (state->winograd_or_null) {
-      scratch_bytes = std::max(scratch_bytes, state->winograd_or_null->scratch_bytes());
+      if (known.has_value()) {
+        scratch_bytes = std::max(scratch_bytes, state->conv_or_null->scratch_bytes(*known));
+      }
     }
   } else {
     return unsupported("the tiled BlockedConv needs groups of whole blocks");

@@ -212,14 +212,16 @@ PackedMatrix::Source source_of(const KernelArgs& args) {
 cpu::Tiles tiles_of_pack(const KernelArgs& args) {
   const PackedMatrix::Source source = source_of(args);
   const int64_t width = cpu::tile_kernels().panel_width();
-  return cpu::Tiles::of((source.n + width - 1) / width, source.k * width, cpu::kTileElements);
+  const int64_t num_panels = (source.n + width - 1) / width;
+  return cpu::Tiles::of(std::max<int64_t>(num_panels, 1), source.k * width, cpu::kTileElements);
 }
 bool run_pack(const KernelArgs& args, int64_t first, int64_t end) {
   const PackedMatrix::Source source = source_of(args);
   const TensorView& to = args.outputs[0];
-  PackedMatrix::fill_panels(source, first, end, static_cast<std::byte*>(to.data));
   const int64_t width = cpu::tile_kernels().panel_width();
   const int64_t num_panels = (source.n + width - 1) / width;
+  PackedMatrix::fill_panels(source, first, std::min(end, num_panels),
+                            static_cast<std::byte*>(to.data));
   if (end < num_panels) return true;
   EDDY_DCHECK(to.count() == num_panels * width * source.k + kPackedSlack)
       << to.count() << " elements for " << num_panels << " panels";

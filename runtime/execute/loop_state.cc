@@ -368,6 +368,7 @@ Status LoopState::push_row(ScanStack& stack) {
   }
   const size_t row_bytes = row.size_bytes();
   const size_t offset_bytes = static_cast<size_t>(stack.num_rows) * row_bytes;
+  if (stack.num_rows == 0) give_up_small_block(stack, row_bytes);
   if (!stack.has_room(offset_bytes + row_bytes)) [[unlikely]] {
     EDDY_RETURN_IF_ERROR(grow(stack, row_bytes));
     EDDY_CHECK(stack.has_room(offset_bytes + row_bytes)) << "a stack has grown by too little";
@@ -385,6 +386,18 @@ Status LoopState::push_row(ScanStack& stack) {
   if (stack.sink_or_null != nullptr) [[unlikely]]
     stack.sink_or_null->push(row);
   return Status::ok();
+}
+
+// What the last time has left, where it is too small for the rows that will come: else it would
+// stay beside the block that has room for them.
+void LoopState::give_up_small_block(ScanStack& stack, size_t row_bytes) {
+  size_t wanted_bytes = 0;
+  if (settled_trips_ <= 1 || !stack.buffer || is_callers_memory(stack.buffer) ||
+      stack.element == ElementType::kString ||
+      __builtin_mul_overflow(static_cast<size_t>(settled_trips_), row_bytes, &wanted_bytes)) {
+    return;
+  }
+  if (!stack.has_room(wanted_bytes)) stack.buffer.reset();
 }
 
 // Of plain bytes.

@@ -119,6 +119,7 @@ class LoopState final : public LoopProgress {
   bool push_row_or_fail(ScanStack& stack);
   Status push_row(ScanStack& stack);
   Status grow(ScanStack& stack, size_t row_bytes);
+  void give_up_small_block(ScanStack& stack, size_t row_bytes);
   static Status move_rows(ScanStack& stack, BufferRef to, size_t used_bytes);
   Status make_empty(const ScanStack& stack);
   static void finish_stack(ScanStack& stack);

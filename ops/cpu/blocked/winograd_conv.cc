@@ -276,7 +276,6 @@ int64_t WinogradConv::tiles_at_once() const {
 
 // With few tiles the weights, of which there are more, take longer to read than they save.
 bool WinogradConv::suits(const ConvShape& shape, int64_t inputs, const TileKernels& tiles) {
-  constexpr int64_t kMinTiles = 12;
   const int64_t window = shape.grid.axes[0].kernel;
   const auto is_made_for = [window](const WindowAxis& axis) {
     return axis.kernel == window && axis.stride == 1 && axis.dilation == 1;

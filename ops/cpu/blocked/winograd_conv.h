@@ -6,8 +6,9 @@
 //
 //   X ──> V[product][tile][channel] ──> M[product][tile][filter] ──> Y     some tiles at a time
 //
-// Sums are rounded otherwise than a direct convolution's (some 1e-5 of the largest term), and
-// something infinite in X makes NaNs of the outputs of its tiles. Transformed weights take 4 times
+// Sums are rounded otherwise than a direct convolution's (some 1e-5 of the largest term). Something
+// infinite in X makes NaNs of the outputs of its tiles, and so does what is within a factor of some
+// hundred of the greatest float: transforms multiply it. Transformed weights take 4 times
 // the memory (5 x 5: 1.44), by tiles of 4 x 4 1.78 times.
 //
 // Contract: stride and dilation 1, one group, blocks of the vector's width; channels beyond the
@@ -56,13 +57,12 @@ class WinogradConv {
   // Over what has been packed for this processor's tiles, which the caller keeps.
   WinogradConv(const Layout& layout, const float* packed, const float* bias_or_null);
 
+  static constexpr int64_t kMinTiles = 12;  // of a call
   // Whether its windows are made for it, and it saves time on an image of that size by such tiles.
   static bool suits(const ConvShape& shape, int64_t inputs,
                     const TileKernels& tiles = tile_kernels());
   // Of the tiles that suit, those that take the least time; 0: none does.
   static int64_t best_inputs(const ConvShape& shape, const TileKernels& tiles = tile_kernels());
-  // Whether these tiles suit.
-  bool takes(const ConvShape& shape) const { return suits(shape, layout_.inputs, tiles_); }
 
   uint32_t count_tiles(const ConvShape& shape) const;
   // Aligned to 64 bytes by the caller.

@@ -161,7 +161,7 @@ Status infer_pack_matrix(InferContext& context) {
   EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 0));
   int64_t rows = kUnknownDim, columns = kUnknownDim;
   if (b->is_ranked) {
-    if (b->dims.rank() != 2) return bad_shape("B", b->dims, "it must be a matrix");
+    if (b->dims.rank() != 2) return bad_shape("B", b->dims, "must be a matrix");
     const bool is_turned = context.attributes().get_int("turned", 0) != 0;
     rows = b->dims[is_turned ? 1 : 0];
     columns = b->dims[is_turned ? 0 : 1];
@@ -180,22 +180,26 @@ Status infer_packed_matmul(InferContext& context) {
   if (columns < 0) return invalid_argument("columns must be given, and not be negative");
   if (!a->is_ranked) return unsupported("A of PackedMatMul must have a known rank");
   const int rank = a->dims.rank();
-  if (rank < 2) return bad_shape("A", a->dims, "it must have at least two dimensions");
+  if (rank < 2) return bad_shape("A", a->dims, "must have at least two dimensions");
   const int64_t depth = a->dims[rank - 1];
   EDDY_ASSIGN_OR_RETURN(const int64_t size,
                         packed_size(depth, columns, context.attributes().get_int("width", 0)));
-  if (b->is_ranked && b->dims.rank() != 1) return bad_shape("B", b->dims, "it must be packed");
+  if (b->is_ranked && b->dims.rank() != 1)
+    return bad_shape("B", b->dims, "must be one vector, as PackMatrix makes it");
   if (b->is_ranked && size >= 0 && b->dims[0] >= 0 && b->dims[0] != size) {
     return bad_shape("B", b->dims,
-                     "packed of " + std::to_string(depth) + " x " + std::to_string(columns) +
-                         " it has " + std::to_string(size) + " elements");
+                     "must have " + std::to_string(size) + " elements, as a matrix of " +
+                         std::to_string(depth) + " x " + std::to_string(columns) + " has packed");
   }
   const TensorType* const row = context.has_input(2) ? &context.input(2).tensor : nullptr;
   if (row != nullptr && row->is_ranked) {
     const Dims& dims = row->dims;
     const bool is_row = dims.rank() == 1 || (dims.rank() == 2 && (dims[0] == 1 || dims[0] < 0));
     const bool fits = is_row && (dims[dims.rank() - 1] == columns || dims[dims.rank() - 1] < 0);
-    if (!fits) return bad_shape("row", dims, "it must have a number for each column");
+    if (!fits)
+      return bad_shape(
+          "row", dims,
+          "must have one number for each of the " + std::to_string(columns) + " columns");
   }
   Dims y = a->dims;
   y[rank - 1] = columns;

@@ -224,9 +224,9 @@ TEST(PoliciesTest, EachValueHasItsClassAndItsBytes) {
   EXPECT_EQ(grow.back(), "104 64");
 }
 
-// Regions by their paths, values by names that the graph has.
+// Regions by their paths, values by names that the graph has; constants may have none.
 void expect_names_of(const Graph& graph, const GradientReport& report) {
-  std::set<std::string> regions, loops, names = {"iteration"};
+  std::set<std::string> regions, loops, names = {"iteration", "constant"};
   for (uint32_t r = 1; r < graph.num_regions(); ++r) {
     const Region& region = graph.region(RegionId(r));
     regions.insert(graph.path(region.owner) + "/" + region.name);

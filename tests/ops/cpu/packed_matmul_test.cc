@@ -125,7 +125,8 @@ TEST_F(PackedMatMulTest, WhatDoesNotFitIsRefused) {
     return run_op(call, KernelSet::kReference).status().message();
   };
   OpCall call = product({.a = {3, 12}, .n = 20, .width = 8}, values({3, 12}), packed);
-  EXPECT_THAT(refusal(call), HasSubstr("packed of 12 x 20 it has 304 elements"));
+  EXPECT_THAT(refusal(call),
+              HasSubstr("must have 304 elements, as a matrix of 12 x 20 has packed"));
   call = product(p, a, packed);
   call.attributes.set("width", int64_t{0});
   EXPECT_THAT(refusal(call), HasSubstr("width must be positive"));
@@ -134,7 +135,7 @@ TEST_F(PackedMatMulTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(refusal(call), HasSubstr("columns must be given"));
   call = product(p, a, packed);
   call.inputs.push_back(values({19}));
-  EXPECT_THAT(refusal(call), HasSubstr("a number for each column"));
+  EXPECT_THAT(refusal(call), HasSubstr("one number for each of the 20 columns"));
   EXPECT_THAT(refusal(packing(p, values({2, 3, 4}))), HasSubstr("must be a matrix"));
 }
 

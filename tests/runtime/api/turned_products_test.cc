@@ -1,7 +1,7 @@
 // Claim: a session that packs matrices or turns them over before its loops gives the values of one
 // that does not, within rounding, on seeded random loops of products, nested and with turned
-// matrices, of few terms and of many; the same bits for any number of threads; and neither packs nor
-// turns anything in loops.
+// matrices, of few terms and of many; the same bits for any number of threads; and neither packs
+// nor turns anything in loops.
 #include <gtest/gtest.h>
 
 #include "graph/base/random.h"
@@ -97,7 +97,7 @@ TEST_F(TurnedProductsTest, LoopsGiveTheValuesOfThoseThatTurnNothingBefore) {
     const Floats found = run(seed, {.num_threads = 1});
     ASSERT_FALSE(expected.empty());
     ASSERT_EQ(found.size(), expected.size());
-    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-5) << i;
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 3e-5) << i;
   }
 }
 

@@ -41,8 +41,9 @@ TEST(BenchTraining, ModelsTakeStepsAndHaveAPlannedPeak) {
       EXPECT_GT(row["ns"]["median_ns"], 0) << row;
       kept[row["way"].get<std::string>()] = row["kept"].get<std::string>();
     }
-    ASSERT_EQ(kept.size(), 2u) << name;
+    ASSERT_EQ(kept.size(), 3u) << name;
     EXPECT_EQ(kept["forward"], "");
+    EXPECT_EQ(kept["gradient"], "");
     EXPECT_NE(kept["step"].find(" x bound"), std::string::npos) << kept["step"];
   }
 }
