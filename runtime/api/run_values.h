@@ -19,7 +19,7 @@
 #include "runtime/api/run_options.h"
 #include "runtime/api/streamed_row.h"
 #include "runtime/api/tensor.h"
-#include "runtime/execute/run_pool.h"
+#include "runtime/execute/runs/run_pool.h"
 
 namespace eddy {
 
@@ -145,7 +145,7 @@ class RunValues {
   std::vector<const Tensor*> many_given_;  // of a graph of more inputs
   std::vector<Streamed> streams_;
   std::vector<Streamed> last_streams_;  // of the last run that had any; null streams
-  std::vector<bool> is_bound_;  // by input; empty: none ever was, one by one
+  std::vector<bool> is_bound_;          // by input; empty: none ever was, one by one
   // Inputs at addresses that kernels can't read from, and where they are; each launch copies them.
   std::vector<std::pair<size_t, const void*>> misaligned_;
   std::vector<std::optional<BoundOutput>> bound_outputs_;  // empty: none was ever bound

@@ -21,7 +21,7 @@
 #include "runtime/api/shared_threads.h"
 #include "runtime/coroutine/scheduler.h"
 #include "runtime/device/execution_device.h"
-#include "runtime/execute/operator_times.h"
+#include "runtime/execute/runs/operator_times.h"
 
 namespace eddy {
 

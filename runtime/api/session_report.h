@@ -28,7 +28,7 @@ struct LoopReport {
   std::string reason;      // why that way
 };
 
-// Of the nodes of one operator, in all runs (runtime/execute/operator_times.h).
+// Of the nodes of one operator, in all runs (runtime/execute/runs/operator_times.h).
 struct OperatorTime {
   const char* name = "";  // "MatMul", "com.microsoft.MatMulNBits"; as long as the session
   uint64_t num_calls = 0;

@@ -40,7 +40,7 @@
 #include "runtime/api/fork_guard.h"
 #include "runtime/api/run_options.h"
 #include "runtime/api/session_report.h"
-#include "runtime/execute/run_pool.h"
+#include "runtime/execute/runs/run_pool.h"
 
 namespace eddy {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/execute/observed_step.h"
+#include "runtime/execute/runs/observed_step.h"
 
 namespace eddy::check {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/execute/operator_times.h"
+#include "runtime/execute/runs/operator_times.h"
 
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-#include "runtime/execute/observed_step.h"
+#include "runtime/execute/runs/observed_step.h"
 
 #include "runtime/device/no_waiting.h"
 

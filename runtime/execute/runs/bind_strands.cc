@@ -1,4 +1,4 @@
-#include "runtime/execute/bind_strands.h"
+#include "runtime/execute/runs/bind_strands.h"
 
 #include <map>
 #include <string>

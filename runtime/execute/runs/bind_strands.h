@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "runtime/execute/control/device_control.h"
-#include "runtime/execute/observed_step.h"
-#include "runtime/execute/operator_times.h"
 #include "runtime/execute/resolve_program.h"
 #include "runtime/execute/run_state.h"
-#include "runtime/execute/trace_marks.h"
+#include "runtime/execute/runs/observed_step.h"
+#include "runtime/execute/runs/operator_times.h"
+#include "runtime/execute/runs/trace_marks.h"
 #include "runtime/execute/values/row_sink.h"
 
 namespace eddy {

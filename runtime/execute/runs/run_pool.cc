@@ -1,4 +1,4 @@
-#include "runtime/execute/run_pool.h"
+#include "runtime/execute/runs/run_pool.h"
 
 #include "graph/base/check.h"
 

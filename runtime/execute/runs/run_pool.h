@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "graph/base/short_lock.h"
-#include "runtime/execute/bind_strands.h"
 #include "runtime/execute/control/device_control.h"
 #include "runtime/execute/executable.h"
 #include "runtime/execute/resolve_program.h"
 #include "runtime/execute/run_state.h"
+#include "runtime/execute/runs/bind_strands.h"
 #include "runtime/trace/trace_recorder.h"
 
 namespace eddy {
