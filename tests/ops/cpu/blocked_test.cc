@@ -1,6 +1,7 @@
 // Claim: on images whose channels lie in blocks, convolutions and pools compute what one element at
 // a time computes: on seeded random geometries, by the vectors of every instruction set that this
 // processor has, part by part in any order; and turning images over and back changes no bit.
+// long: one set of random geometries serves convolutions, transforms and pools.
 #include <gtest/gtest.h>
 
 #include <algorithm>
