@@ -124,6 +124,7 @@ void Reverse::append_rows(const Waiting& waiting, std::vector<Value>& results) {
 
 void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::vector<Value>& made) {
   if (!builder_.status().is_ok()) return;
+  EDDY_DCHECK(waiting.num_rows() <= made.size()) << made.size() << " outputs of a reversed loop";
   const ValueSpan rows = ValueSpan(made).last(waiting.num_rows());
   const auto flat = [&](Value value) { return op("Flatten", {value}, {{"axis", int64_t{-1}}}); };
   const auto add_product = [&](ValueId id, Value left, Value right) {
@@ -137,7 +138,8 @@ void Reverse::add_waited(const Waiting& waiting, const LoopParts& parts, std::ve
     add_product(waiting.products[i].id, rows[2 * i], rows[2 * i + 1]);
   }
   const size_t first = parts.carried.size() + parts.captures.size() + parts.tapes.size();
-  EDDY_DCHECK(first + waiting.num_sequences() + waiting.num_rows() <= made.size())
+  EDDY_DCHECK(waiting.pushed.empty() ||
+              first + waiting.num_sequences() + waiting.num_rows() <= made.size())
       << made.size() << " outputs of a reversed loop";
   const auto all_of_sequence = [&](size_t i) {
     return op("ConcatFromSequence", {made[first + i]}, {{"axis", int64_t{0}}});

@@ -86,6 +86,10 @@ class Follower {
       if (!is_done_[c]) fail("command " + std::to_string(c) + " is no step's");
     }
     for (const auto& [key, event] : event_of_) {
+      if (event >= code_.events.size()) {
+        fail("event " + std::to_string(event) + " is not the code's");
+        continue;
+      }
       if (!machine_of_.emplace(std::pair(code_.events[event].machine[0], key.first), event)
                .second) {
         fail("a block has two events of one number");
