@@ -98,7 +98,6 @@ void RunValues::release(std::unique_ptr<BoundRun> state) {
 }
 
 void RunValues::begin() {
-  state_->forget_nodes();
   for (const Streamed& each : streams_) {
     state_->loop(each.at.loop).stack(each.at.row).sink_or_null = each.stream.get();
     each.stream->begin([&core = core_](std::function<void()> deliver) {
@@ -128,9 +127,14 @@ Status RunValues::end_status(StopReason outcome) {
   return internal_error("a run has failed without a reason");
 }
 
+// The next run of the state can be described before it begins.
 Status RunValues::finish(StopReason outcome) {
-  if (outcome == StopReason::kRunning) return is_any_bound_ ? copy_outputs() : Status::ok();
+  if (outcome == StopReason::kRunning) {
+    state_->forget_nodes();
+    return is_any_bound_ ? copy_outputs() : Status::ok();
+  }
   Status status = end_status(outcome);
+  state_->forget_nodes();
   state_->reset();
   return status;
 }

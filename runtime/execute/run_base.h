@@ -43,7 +43,7 @@ class RunBase {
   Status first_error() const;
   // A stop from outside, with the node at which it found the run: one in a loop, if there is one.
   Status found_at(Status stop) const;
-  // The run begins; nodes are those of the one before.
+  // The run has ended: it stands at no node.
   void forget_nodes();
 
   // The iteration of a loop that a node right inside it is at; tails may be one behind.
