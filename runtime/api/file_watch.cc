@@ -75,11 +75,12 @@ void FileWatch::loop() {
     epoll_event event = {};
     const int count = epoll_wait(epoll_, &event, 1, -1);
     if (count < 0) continue;  // a signal
-    if (event.data.u64 == 0) return;
+    const uint64_t wait = event.data.u64;  // the event is packed
+    if (wait == 0) return;
     std::function<void()> ready;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = waits_.find(event.data.u64);
+      const auto found = waits_.find(wait);
       if (found == waits_.end()) continue;  // removed meanwhile
       epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second.file, nullptr);
       ready = std::move(found->second.ready);

@@ -233,11 +233,11 @@ TEST_F(CRowsInLoop, AnotherSessionsRunIsWaitedForOrThatIsRefused) {
   for (const char* loops : {"host", "device"}) {
     SCOPED_TRACE(loops);
     make(loops);
+    Called called;  // until the run has let go of it
     Owned<eddy_run> run = run_of(session_.get());
     Owned<eddy_run> others = run_of(other_.get());
     bind(others.get(), 0, &numbers_[0]);
     bind(others.get(), 1, &numbers_[1]);
-    Called called;
     Owned<eddy_rows> rows;
     eddy_code code = EDDY_INTERNAL;
     called.act = [&] { code = api().run_execute(others.get(), nullptr, nullptr); };
@@ -252,12 +252,12 @@ TEST_F(CRowsInLoop, AnotherSessionMayGoThereWhileItsRunIsUnderWay) {
   for (const char* loops : {"host", "device"}) {
     SCOPED_TRACE(loops);
     make(loops);
+    Called called;  // until the run has let go of it
     Owned<eddy_run> run = run_of(session_.get());
     Owned<eddy_run> others = run_of(other_.get());
     const float endless[] = {0, 1};
     bind(others.get(), 0, &endless[0]);
     bind(others.get(), 1, &endless[1]);
-    Called called;
     Owned<eddy_rows> rows;
     called.act = [&] {
       EXPECT_EQ(api().run_submit(others.get(), nullptr, nullptr, nullptr, nullptr, nullptr),
@@ -274,8 +274,8 @@ TEST_F(CRowsInLoop, AnotherSessionMayGoThereWhileItsRunIsUnderWay) {
 
 TEST_F(CRowsInLoop, OneThatThrowsIsWantedNoMoreByRunsToCome) {
   make("device");
+  Called called;  // until the run has let go of it
   Owned<eddy_run> run = run_of(session_.get());
-  Called called;
   Owned<eddy_rows> rows;
   called.act = [] { throw std::runtime_error("no more"); };
   stream_to(run.get(), called, rows.out());
