@@ -385,6 +385,12 @@ const Constant* GraphBuilder::constant_or_null(Value value) const {
   return &graph_.constant(graph_.value(value.id).constant);
 }
 
+const Node* GraphBuilder::producer_or_null(Value value) const {
+  if (value.is_none() || graph_.value(value.id).origin != ValueOrigin::kNodeOutput) return nullptr;
+  const Node& node = graph_.node(graph_.value(value.id).producer);
+  return node.region == open_.back() ? &node : nullptr;
+}
+
 void GraphBuilder::fail(Status status) {
   if (!is_ok() || status.is_ok()) return;
   status_ = std::move(status);

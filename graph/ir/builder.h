@@ -176,6 +176,8 @@ class GraphBuilder {
   size_t num_nodes() const { return graph_.num_nodes(); }
   // Null unless the value is a constant.
   const Constant* constant_or_null(Value value) const;
+  // Null unless a node of the innermost open region makes the value.
+  const Node* producer_or_null(Value value) const;
 
   // Records an error of the caller's own (an importer's), unless there is one already.
   void fail(Status status);

@@ -68,8 +68,39 @@ void average_pool_gradient(GradientContext& c) {
   c.set_gradient(0, reshape_to_input(c, image, 0));
 }
 
-// With the maxima's places.
+// Whether each window has an element: padding is narrower than a window without gaps.
+bool is_never_empty(const Attributes& attributes) {
+  const std::span<const int64_t> kernel = attributes.get_ints("kernel_shape");
+  const std::span<const int64_t> pads = attributes.get_ints("pads");
+  const auto is_one = [](int64_t dilation) { return dilation == 1; };
+  for (size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] >= kernel[i % kernel.size()]) return false;
+  }
+  return attributes.get_int("ceil_mode", 0) == 0 &&
+         attributes.get_string("auto_pad", "NOTSET") == "NOTSET" &&
+         std::ranges::all_of(attributes.get_ints("dilations"), is_one);
+}
+
+// The Relu whose result is pooled; null: something else is.
+const Node* relu_or_null(const GraphBuilder& builder, Value pooled) {
+  const Node* const node = builder.producer_or_null(pooled);
+  const bool is_relu = node != nullptr && node->kind == NodeKind::kExec &&
+                       node->op->domain.empty() && node->op->name == "Relu";
+  return is_relu ? node : nullptr;
+}
+
+// With the maxima's places. The largest of what Relu makes is Relu of the largest, which has the
+// same adjoint and fewer elements to compare on the way back.
 std::vector<Value> max_pool_with_places(GraphBuilder& builder, const Node& call, ValueSpan inputs) {
+  const Node* const relu = relu_or_null(builder, inputs[0]);
+  if (relu != nullptr && is_never_empty(call.attributes)) {
+    const OpOptions as_relu{
+        .name = call.name + "/Relu", .opset_version = relu->opset_version, .device = call.device};
+    const Value x{relu->inputs[0]};
+    std::vector<Value> made = max_pool_with_places(builder, call, {&x, 1});
+    made[0] = builder.op("Relu", {made[0]}, {}, as_relu);
+    return made;
+  }
   Attributes attributes;
   for (const auto& [name, value] : call.attributes.entries()) {
     if (name != "storage_order") attributes.set(name, value);

@@ -356,6 +356,63 @@ TEST_F(RulesTest, APoolAndAConvolutionAreNotMadeTwiceOrTooLarge) {
   }
 }
 
+// Relu of the largest: the same values and adjoints by fewer comparisons. Where a window might be
+// empty, or the Relu stands outside of the loop, it stays.
+TEST_F(RulesTest, APoolOfWhatReluMakesComparesTheLargestAlone) {
+  const TestTensor x = doubles({2, 3, 6, 5});
+  const auto made = [&](const Attributes& pool, std::string_view clipped_by) {
+    GraphBuilder b(gradient_ops());
+    const Value given = b.input("x", tensor_type(ElementType::kDouble, {2, 3, 6, 5}));
+    const Value zero = b.scalar(0.0);
+    const Value y = clipped_by == "Relu"
+                        ? b.op("Relu", {given})
+                        : b.op("Where", {b.op("Greater", {given, zero}), given, zero});
+    const Value pooled = b.op("MaxPool", {y}, pool);
+    const Value loss =
+        b.op("ReduceSum", {b.op("Mul", {pooled, pooled})}, {{"keepdims", int64_t{0}}});
+    b.output("loss", loss);
+    auto graph = b.finish();
+    EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
+    auto gradient =
+        differentiate(std::move(*graph), gradient_ops(), gradient_rules(), {.loss = "loss"});
+    EXPECT_TRUE(gradient.is_ok()) << gradient.status().to_string();
+    return std::move(gradient->graph);
+  };
+  struct Case {
+    Attributes pool;
+    bool is_moved;
+  };
+  const Case cases[] = {
+      {{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}, true},
+      {{{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}}, true},
+      {{{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
+       false},
+      {{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"ceil_mode", int64_t{1}}}, false}};
+  for (const Case& c : cases) {
+    const Graph graph = made(c.pool, "Relu");
+    const auto is_pool = [&](ValueId value) {
+      const ValueInfo& info = graph.value(value);
+      return info.origin == ValueOrigin::kNodeOutput &&
+             graph.node(info.producer).op->name == "MaxPool";
+    };
+    ASSERT_EQ(count_nodes(graph, "Relu"), c.is_moved ? 2 : 1) << "the first has no reader left";
+    bool is_moved = false;
+    for (uint32_t n = 0; n < graph.num_nodes(); ++n) {
+      const Node& node = graph.node(NodeId(n));
+      is_moved |= node.op->name == "Relu" && is_pool(node.inputs[0]);
+    }
+    EXPECT_EQ(is_moved, c.is_moved);
+    const auto run = run_graph(graph, {{"x", x}});
+    const auto other = run_graph(made(c.pool, "Where"), {{"x", x}});
+    ASSERT_TRUE(run.is_ok() && other.is_ok());
+    for (const char* output : {"loss", "x.grad"}) {
+      EXPECT_TRUE(
+          is_same_bits(run->outputs.at(output).tensor(), other->outputs.at(output).tensor()))
+          << output;
+    }
+  }
+}
+
 TEST_F(RulesTest, LossesDifferentiateAsTheirNodes) {
   const TestTensor scores = doubles({3, 4});
   const TestTensor classes = ints({2, 0, 3});
