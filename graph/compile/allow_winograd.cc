@@ -9,10 +9,8 @@
 namespace eddy {
 namespace {
 
-// There are transforms for windows, or positions, of such sides.
-bool has_side(const Dims& dims) {
-  return dims.rank() == 4 && dims[2] == dims[3] && (dims[2] == 3 || dims[2] == 5);
-}
+// There are transforms for windows of such sides.
+bool has_side(const Dims& w) { return w.rank() == 4 && w[2] == w[3] && (w[2] == 3 || w[2] == 5); }
 
 bool is_for_winograd(const Graph& graph, const Node& node) {
   if (node.kind != NodeKind::kExec || !node.device.empty() || !node.op->domain.empty() ||
@@ -20,10 +18,9 @@ bool is_for_winograd(const Graph& graph, const Node& node) {
     return false;
   }
   const ValueInfo& weights = graph.value(node.inputs[1]);
-  const TensorType &w = weights.type.tensor, &y = graph.value(node.outputs[0]).type.tensor;
+  const TensorType& w = weights.type.tensor;
   if (weights.origin == ValueOrigin::kConstant || w.element != ElementType::kFloat) return false;
-  const bool has_large_windows = w.dims.rank() == 4 && std::min(w.dims[2], w.dims[3]) > 5;
-  if (!has_side(w.dims) && !(has_large_windows && has_side(y.dims))) return false;
+  if (!has_side(w.dims)) return false;
   const auto is_one = [&](std::string_view name) {
     return std::ranges::all_of(node.attributes.get_ints(name), [](int64_t n) { return n == 1; });
   };

@@ -61,6 +61,8 @@ class ProductFinder {
         product.b = b.root, product.perm_b = b.perm, product.place_b = b.place;
         is_placed = a.root != node.inputs[0] || b.root != node.inputs[1];
         if (!take_result(product) && !is_cpu()) take_addends(product);
+      } else if (is_here(node, "Conv") && is_cpu() && is_swapped(product)) {
+        take_swaps(product);
       } else if (is_here(node, "Conv") && (!is_cpu() || is_product_of_groups(node))) {
         take_relu(product);
       }
@@ -234,6 +236,38 @@ class ProductFinder {
     product.perm_y = order;
     take(product, reader);
     return true;
+  }
+
+  // The Transpose of an image's first two axes that makes the value; null: something else does.
+  const Node* swap_or_null(ValueId value) const {
+    const ValueInfo& info = graph_.value(value);
+    if (info.origin != ValueOrigin::kNodeOutput) return nullptr;
+    const Node& node = graph_.node(info.producer);
+    const bool is_swap = is_here(node, "Transpose") && info.type.tensor.is_ranked &&
+                         order_of(node) == Order{1, 0, 2, 3};
+    return is_swap ? &node : nullptr;
+  }
+
+  // Whether all that the convolution of floats reads and what it makes is swapped.
+  bool is_swapped(const Product& product) const {
+    const Node& conv = graph_.node(product.first);
+    const ValueInfo& made = graph_.value(conv.outputs[0]);
+    const NodeId reader = readers_[conv.outputs[0].index()];
+    return made.type.tensor.element == ElementType::kFloat && !reader.is_none() &&
+           !taken_.contains(reader) && std::ranges::count_if(conv.inputs, is_given) == 2 &&
+           conv.attributes.get_int("group", 1) == 1 && swap_or_null(conv.inputs[0]) != nullptr &&
+           swap_or_null(conv.inputs[1]) != nullptr &&
+           swap_or_null(graph_.node(reader).outputs[0]) != nullptr;
+  }
+  static bool is_given(ValueId input) { return !input.is_none(); }
+
+  void take_swaps(Product& product) {
+    const Node& conv = graph_.node(product.first);
+    product.op = "SwappedConv";
+    product.a = swap_or_null(conv.inputs[0])->inputs[0];
+    product.b = swap_or_null(conv.inputs[1])->inputs[0];
+    for (size_t i = 0; i < 2; ++i) passed_.insert(graph_.value(conv.inputs[i]).producer);
+    take(product, readers_[conv.outputs[0].index()]);
   }
 
   void take_addends(Product& product) const {

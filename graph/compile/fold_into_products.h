@@ -1,5 +1,5 @@
 // fold_into_products: what stands around a matrix product or convolution becomes part of it,
-// eddy.PermutedMatMul or eddy.ConvRelu.
+// eddy.PermutedMatMul, eddy.ConvRelu or eddy.SwappedConv.
 //
 //   Transpose ─┐                                   a, b: axes in the order of perm_a, perm_b, or
 //              MatMul ── Transpose              →  where place_a, place_b say; the result's axes in
@@ -17,8 +17,10 @@
 // one kernel of both then). A convolution has a constant bias and a Relu, with or without the Add.
 //
 // On the CPU transpositions are folded, of any axes of matrices and of unknown sizes, beside
-// products of two floats that are no constants (it packs constants); and a Relu behind products by
-// groups of channels (windows of one element). Each spares a pass over memory and keeps the bits.
+// products of two floats that are no constants (it packs constants); those that swap the first two
+// axes all around a convolution of one group (adjoints of weights); and a Relu behind products by
+// groups of channels (windows of one element). Each spares a pass over memory; bits are kept, but
+// by a swapped convolution.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

@@ -1,4 +1,5 @@
-// Conv, ConvTranspose, eddy.ConvRelu and eddy.WinogradConv for float: register tiles for small
+// Conv, ConvTranspose, eddy.ConvRelu, eddy.WinogradConv and eddy.SwappedConv for float: register
+// tiles for small
 // convolutions with constant weights, a product of matrices for windows of one element on large
 // images, blocks of channels image by image where weights may change, oneDNN's convolutions for
 // other large ones, the plain loop for what none of them does.
@@ -32,11 +33,16 @@ struct CachedPlan {
   std::unique_ptr<ConvPlan> plan_or_null;
 };
 
+// Which of the operators it is.
+struct Form {
+  bool is_transposed = false, ends_in_relu = false;
+  bool may_round = false;   // as Winograd's transforms do
+  bool is_swapped = false;  // the first two axes of images, windows and results
+};
+
 struct ConvState : KernelState {
   Attributes attributes;
-  bool is_transposed = false;
-  bool ends_in_relu = false;
-  bool may_round = false;  // as Winograd's transforms do
+  Form form;
   const float* constant_weights_or_null = nullptr;
   std::shared_ptr<const TileConv> tiles_or_null;
   BoundKernel plain;
@@ -52,6 +58,12 @@ bool has_dims(const TensorView& view, const Dims& dims) {
   return view.rank == dims.rank() && std::equal(dims.begin(), dims.end(), view.dims);
 }
 
+auto shape_maker(const Form& form) {
+  return form.is_transposed ? make_transposed_conv_shape
+         : form.is_swapped  ? make_swapped_conv_shape
+                            : make_conv_shape;
+}
+
 // The shape of this call: the known one, or `storage` filled for it; null after args.fail().
 const ConvShape* find_shape(const ConvState& state, const KernelArgs& args, ConvShape& storage) {
   const TensorView &x = args.inputs[0], &w = args.inputs[1];
@@ -59,8 +71,7 @@ const ConvShape* find_shape(const ConvState& state, const KernelArgs& args, Conv
   if (state.known_shape && has_dims(x, state.known_x) && has_dims(w, state.known_w)) {
     return &*state.known_shape;
   }
-  const auto make = state.is_transposed ? make_transposed_conv_shape : make_conv_shape;
-  Status status = make(state.attributes, x, w, args.outputs[0], storage);
+  Status status = shape_maker(state.form)(state.attributes, x, w, args.outputs[0], storage);
   if (status.is_ok()) return &storage;
   args.fail(std::move(status));
   return nullptr;
@@ -73,7 +84,7 @@ std::shared_ptr<const CachedPlan> find_plan(const ConvState& state,
   if (auto known = state.plans.find_or_null(key)) return known;
   auto made = std::make_shared<CachedPlan>();
   Result<std::unique_ptr<ConvPlan>> plan =
-      ConvPlan::create(shape, {.is_transposed = state.is_transposed,
+      ConvPlan::create(shape, {.is_transposed = state.form.is_transposed,
                                .has_bias = has_bias,
                                .constant_weights_or_null = state.constant_weights_or_null});
   if (plan.is_ok()) made->plan_or_null = std::move(*plan);
@@ -114,7 +125,7 @@ bool is_product(const ConvState& state, const ConvShape& shape) {
   constexpr int64_t kMinPositions = 256, kMinPositionsOfGroups = 32;
   const bool has_groups = shape.group > 1 && shape.group_channels() > 1;
   const int64_t min_positions = has_groups ? kMinPositionsOfGroups : kMinPositions;
-  if (state.is_transposed || (shape.group != 1 && !has_groups) ||
+  if (state.form.is_transposed || state.form.is_swapped || (shape.group != 1 && !has_groups) ||
       shape.grid.output_size < min_positions) {
     return false;
   }
@@ -173,7 +184,7 @@ void run_products(const KernelArgs& args, const ConvShape& shape, int64_t first,
   const int64_t positions = shape.grid.output_size;
   const int64_t filters = shape.group_filters(), channels = shape.group_channels();
   const float* const bias = bias_or_null(args);
-  const bool ends_in_relu = static_cast<const ConvState&>(*args.state).ends_in_relu;
+  const bool ends_in_relu = static_cast<const ConvState&>(*args.state).form.ends_in_relu;
   onednn::SgemmArgs product;
   product.m = filters;
   product.b_row = product.c_row = positions;
@@ -218,8 +229,9 @@ bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
 // anything is.
 std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const ConvState& state,
                                                          const ConvShape& shape) {
-  if (state.is_transposed || state.constant_weights_or_null != nullptr) return nullptr;
-  return TwoStepConv::create_or_null(shape, state.may_round);
+  if (state.form.is_swapped) return TwoStepConv::create_swapped_or_null(shape);
+  if (state.form.is_transposed || state.constant_weights_or_null != nullptr) return nullptr;
+  return TwoStepConv::create_or_null(shape, state.form.may_round);
 }
 std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const KernelArgs& args) {
   const auto& state = static_cast<const ConvState&>(*args.state);
@@ -249,10 +261,9 @@ bool run_two_steps(const KernelArgs& args, const TwoStepConv& conv) {
   auto* const memory = static_cast<std::byte*>(args.scratch->reserve(two_step_bytes(conv)));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
   const TwoStepConv::Call call = two_step_call(args, memory);
-  for (uint32_t i = 0; i < conv.num_units(); ++i) conv.prepare(call, i);
-  for (uint32_t i = 0; i < conv.num_units(); ++i) {
-    conv.run(call, memory + rounded_shared_bytes(conv), i);
-  }
+  void* const scratch = memory + rounded_shared_bytes(conv);
+  for (uint32_t i = 0; i < conv.num_units(); ++i) conv.prepare(call, scratch, i);
+  for (uint32_t i = 0; i < conv.num_units(); ++i) conv.run(call, scratch, i);
   return true;
 }
 
@@ -273,19 +284,20 @@ bool run_two_step_tile(const KernelArgs& args, uint32_t tile) {
   const auto conv = two_step_conv_or_null(args);
   EDDY_CHECK(conv != nullptr && tile < 2 * conv->num_units()) << "tile " << tile;
   const TwoStepConv::Call call = two_step_call(args, args.shared);
-  if (tile < conv->num_units()) {
-    conv->prepare(call, tile);
-    return true;
-  }
   void* const scratch = args.scratch->reserve(conv->scratch_bytes());
   if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
-  conv->run(call, scratch, tile - conv->num_units());
+  if (tile < conv->num_units()) {
+    conv->prepare(call, scratch, tile);
+  } else {
+    conv->run(call, scratch, tile - conv->num_units());
+  }
   return true;
 }
 
 bool run_by_library(const ConvState& state, const KernelArgs& args, const ConvShape& shape) {
   if (args.inputs[0].count() == 0 || args.inputs[1].count() == 0) return run_plain(state, args);
   if (const auto conv = two_step_conv_or_null(state, shape)) return run_two_steps(args, *conv);
+  if (state.form.is_swapped) return run_plain(state, args);
   const std::pair key(dims_of(args.inputs[0]), dims_of(args.inputs[1]));
   const auto cached = find_plan(state, key, shape, args.has_input(2));
   if (!cached->plan_or_null) return run_plain(state, args);
@@ -314,13 +326,13 @@ bool run_conv(const KernelArgs& args) {
   const bool has_terms = args.inputs[0].count() > 0 && args.inputs[1].count() > 0;
   if (!is_for_tiles && has_terms && is_product(state, *shape)) return run_product(args, *shape);
   if (!run_sums(state, args, *shape)) return false;
-  if (state.ends_in_relu) end_in_relu(args, 0, args.outputs[0].count());
+  if (state.form.ends_in_relu) end_in_relu(args, 0, args.outputs[0].count());
   return true;
 }
 
 // False only when the shapes are known and do not suit tiles: packing would waste memory.
 bool may_suit_tiles(const ConvState& state, const TensorView& w) {
-  if (state.is_transposed) return false;
+  if (state.form.is_transposed || state.form.is_swapped) return false;
   // Narrower groups leave most of a vector of filters empty.
   const int64_t group = state.attributes.get_int("group", 1);
   EDDY_CHECK(group > 0) << group << " groups";
@@ -336,7 +348,7 @@ void learn_shape(const KernelInit& init, ConvState& state) {
     return TensorView{nullptr, type.dims.data(), type.dims.rank(), type.element};
   };
   ConvShape shape;
-  const auto make = state.is_transposed ? make_transposed_conv_shape : make_conv_shape;
+  const auto make = shape_maker(state.form);
   if (!make(init.attributes, view(x), view(w), view(y), shape).is_ok()) return;
   state.known_shape = shape;
   state.known_x = x.dims;
@@ -375,21 +387,16 @@ void set_two_steps(const ConvState& state, BoundKernel& kernel) {
   kernel.run_tile = run_two_step_tile;
 }
 
-// Which of the operators it is.
-struct Form {
-  bool is_transposed = false, ends_in_relu = false, may_round = false;
-};
-
 Result<BoundKernel> bind(const KernelInit& init, const Form& form) {
   if (init.inputs[0].tensor.element != ElementType::kFloat) {
     return unsupported("the fast " + init.op.name + " handles float only");
   }
   auto state = std::make_unique<ConvState>();
   state->attributes = init.attributes;
-  state->is_transposed = form.is_transposed;
-  state->ends_in_relu = form.ends_in_relu;
-  state->may_round = form.may_round;
-  const auto bind_plain = form.is_transposed ? bind_conv_transpose_reference : bind_conv_reference;
+  state->form = form;
+  const auto bind_plain = form.is_transposed ? bind_conv_transpose_reference
+                          : form.is_swapped  ? bind_swapped_conv_reference
+                                             : bind_conv_reference;
   EDDY_ASSIGN_OR_RETURN(state->plain, bind_plain(init));
   learn_shape(init, *state);
   const TensorView& w = init.constants[1];
@@ -404,14 +411,15 @@ Result<BoundKernel> bind(const KernelInit& init, const Form& form) {
     }
   }
   BoundKernel kernel;
-  if (state->known_shape && !w.is_omitted()) prepare(init, *state, kernel);
+  if (state->known_shape && !w.is_omitted() && !form.is_swapped) prepare(init, *state, kernel);
   kernel.run = run_conv;
   const bool is_small_product = !state->known_shape || state->tiles_or_null ||
                                 !is_product(*state, *state->known_shape) ||
                                 state->known_shape->group_channels() == 0 ||
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
-  if (is_small_product && !form.is_transposed && !form.ends_in_relu && w.is_omitted()) {
+  if (is_small_product && !form.is_transposed && !form.ends_in_relu &&
+      (w.is_omitted() || form.is_swapped)) {
     set_two_steps(*state, kernel);
   }
   kernel.state = std::move(state);
@@ -424,6 +432,9 @@ Result<BoundKernel> bind_conv_relu(const KernelInit& init) {
 }
 Result<BoundKernel> bind_winograd_conv(const KernelInit& init) {
   return bind(init, {.may_round = true});
+}
+Result<BoundKernel> bind_swapped_conv(const KernelInit& init) {
+  return bind(init, {.is_swapped = true});
 }
 Result<BoundKernel> bind_conv_transpose(const KernelInit& init) {
   return bind(init, {.is_transposed = true});
@@ -441,6 +452,11 @@ void add_conv_cpu(KernelRegistry& registry) {
   registry.add({.op = "WinogradConv",
                 .bind = bind_winograd_conv,
                 .provider = "tile, onednn",
+                .domain = "eddy",
+                .has_tiles = true});
+  registry.add({.op = "SwappedConv",
+                .bind = bind_swapped_conv,
+                .provider = "tile",
                 .domain = "eddy",
                 .has_tiles = true});
   registry.add({.op = "ConvTranspose", .bind = bind_conv_transpose, .provider = "onednn"});

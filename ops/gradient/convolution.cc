@@ -39,18 +39,19 @@ Value kernel_adjoint(GradientContext& c, Value image, Value g, const Windows& wi
                      int64_t group) {
   const WindowLists lists = lists_of(windows);
   const int rank = windows.rank + 2;
-  Value kernel = c.op("Conv", {image_by_channel(c, image, group, rank), swapped(c, g, rank)},
-                      {{"strides", lists.dilations},
-                       {"dilations", lists.strides},
-                       {"pads", lists.pads},
-                       {"group", group}});
+  const Value made = c.op("Conv", {image_by_channel(c, image, group, rank), swapped(c, g, rank)},
+                          {{"strides", lists.dilations},
+                           {"dilations", lists.strides},
+                           {"pads", lists.pads},
+                           {"group", group}});
+  const Value kernel = swapped(c, made, rank);
   // Elements behind the last window would make further taps.
-  if (std::ranges::any_of(lists.strides, [](int64_t stride) { return stride > 1; })) {
-    const std::vector<int64_t> begins(lists.strides.size(), 0);
-    kernel = c.op("Slice",
-                  {kernel, c.int64s(begins), spatial_sizes(c, 1), c.int64s(axes_between(2, rank))});
+  if (std::ranges::all_of(lists.strides, [](int64_t stride) { return stride == 1; })) {
+    return kernel;
   }
-  return swapped(c, kernel, rank);
+  const std::vector<int64_t> begins(lists.strides.size(), 0);
+  return c.op("Slice",
+              {kernel, c.int64s(begins), spatial_sizes(c, 1), c.int64s(axes_between(2, rank))});
 }
 
 Value bias_adjoint(GradientContext& c, int rank) {

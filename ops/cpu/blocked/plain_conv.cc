@@ -53,7 +53,7 @@ int64_t PlainConv::y_floats() const {
   return div_up(layout_.filters, width) * width * shape_.grid.output_size;
 }
 
-void PlainConv::prepare(const Call& call, uint32_t unit) const {
+void PlainConv::prepare(const Call& call, void*, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const Span parts = part_of(layout_.num_parts(), num_units(), unit);
   for (int64_t part = parts.begin; part < parts.end; ++part) {

@@ -26,7 +26,7 @@ class PlainConv : public TwoStepConv {
   size_t scratch_bytes() const override {
     return static_cast<size_t>(x_floats() + tile_kernels().width + y_floats()) * sizeof(float);
   }
-  void prepare(const Call& call, uint32_t unit) const override;
+  void prepare(const Call& call, void* scratch, uint32_t unit) const override;
   void run(const Call& call, void* scratch, uint32_t unit) const override;
 
  private:

@@ -44,7 +44,7 @@ size_t PlainWinogradConv::scratch_bytes() const {
          conv_over({}).scratch_bytes();
 }
 
-void PlainWinogradConv::prepare(const Call& call, uint32_t unit) const {
+void PlainWinogradConv::prepare(const Call& call, void*, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const Span parts = part_of(layout_.num_parts(), num_units(), unit);
   for (int64_t part = parts.begin; part < parts.end; ++part) {

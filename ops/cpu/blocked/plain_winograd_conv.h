@@ -23,7 +23,7 @@ class PlainWinogradConv : public TwoStepConv {
     return static_cast<size_t>(layout_.count()) * sizeof(float);
   }
   size_t scratch_bytes() const override;
-  void prepare(const Call& call, uint32_t unit) const override;
+  void prepare(const Call& call, void* scratch, uint32_t unit) const override;
   void run(const Call& call, void* scratch, uint32_t unit) const override;
 
  private:

@@ -1,9 +1,9 @@
 #include "ops/cpu/blocked/two_step_conv.h"
 
-#include "ops/cpu/blocked/large_window_conv.h"
-#include "ops/cpu/blocked/large_winograd_conv.h"
 #include "ops/cpu/blocked/plain_conv.h"
 #include "ops/cpu/blocked/plain_winograd_conv.h"
+#include "ops/cpu/blocked/swapped_conv.h"
+#include "ops/cpu/blocked/swapped_winograd_conv.h"
 
 namespace eddy::cpu {
 
@@ -12,11 +12,13 @@ std::unique_ptr<const TwoStepConv> TwoStepConv::create_or_null(const ConvShape& 
   if (may_round && PlainWinogradConv::suits(shape)) {
     return std::make_unique<const PlainWinogradConv>(shape);
   }
-  if (may_round && LargeWinogradConv::suits(shape)) {
-    return std::make_unique<const LargeWinogradConv>(shape);
-  }
   if (PlainConv::suits(shape)) return std::make_unique<const PlainConv>(shape);
-  if (LargeWindowConv::suits(shape)) return std::make_unique<const LargeWindowConv>(shape);
+  return nullptr;
+}
+
+std::unique_ptr<const TwoStepConv> TwoStepConv::create_swapped_or_null(const ConvShape& shape) {
+  if (SwappedWinogradConv::suits(shape)) return std::make_unique<const SwappedWinogradConv>(shape);
+  if (SwappedConv::suits(shape)) return std::make_unique<const SwappedConv>(shape);
   return nullptr;
 }
 

@@ -1,8 +1,8 @@
 // TwoStepConv: a convolution of images as ONNX lays them out, [n][c][h][w], whose weights may
 // change from call to call (training), in two steps of as many units:
 //
-//   prepare  packs a part of the weights, or of the images, into memory that all units share
-//   run      convolves a part, once all units have prepared
+//   prepare  packs a part of the weights into memory that all units share, or adds up parts of sums
+//   run      convolves a part, or adds up the parts, once all units have prepared
 //
 // Units of a step write apart. Contract: one group, two spatial axes, sizes above 0; memory is the
 // caller's, aligned to 64. Determinism: units depend on the shape alone.
@@ -33,6 +33,10 @@ class TwoStepConv {
   static std::unique_ptr<const TwoStepConv> create_or_null(const ConvShape& shape,
                                                            bool may_round = false);
 
+  // Of swapped images, windows and results (swapped_conv.h), by sizes without the swap; sums may be
+  // rounded so. Null: by more than two axes, or by groups.
+  static std::unique_ptr<const TwoStepConv> create_swapped_or_null(const ConvShape& shape);
+
   explicit TwoStepConv(const ConvShape& shape) : shape_(shape) {}
   virtual ~TwoStepConv() = default;
 
@@ -45,8 +49,8 @@ class TwoStepConv {
   }
   virtual uint32_t num_units() const = 0;
   virtual size_t shared_bytes() const = 0;
-  virtual size_t scratch_bytes() const = 0;  // of a unit of the second step
-  virtual void prepare(const Call& call, uint32_t unit) const = 0;
+  virtual size_t scratch_bytes() const = 0;  // of a unit, of either step
+  virtual void prepare(const Call& call, void* scratch, uint32_t unit) const = 0;
   virtual void run(const Call& call, void* scratch, uint32_t unit) const = 0;
 
  protected:

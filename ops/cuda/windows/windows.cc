@@ -13,8 +13,8 @@
 #include "ops/cuda/reduce/row_warp_inl.h"
 #include "ops/cuda/windows/channel_conv_inl.h"
 #include "ops/reference/parts/outputs.h"
-#include "ops/reference/windows/channels_last.h"
 #include "ops/reference/windows/conv_shape.h"
+#include "ops/reference/windows/image_order.h"
 
 namespace eddy {
 namespace {
@@ -45,12 +45,13 @@ class Sizes {
  public:
   Sizes(const WindowState& state, const TensorView& view)
       : view_(view),
-        turned_(state.is_channels_last ? std::optional(ChannelsFirst(view)) : std::nullopt) {}
+        turned_(state.is_channels_last ? std::optional(PlainImage(view, ImageOrder::kChannelsLast))
+                                       : std::nullopt) {}
   TensorView view() const { return turned_ ? turned_->view() : view_; }
 
  private:
   const TensorView view_;
-  const std::optional<ChannelsFirst> turned_;
+  const std::optional<PlainImage> turned_;
 };
 
 // Axes of 1 come before the grid's own.

@@ -1,12 +1,12 @@
-// Conv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv and ConvTranspose: one sum for each
-// output element, taps and channels by counting.
+// Conv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv, eddy.SwappedConv and
+// ConvTranspose: one sum for each output element, taps and channels by counting.
 #include <algorithm>
 
 #include "ops/reference/families.h"
 #include "ops/reference/parts/typed_kernel.h"
-#include "ops/reference/windows/channels_last.h"
 #include "ops/reference/windows/conv.h"
 #include "ops/reference/windows/conv_shape.h"
+#include "ops/reference/windows/image_order.h"
 
 namespace eddy {
 namespace {
@@ -121,6 +121,11 @@ Result<BoundKernel> bind_conv(const KernelInit& init, bool ends_in_relu = false)
 
 Result<BoundKernel> bind_conv_reference(const KernelInit& init) { return bind_conv<Conv>(init); }
 
+Result<BoundKernel> bind_swapped_conv_reference(const KernelInit& init) {
+  static const BindFunction bind = in_order(ImageOrder::kSwapped, bind_conv_reference);
+  return bind(init);
+}
+
 Result<BoundKernel> bind_conv_transpose_reference(const KernelInit& init) {
   return bind_conv<ConvTranspose>(init);
 }
@@ -132,13 +137,19 @@ void add_conv_reference(KernelRegistry& registry) {
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add({.op = "ChannelsLastConv",
-                .bind = channels_last([](const KernelInit& init) {
-                  return bind_conv<Conv>(init, init.attributes.get_int("relu", 0) != 0);
-                }),
+                .bind = in_order(ImageOrder::kChannelsLast,
+                                 [](const KernelInit& init) {
+                                   return bind_conv<Conv>(init,
+                                                          init.attributes.get_int("relu", 0) != 0);
+                                 }),
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add({.op = "WinogradConv",
                 .bind = bind_conv_reference,
+                .provider = "reference",
+                .domain = "eddy"});
+  registry.add({.op = "SwappedConv",
+                .bind = bind_swapped_conv_reference,
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add(

@@ -6,6 +6,7 @@
 namespace eddy {
 
 Result<BoundKernel> bind_conv_reference(const KernelInit& init);
+Result<BoundKernel> bind_swapped_conv_reference(const KernelInit& init);
 Result<BoundKernel> bind_conv_transpose_reference(const KernelInit& init);
 
 }  // namespace eddy

@@ -39,6 +39,18 @@ inline Status make_conv_shape(const Attributes& attributes, const TensorView& x,
   return Status::ok();
 }
 
+// Of images [c, n, h, w], windows [c, f, h, w] and results [f, n, h, w]: as without the swap.
+inline Status make_swapped_conv_shape(const Attributes& attributes, const TensorView& x,
+                                      const TensorView& w, const TensorView& y, ConvShape& shape) {
+  EDDY_DCHECK(x.rank >= 3 && w.rank == x.rank && y.rank == x.rank)
+      << "ranks " << x.rank << ", " << w.rank << " and " << y.rank;
+  EDDY_RETURN_IF_ERROR(make_conv_shape(attributes, x, w, y, shape));
+  shape.batch = x.dims[1];
+  shape.channels = x.dims[0];
+  shape.filters = w.dims[1];
+  return Status::ok();
+}
+
 inline Status make_transposed_conv_shape(const Attributes& attributes, const TensorView& x,
                                          const TensorView& w, const TensorView& y,
                                          ConvShape& shape) {

@@ -7,7 +7,7 @@
 #include "ops/reference/parts/outputs.h"
 #include "ops/reference/parts/typed_kernel.h"
 #include "ops/reference/parts/window_walk.h"
-#include "ops/reference/windows/channels_last.h"
+#include "ops/reference/windows/image_order.h"
 
 namespace eddy {
 namespace {
@@ -250,11 +250,11 @@ void add_pool_reference(KernelRegistry& registry) {
   registry.add(
       {.op = "GlobalAveragePool", .bind = bind_pool<GlobalAveragePool>, .provider = "reference"});
   registry.add({.op = "ChannelsLastMaxPool",
-                .bind = channels_last(bind_pool<MaxPool>),
+                .bind = in_order(ImageOrder::kChannelsLast, bind_pool<MaxPool>),
                 .provider = "reference",
                 .domain = "eddy"});
   registry.add({.op = "ChannelsLastAveragePool",
-                .bind = channels_last(bind_pool<AveragePool>),
+                .bind = in_order(ImageOrder::kChannelsLast, bind_pool<AveragePool>),
                 .provider = "reference",
                 .domain = "eddy"});
 }

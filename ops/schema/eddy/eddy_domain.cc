@@ -27,6 +27,9 @@
 //   ChannelsLastMaxPool, ChannelsLastAveragePool   MaxPool and AveragePool of such images.
 //   WinogradConv    Conv whose sums may be rounded as Winograd's transforms round them. Made by
 //                   graph/compile/allow_winograd.
+//   SwappedConv     Conv of images [c, n, h, w] and windows [c, f, h, w] into [f, n, h, w]: the
+//                   first two axes are swapped everywhere. Sums may be rounded as Winograd's
+//                   transforms round them. Made by graph/compile/fold_into_products for the CPU.
 //   Fused           what several elementwise operators make of each element, inputs broadcast as
 //                   theirs would be. Attributes: `program` (graph/ir/expression.h, functions by the
 //                   device's names) and `to` (the results' types). Made by graph/compile/fuse for a

@@ -1,9 +1,10 @@
-// Conv, ConvTranspose, DeformConv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv.
+// Conv, ConvTranspose, DeformConv, eddy.ConvRelu, eddy.ChannelsLastConv, eddy.WinogradConv,
+// eddy.SwappedConv.
 #include <string>
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules/batch_rules.h"
-#include "ops/schema/rules/channels_last.h"
+#include "ops/schema/rules/image_order.h"
 #include "ops/schema/rules/rules.h"
 #include "ops/schema/rules/window.h"
 
@@ -114,6 +115,13 @@ double taps(const Dims& w, int first) {
 
 double conv_flops(const InferContext& context, std::span<const ValueType> outputs) {
   return 2.0 * taps(context.input(1).tensor.dims, 1) *
+         static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+}
+
+double swapped_conv_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims& w = context.input(1).tensor.dims;
+  if (w.rank() != 4) return 0;
+  return 2.0 * taps(w, 2) * static_cast<double>(w[0]) *
          static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
 }
 
@@ -255,7 +263,7 @@ Status add_conv_schemas(OpTable& table) {
                .domain = "eddy",
                .inputs = conv_relu_inputs(),
                .attributes = channels_last_attributes(),
-               .infer = channels_last(infer_conv_relu),
+               .infer = in_order(ImageOrder::kChannelsLast, infer_conv_relu),
                .flops = conv_flops},
               {.name = "WinogradConv",
                .domain = "eddy",
@@ -263,6 +271,12 @@ Status add_conv_schemas(OpTable& table) {
                .attributes = conv_attributes(),
                .infer = infer_conv,
                .flops = conv_flops},
+              {.name = "SwappedConv",
+               .domain = "eddy",
+               .inputs = {in("X", kFloatTypes), in("W", kFloatTypes)},
+               .attributes = conv_attributes(),
+               .infer = in_order(ImageOrder::kSwapped, infer_conv),
+               .flops = swapped_conv_flops},
               {.name = "ConvTranspose",
                .inputs = conv_inputs(),
                .attributes = {attribute("auto_pad", kString), attribute("dilations", kInts),

@@ -4,7 +4,7 @@
 
 #include "ops/schema/families.h"
 #include "ops/schema/rules/batch_rules.h"
-#include "ops/schema/rules/channels_last.h"
+#include "ops/schema/rules/image_order.h"
 #include "ops/schema/rules/rules.h"
 #include "ops/schema/rules/window.h"
 
@@ -118,7 +118,7 @@ OpDef channels_last_pool(const char* name) {
       .attributes = {attribute("auto_pad", kString), flag("ceil_mode"), flag("count_include_pad"),
                      attribute("dilations", kInts), attribute("kernel_shape", kInts, true),
                      attribute("pads", kInts), attribute("strides", kInts)},
-      .infer = channels_last(infer_pool),
+      .infer = in_order(ImageOrder::kChannelsLast, infer_pool),
       .flops = pool_flops};
 }
 

@@ -1,7 +1,6 @@
 // Claim: a convolution of floats by weights that are no constant becomes one that may be computed
-// by Winograd's transforms where its windows, or the positions of larger ones, are known to be of 3
-// x 3 or 5 x 5, with strides and dilations of 1 and one group, in loops' bodies too; all others
-// stay as they are.
+// by Winograd's transforms where its windows are known to be of 3 x 3 or 5 x 5, with strides and
+// dilations of 1 and one group, in loops' bodies too; all others stay as they are.
 #include "graph/compile/allow_winograd.h"
 
 #include <gmock/gmock.h>
@@ -57,11 +56,7 @@ TEST_F(AllowWinogradTest, WindowsOfFiveWithPads) {
 TEST_F(AllowWinogradTest, UnknownNumbersOfChannels) {
   expect_allowed(conv({kUnknownDim, kUnknownDim, 5, 5}));
 }
-TEST_F(AllowWinogradTest, ManyTapsAndFewPositions) { expect_allowed(conv({8, 16, 16, 16})); }
-TEST_F(AllowWinogradTest, ManyTapsAndMorePositionsStay) { expect_left(conv({8, 16, 15, 15})); }
-TEST_F(AllowWinogradTest, FewTapsAndPositionsStay) {
-  expect_left(conv(b_.input("x", floats({1, 16, 8, 8})), b_.input("w", floats({8, 16, 4, 4}))));
-}
+TEST_F(AllowWinogradTest, ManyTapsAndFewPositionsStay) { expect_left(conv({8, 16, 16, 16})); }
 TEST_F(AllowWinogradTest, OtherWindowsStay) { expect_left(conv({8, 16, 3, 5})); }
 TEST_F(AllowWinogradTest, WindowsOfFourStay) { expect_left(conv({8, 16, 4, 4})); }
 TEST_F(AllowWinogradTest, UnknownWindowsStay) { expect_left(conv({8, 16, 3, kUnknownDim})); }

@@ -1,7 +1,8 @@
 // Claim: transpositions around a device's product, a constant bias and an addend of equal shape
 // become part of it where nothing else reads them and nothing elementwise reads the sum, as do a
-// Relu behind a convolution and a residual before that, in loops' bodies too, each node in one
-// product only; in all other cases the graph stays as it is.
+// Relu behind a convolution and a residual before that, and on the CPU swaps of the first two axes
+// all around a convolution, in loops' bodies too, each node in one product only; in all other cases
+// the graph stays as it is.
 #include "graph/compile/fold_into_products.h"
 
 #include <gmock/gmock.h>
@@ -404,6 +405,103 @@ TEST_F(FoldOnCpuTest, HeadsOfAnyBatchAndLengthAreReadWhereTheyLie) {
   EXPECT_EQ(folded.num_folded, 3u);
   ASSERT_THAT(names(folded.graph), ElementsAre("PermutedMatMul"));
   EXPECT_THAT(perm_of(folded.graph.node(NodeId(0)), "perm_b"), ElementsAre(0, 2, 3, 1));
+}
+
+// Swaps all around a convolution, as the adjoint of weights has them.
+class FoldSwapsTest : public FoldOnCpuTest {
+ protected:
+  static Value swap(GraphBuilder& b, Value x) { return turned(b, x, {1, 0, 2, 3}); }
+  static Value conv(GraphBuilder& b, Value x, Value w, Attributes attributes = {}) {
+    return b.op("Conv", {x, w}, std::move(attributes), {.name = "conv"});
+  }
+  static Value images(GraphBuilder& b, ElementType element = ElementType::kFloat) {
+    return b.input("x", tensor_type(element, {8, 3, 10, 9}));
+  }
+  static Value windows(GraphBuilder& b, ElementType element = ElementType::kFloat) {
+    return b.input("w", tensor_type(element, {8, 5, 8, 8}));
+  }
+};
+
+TEST_F(FoldSwapsTest, AllAroundAConvolution) {
+  GraphBuilder b(ops_);
+  const Attributes padded = {{"pads", Ints{1, 1, 1, 1}}, {"dilations", Ints{1, 1}}};
+  b.output("y", swap(b, conv(b, swap(b, images(b)), swap(b, windows(b)), padded)));
+  const FoldedProducts made = fold(b);
+  ASSERT_THAT(names(made.graph), ElementsAre("SwappedConv"));
+  const Node& node = made.graph.node(NodeId(0));
+  EXPECT_EQ(node.name, "conv");
+  EXPECT_THAT(perm_of(node, "pads"), ElementsAre(1, 1, 1, 1));
+  EXPECT_EQ(made.graph.value(node.inputs[0]).name, "x");
+  EXPECT_EQ(made.graph.value(node.outputs[0]).type, floats({5, 3, 5, 4}));
+}
+
+// The images' swap stands before the loop, and another reads it.
+TEST_F(FoldSwapsTest, WhatOthersReadStaysAndWhatNobodyReadsGoes) {
+  for (const bool is_read : {false, true}) {
+    SCOPED_TRACE(is_read);
+    GraphBuilder b(ops_);
+    const Value x = swap(b, images(b)), w = windows(b);
+    const auto loop = b.while_loop(
+        {.name = "loop", .initial = {w}, .trip_limit = b.scalar(int64_t{2})},
+        [&](Value, ValueSpan c) {
+          return WhileTest{b.scalar(true), {c[0]}};
+        },
+        [&](Value, ValueSpan f) {
+          const Value made = swap(b, conv(b, x, swap(b, f[0])));
+          const Value sum = b.op("ReduceSum", {made}, {{"keepdims", int64_t{0}}});
+          return std::vector<Value>{b.op("Add", {f[0], sum})};
+        });
+    b.output("y", loop[0]);
+    if (is_read) b.output("z", b.op("Relu", {x}));
+    const std::vector<std::string> made = names(fold(b).graph);
+    EXPECT_EQ(std::ranges::count(made, "SwappedConv"), 1);
+    EXPECT_EQ(std::ranges::count(made, "Transpose"), is_read ? 1 : 0);
+  }
+}
+
+TEST_F(FoldSwapsTest, OthersStayAsTheyAre) {
+  using Build = std::function<Value(GraphBuilder&)>;
+  const std::pair<const char*, Build> cases[] = {
+      {"images that are not swapped",
+       [](GraphBuilder& b) {
+         const Value x = b.input("x", floats({3, 8, 10, 9}));
+         return swap(b, conv(b, x, swap(b, windows(b))));
+       }},
+      {"a result that is not swapped",
+       [](GraphBuilder& b) { return conv(b, swap(b, images(b)), swap(b, windows(b))); }},
+      {"a result that is read twice",
+       [](GraphBuilder& b) {
+         const Value made = conv(b, swap(b, images(b)), swap(b, windows(b)));
+         b.output("z", made);
+         return swap(b, made);
+       }},
+      {"another order",
+       [](GraphBuilder& b) {
+         const Value made = conv(b, swap(b, images(b)), swap(b, windows(b)));
+         return turned(b, made, {1, 0, 3, 2});
+       }},
+      {"a bias",
+       [](GraphBuilder& b) {
+         const Value bias = b.tensor<float>({5}, {1, 2, 3, 4, 5});
+         return swap(b, b.op("Conv", {swap(b, images(b)), swap(b, windows(b)), bias}));
+       }},
+      {"groups",
+       [](GraphBuilder& b) {
+         const Value w = b.input("w", floats({4, 6, 8, 8}));
+         return swap(b, conv(b, swap(b, images(b)), swap(b, w), {{"group", int64_t{2}}}));
+       }},
+      {"doubles",
+       [](GraphBuilder& b) {
+         const ElementType d = ElementType::kDouble;
+         return swap(b, conv(b, swap(b, images(b, d)), swap(b, windows(b, d))));
+       }},
+  };
+  for (const auto& [what, build] : cases) {
+    SCOPED_TRACE(what);
+    GraphBuilder b(ops_);
+    b.output("y", build(b));
+    EXPECT_EQ(fold(b).num_folded, 0u);
+  }
 }
 
 TEST_F(FoldOnCpuTest, OthersStayAsTheyAre) {

@@ -336,14 +336,19 @@ TEST_F(TilesOfKernelsTest, ConvolutionsOfWeightsThatChange) {
   check(call("Conv", {floats({17, 1, 60, 61}), floats({40, 1, 5, 5}), floats({40})}, padded));
 }
 
-// As the adjoint of weights is one: windows as large as the image, few positions.
-TEST_F(TilesOfKernelsTest, ConvolutionsOfLargeWindows) {
+// Adjoints of weights: windows as large as the image, few positions.
+TEST_F(TilesOfKernelsTest, SwappedConvolutions) {
   const Attributes padded = {{"pads", Ints{2, 1, 2, 3}}};
   const Attributes odd = {
       {"strides", Ints{1, 2}}, {"dilations", Ints{2, 1}}, {"pads", Ints{1, 1, 1, 1}}};
-  check(call("Conv", {floats({9, 20, 14, 15}), floats({70, 20, 14, 14}), floats({70})}, padded),
-        1e-4, 1e-3);
-  check(call("Conv", {floats({1, 30, 40, 30}), floats({20, 30, 18, 21})}, odd), 1e-4, 1e-3);
+  const auto swapped = [&](const Dims& x, const Dims& w, const Attributes& attributes) {
+    OpCall made = call("SwappedConv", {floats(x), floats(w)}, attributes);
+    made.domain = "eddy";
+    return made;
+  };
+  check(swapped({20, 9, 14, 15}, {20, 70, 14, 14}, padded), 1e-4, 1e-3);
+  check(swapped({40, 32, 14, 14}, {40, 64, 14, 14}, {{"pads", Ints{2, 2, 2, 2}}}), 1e-4, 1e-2);
+  check(swapped({30, 1, 40, 30}, {30, 20, 18, 21}, odd), 1e-4, 1e-3);
 }
 
 TEST_F(TilesOfKernelsTest, ReductionsOfWhatIsKeptOutermost) {

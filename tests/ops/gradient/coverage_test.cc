@@ -57,6 +57,7 @@ const std::vector<Refused>& refused_operators() {
         "eddy.PermutedMatMul",
         "eddy.Recv",
         "eddy.Send",
+        "eddy.SwappedConv",
         "eddy.ToDevice",
         "eddy.ToHost",
         "eddy.UnblockChannels",

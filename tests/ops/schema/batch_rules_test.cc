@@ -437,8 +437,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "FusedParts",
       "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "PackMatrix",
-      "PackedMatMul", "ConvRelu", "WinogradConv", "ChannelsLastConv", "ChannelsLastMaxPool",
-      "ChannelsLastAveragePool",
+      "PackedMatMul", "ConvRelu", "WinogradConv", "SwappedConv", "ChannelsLastConv",
+      "ChannelsLastMaxPool", "ChannelsLastAveragePool",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Exchange", "Send",
       "Recv", "Barrier", "Rank", "Agree",

@@ -1,4 +1,4 @@
-#include "ops/cpu/blocked/large_winograd_conv.h"
+#include "ops/cpu/blocked/swapped_winograd_conv.h"
 
 #include <algorithm>
 
@@ -18,25 +18,23 @@ constexpr int64_t kMaxUnits = 2;
 constexpr int64_t kTransformedFloats = 192 << 10;
 constexpr int64_t kMaxSums = 320 << 10;
 
-// Plane `channel` of each of `count` images, a vector of images for each element. Lanes beyond the
-// last one are left as they are.
-void block_plane(const float* from, int64_t channels, int64_t channel, int64_t size, int64_t count,
-                 float* to, int64_t width) {
+// Of `count` planes a vector for each element. Lanes beyond the last one are left as they are.
+void block_planes_of(const float* from, int64_t size, int64_t count, float* to, int64_t width) {
   for (int64_t first = 0; first < count; first += width) {
-    transpose_words(from + (first * channels + channel) * size, channels * size, to + first * size,
-                    width, size, std::min(width, count - first));
+    transpose_words(from + first * size, size, to + first * size, width, size,
+                    std::min(width, count - first));
   }
 }
 
 }  // namespace
 
-struct LargeWinogradConv::Work {
+struct SwappedWinogradConv::Work {
   float* sums;              // [panel][product][image][filter of the panel]
   float *inputs, *weights;  // [product][block][image]; [panel][product][block][filter]
   float *plane, *windows;   // of a channel: vectors of images; of filters
 };
 
-bool LargeWinogradConv::suits(const ConvShape& shape) {
+bool SwappedWinogradConv::suits(const ConvShape& shape) {
   constexpr int64_t kMinSide = 6, kMinBlocks = 256;
   const TileKernels& tiles = tile_kernels();
   const Grid& grid = shape.grid;
@@ -57,7 +55,7 @@ bool LargeWinogradConv::suits(const ConvShape& shape) {
          kProducts * images * filters <= kMaxSums;
 }
 
-LargeWinogradConv::LargeWinogradConv(const ConvShape& shape)
+SwappedWinogradConv::SwappedWinogradConv(const ConvShape& shape)
     : TwoStepConv(shape),
       tiles_(tile_kernels()),
       side_(kInputs + 1 - shape.grid.output[0]),
@@ -69,12 +67,12 @@ LargeWinogradConv::LargeWinogradConv(const ConvShape& shape)
   at_once_ = std::clamp<int64_t>(fitting, 8, div_up(shape.channels, num_units_) * num_blocks());
 }
 
-int64_t LargeWinogradConv::unit_floats() const {
+int64_t SwappedWinogradConv::unit_floats() const {
   return sums_floats() + kProducts * at_once_ * (images() + filters()) +
          images() * shape_.grid.input_size + filters() * shape_.grid.kernel_size;
 }
 
-LargeWinogradConv::Work LargeWinogradConv::work_of(const Call& call, int64_t unit) const {
+SwappedWinogradConv::Work SwappedWinogradConv::work_of(const Call& call, int64_t unit) const {
   Work work;
   work.sums = static_cast<float*>(call.shared) + unit * unit_floats();
   work.inputs = work.sums + sums_floats();
@@ -84,7 +82,7 @@ LargeWinogradConv::Work LargeWinogradConv::work_of(const Call& call, int64_t uni
   return work;
 }
 
-void LargeWinogradConv::prepare(const Call& call, uint32_t unit) const {
+void SwappedWinogradConv::prepare(const Call& call, void*, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const Work work = work_of(call, unit);
   std::fill_n(work.plane, images() * shape_.grid.input_size, 0.0f);
@@ -105,14 +103,15 @@ void LargeWinogradConv::prepare(const Call& call, uint32_t unit) const {
   }
 }
 
-void LargeWinogradConv::block_planes(const Call& call, const Work& work, int64_t channel) const {
-  block_plane(call.x, shape_.channels, channel, shape_.grid.input_size, shape_.batch, work.plane,
-              tiles_.width);
-  block_plane(call.weights, shape_.channels, channel, shape_.grid.kernel_size, shape_.filters,
-              work.windows, tiles_.width);
+void SwappedWinogradConv::block_planes(const Call& call, const Work& work, int64_t channel) const {
+  const int64_t plane = shape_.grid.input_size, window = shape_.grid.kernel_size;
+  block_planes_of(call.x + channel * shape_.batch * plane, plane, shape_.batch, work.plane,
+                  tiles_.width);
+  block_planes_of(call.weights + channel * shape_.filters * window, window, shape_.filters,
+                  work.windows, tiles_.width);
 }
 
-void LargeWinogradConv::transform_inputs(const Work& work, int64_t block, int64_t at) const {
+void SwappedWinogradConv::transform_inputs(const Work& work, int64_t block, int64_t at) const {
   const Grid& grid = shape_.grid;
   WinogradArgs args = inputs_of_tile(grid, block / block_columns_ * side_,
                                      block % block_columns_ * side_, 6, work.plane, tiles_.width);
@@ -124,7 +123,7 @@ void LargeWinogradConv::transform_inputs(const Work& work, int64_t block, int64_
   }
 }
 
-void LargeWinogradConv::transform_weights(const Work& work, int64_t block, int64_t at) const {
+void SwappedWinogradConv::transform_weights(const Work& work, int64_t block, int64_t at) const {
   const Grid& grid = shape_.grid;
   const int64_t row = block / block_columns_ * side_, column = block % block_columns_ * side_;
   const int64_t width = tiles_.panel_width(), columns = grid.axes[1].kernel;
@@ -141,7 +140,7 @@ void LargeWinogradConv::transform_weights(const Work& work, int64_t block, int64
   }
 }
 
-void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first) const {
+void SwappedWinogradConv::multiply(const Work& work, int64_t count, bool is_first) const {
   const int64_t width = tiles_.panel_width();
   TileArgs args;
   args.depth = count;
@@ -169,23 +168,20 @@ void LargeWinogradConv::multiply(const Work& work, int64_t count, bool is_first)
   }
 }
 
-void LargeWinogradConv::run(const Call& call, void*, uint32_t unit) const {
+void SwappedWinogradConv::run(const Call& call, void*, uint32_t unit) const {
   EDDY_DCHECK(unit < num_units()) << "unit " << unit << " of " << num_units();
   const int64_t lanes = tiles_.width, width = tiles_.panel_width(), size = outputs() * outputs();
   EDDY_CHECK(lanes <= kMaxWidth && size <= kMaxOutputs) << lanes << " lanes of " << size;
   alignas(64) float products[kProducts * kMaxWidth], made[kMaxOutputs * kMaxWidth];
-  alignas(64) float bias[kMaxWidth] = {};
   WinogradArgs args;
   args.end_row = args.end_column = static_cast<int>(outputs());
   args.from = products;
   args.from_row = lanes;
   args.to = made;
   args.to_row = outputs() * lanes;
-  args.bias_or_null = bias;
   const Span images_of_unit = part_of(shape_.batch, num_units_, unit);
   for (int64_t first = 0; first < shape_.filters; first += lanes) {
     const int64_t count = std::min(lanes, shape_.filters - first);
-    if (call.bias_or_null) std::copy_n(call.bias_or_null + first, count, bias);
     for (int64_t n = images_of_unit.begin; n < images_of_unit.end; ++n) {
       for (int64_t k = 0; k < kProducts; ++k) {
         const int64_t at = ((first / width * kProducts + k) * images() + n) * width + first % width;
@@ -197,7 +193,8 @@ void LargeWinogradConv::run(const Call& call, void*, uint32_t unit) const {
         }
       }
       tiles_.winograd_6.output[outputs() - 2](args);
-      transpose_words(made, lanes, call.y + (n * shape_.filters + first) * size, size, count, size);
+      transpose_words(made, lanes, call.y + (first * shape_.batch + n) * size, shape_.batch * size,
+                      count, size);
     }
   }
 }

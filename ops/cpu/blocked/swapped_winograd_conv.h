@@ -1,8 +1,8 @@
-// LargeWinogradConv: a convolution of large windows and 3 x 3 or 5 x 5 positions, as the adjoint of
-// weights is one, by Winograd's transforms (winograd_conv.h): the window falls into blocks of 4 x 4
-// or 2 x 2 taps, which each read a tile of 6 x 6 inputs, and
+// SwappedWinogradConv: a swapped convolution (swapped_conv.h) of large windows and 3 x 3 or 5 x 5
+// positions by Winograd's transforms (winograd_conv.h): the window falls into blocks of 4 x 4 or
+// 2 x 2 taps, which each read a tile of 6 x 6 inputs, and
 //
-//   Y[n][f] = transformed back (sum over c, blocks of transformed X[n][c] * transformed W[f][c])
+//   Y[f][n] = transformed back (sum over c, blocks of transformed X[c][n] * transformed W[c][f])
 //
 // in 36 products of matrices [images][blocks] and [blocks][filters], for callers that may round
 // sums as these do.
@@ -17,17 +17,17 @@
 
 namespace eddy::cpu {
 
-class LargeWinogradConv : public TwoStepConv {
+class SwappedWinogradConv : public TwoStepConv {
  public:
   static bool suits(const ConvShape& shape);
-  explicit LargeWinogradConv(const ConvShape& shape);
+  explicit SwappedWinogradConv(const ConvShape& shape);
 
   uint32_t num_units() const override { return static_cast<uint32_t>(num_units_); }
   size_t shared_bytes() const override {
     return static_cast<size_t>(num_units_ * unit_floats()) * sizeof(float);
   }
   size_t scratch_bytes() const override { return 64; }  // none is read
-  void prepare(const Call& call, uint32_t unit) const override;
+  void prepare(const Call& call, void* scratch, uint32_t unit) const override;
   void run(const Call& call, void* scratch, uint32_t unit) const override;
 
  private:

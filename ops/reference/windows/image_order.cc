@@ -1,4 +1,4 @@
-#include "ops/reference/windows/channels_last.h"
+#include "ops/reference/windows/image_order.h"
 
 #include <array>
 #include <optional>
@@ -11,22 +11,26 @@ namespace {
 
 constexpr size_t kMostInputs = 4;
 
-struct ChannelsLastState : KernelState {
+struct OrderedState : KernelState {
+  ImageOrder order;
   BoundKernel plain;
 };
 
-enum class To : uint8_t { kFirst, kLast };
+enum class To : uint8_t { kPlain, kOrdered };
 
-// `first` is [n, c, h, w], `last` the same image.
-void turn_over(const TensorView& first, const TensorView& last, To to) {
-  const int64_t size = first.dims[2] * first.dims[3], channels = first.dims[1];
-  for (int64_t n = 0; n < first.dims[0]; ++n) {
+// `plain` is [n, c, h, w], `ordered` the same image.
+void turn_over(const TensorView& plain, const TensorView& ordered, ImageOrder order, To to) {
+  const int64_t images = plain.dims[0], channels = plain.dims[1];
+  const int64_t size = plain.dims[2] * plain.dims[3];
+  const bool is_swapped = order == ImageOrder::kSwapped;
+  for (int64_t n = 0; n < images; ++n) {
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t p = 0; p < size; ++p) {
-        const int64_t in_first = (n * channels + c) * size + p;
-        const int64_t in_last = (n * size + p) * channels + c;
-        if (to == To::kFirst) copy_elements(last, in_last, first, in_first, 1);
-        if (to == To::kLast) copy_elements(first, in_first, last, in_last, 1);
+        const int64_t in_plain = (n * channels + c) * size + p;
+        const int64_t in_ordered =
+            is_swapped ? (c * images + n) * size + p : (n * size + p) * channels + c;
+        if (to == To::kPlain) copy_elements(ordered, in_ordered, plain, in_plain, 1);
+        if (to == To::kOrdered) copy_elements(plain, in_plain, ordered, in_ordered, 1);
       }
     }
   }
@@ -35,7 +39,8 @@ void turn_over(const TensorView& first, const TensorView& last, To to) {
 size_t padded_bytes(const TensorView& view) { return (view.size_bytes() + 63) / 64 * 64; }
 
 bool run_turned_over(const KernelArgs& args) {
-  const BoundKernel& plain = static_cast<const ChannelsLastState&>(*args.state).plain;
+  const auto& state = static_cast<const OrderedState&>(*args.state);
+  const BoundKernel& plain = state.plain;
   EDDY_CHECK(args.num_inputs <= kMostInputs) << args.num_inputs << " inputs";
   size_t bytes = padded_bytes(args.outputs[0]);
   for (uint32_t i = 0; i < args.num_inputs; ++i) {
@@ -43,21 +48,21 @@ bool run_turned_over(const KernelArgs& args) {
   }
   auto* memory = static_cast<std::byte*>(args.scratch->reserve(bytes + 64));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory to turn images over"));
-  const auto turned = [&](const TensorView& last, std::optional<ChannelsFirst>& sizes) {
-    sizes.emplace(last);
-    const TensorView first = sizes->view(memory);
-    memory += padded_bytes(last);
-    return first;
+  const auto turned = [&](const TensorView& ordered, std::optional<PlainImage>& sizes) {
+    sizes.emplace(ordered, state.order);
+    const TensorView view = sizes->view(memory);
+    memory += padded_bytes(ordered);
+    return view;
   };
   std::array<TensorView, kMostInputs> inputs;
-  std::array<std::optional<ChannelsFirst>, kMostInputs> sizes;
+  std::array<std::optional<PlainImage>, kMostInputs> sizes;
   for (uint32_t i = 0; i < args.num_inputs; ++i) {
     inputs[i] = args.inputs[i];
     if (!args.has_input(i) || args.inputs[i].rank != 4) continue;
     inputs[i] = turned(args.inputs[i], sizes[i]);
-    turn_over(inputs[i], args.inputs[i], To::kFirst);
+    turn_over(inputs[i], args.inputs[i], state.order, To::kPlain);
   }
-  std::optional<ChannelsFirst> output_sizes;
+  std::optional<PlainImage> output_sizes;
   TensorView output = turned(args.outputs[0], output_sizes);
   KernelArgs own = args;
   own.inputs = inputs.data();
@@ -65,15 +70,16 @@ bool run_turned_over(const KernelArgs& args) {
   own.state = plain.state.get();
   own.scratch = nullptr;  // it is in use; plain kernels of images need none
   if (!plain.run(own)) return false;
-  turn_over(output, args.outputs[0], To::kLast);
+  turn_over(output, args.outputs[0], state.order, To::kOrdered);
   return true;
 }
 
 }  // namespace
 
-BindFunction channels_last(BindFunction plain) {
-  return [plain = std::move(plain)](const KernelInit& init) -> Result<BoundKernel> {
-    auto state = std::make_unique<ChannelsLastState>();
+BindFunction in_order(ImageOrder order, BindFunction plain) {
+  return [order, plain = std::move(plain)](const KernelInit& init) -> Result<BoundKernel> {
+    auto state = std::make_unique<OrderedState>();
+    state->order = order;
     EDDY_ASSIGN_OR_RETURN(state->plain, plain(init));
     EDDY_CHECK(state->plain.run != nullptr) << init.op.name << " is no dense kernel";
     BoundKernel kernel;
