@@ -1,6 +1,6 @@
 // allow_winograd: convolutions of the CPU whose weights are no constants may be computed by
-// Winograd's transforms: Conv becomes eddy.WinogradConv where float windows of two axes are known to
-// be of sizes that there are transforms for, with strides and dilations of 1 and one group.
+// Winograd's transforms: Conv becomes eddy.WinogradConv where float windows of two axes are known
+// to be of sizes that there are transforms for, with strides and dilations of 1 and one group.
 //
 // Those of constant weights are given blocks of channels (lay_out_images.h), and the transforms
 // with them; this is for graphs that train their weights. The kernel decides by the call's shape

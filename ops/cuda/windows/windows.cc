@@ -45,13 +45,13 @@ class Sizes {
  public:
   Sizes(const WindowState& state, const TensorView& view)
       : view_(view),
-        turned_(state.is_channels_last ? std::optional(PlainImage(view, ImageOrder::kChannelsLast))
+        turned_(state.is_channels_last ? std::optional(TurnedImage(view, ImageOrder::kChannelsLast))
                                        : std::nullopt) {}
   TensorView view() const { return turned_ ? turned_->view() : view_; }
 
  private:
   const TensorView view_;
-  const std::optional<PlainImage> turned_;
+  const std::optional<TurnedImage> turned_;
 };
 
 // Axes of 1 come before the grid's own.

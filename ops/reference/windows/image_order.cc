@@ -48,21 +48,21 @@ bool run_turned_over(const KernelArgs& args) {
   }
   auto* memory = static_cast<std::byte*>(args.scratch->reserve(bytes + 64));
   if (memory == nullptr) return args.fail(resource_exhausted("no memory to turn images over"));
-  const auto turned = [&](const TensorView& ordered, std::optional<PlainImage>& sizes) {
+  const auto turned = [&](const TensorView& ordered, std::optional<TurnedImage>& sizes) {
     sizes.emplace(ordered, state.order);
     const TensorView view = sizes->view(memory);
     memory += padded_bytes(ordered);
     return view;
   };
   std::array<TensorView, kMostInputs> inputs;
-  std::array<std::optional<PlainImage>, kMostInputs> sizes;
+  std::array<std::optional<TurnedImage>, kMostInputs> sizes;
   for (uint32_t i = 0; i < args.num_inputs; ++i) {
     inputs[i] = args.inputs[i];
     if (!args.has_input(i) || args.inputs[i].rank != 4) continue;
     inputs[i] = turned(args.inputs[i], sizes[i]);
     turn_over(inputs[i], args.inputs[i], state.order, To::kPlain);
   }
-  std::optional<PlainImage> output_sizes;
+  std::optional<TurnedImage> output_sizes;
   TensorView output = turned(args.outputs[0], output_sizes);
   KernelArgs own = args;
   own.inputs = inputs.data();

@@ -3,7 +3,7 @@
 //
 //   registry.add({…, .bind = in_order(ImageOrder::kChannelsLast, bind_conv_reference)});
 //
-// Also what asks for sizes in the plain order (PlainImage).
+// Also what asks for sizes in the plain order (TurnedImage).
 #pragma once
 
 #include "ops/contract/kernel.h"
@@ -12,9 +12,9 @@
 namespace eddy {
 
 // An image of the order as [n, c, h, w]: sizes without bytes.
-class PlainImage {
+class TurnedImage {
  public:
-  PlainImage(const TensorView& ordered, ImageOrder order)
+  TurnedImage(const TensorView& ordered, ImageOrder order)
       : dims_(plain_dims(Dims(ordered.shape()), order)), element_(ordered.element) {}
   TensorView view(void* data = nullptr) const { return {data, dims_.data(), 4, element_}; }
 

@@ -187,7 +187,7 @@ bool is_two_step(const Geometry& g) {
 }
 
 // Weights that are no constant: by small windows, image by image through blocks of channels; and by
-// windows of more taps than a panel of weights may have.
+// large ones, through the library.
 TEST(ConvTest, AgreesOnSeededRandomImages) {
   constexpr ImageRanges kSmall{35, 1, 5, 20, 6}, kLarge{7, 8, 15, 9, 9};
   for (const ImageRanges& ranges : {kSmall, kLarge}) {
@@ -199,7 +199,9 @@ TEST(ConvTest, AgreesOnSeededRandomImages) {
       num_two_step += is_two_step(g);
       compare("Conv", g, seed % 2 == 0, seed);
     }
-    EXPECT_GT(num_two_step, kSeeds / 3);
+    if (ranges.least_kernel == kSmall.least_kernel) {
+      EXPECT_GT(num_two_step, kSeeds / 3);
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+// long: each operator has its own cases.
 // Claim: each gradient rule agrees with central differences in double to 1e-6 relative, for every
 // input of floating-point type, over attributes, opset forms, broadcasting, and shapes that are
 // known, symbolic, unknown or without rank; at kinks it has the value that its table states.
