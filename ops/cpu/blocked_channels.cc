@@ -1,4 +1,5 @@
-// BlockChannels, UnblockChannels, BlockedConv, BlockedPool for blocks of this processor's vectors.
+// BlockChannels, UnblockChannels, BlockedConv, ExpandedConv, BlockedPool for blocks of this
+// processor's vectors.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "graph/base/check.h"
 #include "ops/cpu/blocked/blocked_conv.h"
 #include "ops/cpu/blocked/blocked_windows.h"
+#include "ops/cpu/blocked/expanded_conv.h"
 #include "ops/cpu/blocked/winograd_conv.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
@@ -21,6 +23,7 @@ namespace {
 using cpu::BlockedConv;
 using cpu::BlockedWindows;
 using cpu::DepthwiseWeights;
+using cpu::ExpandedConv;
 using cpu::WinogradConv;
 
 // All parts in order.
@@ -94,6 +97,28 @@ Result<BoundKernel> bind_unblock(const KernelInit&) {
 
 // Convolutions: dense and grouped ones, or depthwise.
 
+// What becomes of sums at last.
+struct Epilogue {
+  std::optional<std::pair<float, float>> clamp;
+  cpu::Activation activation;
+
+  static Result<Epilogue> of(const Attributes& attributes) {
+    Epilogue made;
+    const std::span<const float> clamp = attributes.get_floats("clamp");
+    if (clamp.size() == 2) made.clamp = {clamp[0], clamp[1]};
+    const std::string_view name = attributes.get_string("activation", "");
+    if (name.empty()) return made;
+    const ActivationParameters p = activation_parameters(name, attributes);
+    made.activation = {cpu::float_loop_or_null(name), {p.a, p.b}};
+    if (made.activation.loop != nullptr) return made;
+    return unsupported("the tiled BlockedConv has no loop for " + std::string(name));
+  }
+  const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
+  const cpu::Activation* activation_or_null() const {
+    return activation.loop != nullptr ? &activation : nullptr;
+  }
+};
+
 struct BlockedConvState : KernelState {
   Attributes attributes;
   std::shared_ptr<const BlockedConv> conv_or_null;
@@ -102,8 +127,7 @@ struct BlockedConvState : KernelState {
   std::shared_ptr<const DepthwiseWeights> depthwise_or_null;
   BlockedWindows windows{BlockedWindows::Fold::kProduct};
   Dims weights;
-  std::optional<std::pair<float, float>> clamp;
-  cpu::Activation activation;
+  Epilogue end;
 
   bool has_winograd() const { return winograd_4_or_null || winograd_6_or_null; }
   // By the shape alone: bits do not depend on what of it was known before.
@@ -113,10 +137,6 @@ struct BlockedConvState : KernelState {
     const WinogradConv* const conv = (inputs == 4 ? winograd_4_or_null : winograd_6_or_null).get();
     EDDY_DCHECK(conv != nullptr) << "weights were not transformed for tiles of " << inputs;
     return conv;
-  }
-  const float* clamp_or_null() const { return clamp ? &clamp->first : nullptr; }
-  const cpu::Activation* activation_or_null() const {
-    return activation.loop != nullptr ? &activation : nullptr;
   }
 };
 
@@ -147,7 +167,7 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
   const float* const x = args.inputs[0].as<float>();
   float* const y = args.outputs[0].mutable_as<float>();
   const BlockedConv::Call call{
-      &shape, x, y, addend, state.clamp_or_null(), state.activation_or_null()};
+      &shape, x, y, addend, state.end.clamp_or_null(), state.end.activation_or_null()};
   const WinogradConv* const winograd_or_null = state.winograd_for(shape);
   if (winograd_or_null != nullptr || state.conv_or_null) {
     const size_t bytes = winograd_or_null != nullptr ? winograd_or_null->scratch_bytes()
@@ -171,8 +191,8 @@ bool run_conv_tile(const KernelArgs& args, uint32_t tile) {
                           .y = y,
                           .weights = state.depthwise_or_null.get(),
                           .add_or_null = addend,
-                          .clamp_or_null = state.clamp_or_null(),
-                          .activation_or_null = state.activation_or_null()},
+                          .clamp_or_null = state.end.clamp_or_null(),
+                          .activation_or_null = state.end.activation_or_null()},
                          tile);
   return true;
 }
@@ -247,15 +267,7 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   state->weights = Dims(w.shape());
   const int64_t group = init.attributes.get_int("group", 1);
   const int64_t x_block = init.attributes.get_int("x_block", width);
-  const std::span<const float> clamp = init.attributes.get_floats("clamp");
-  if (clamp.size() == 2) state->clamp = {clamp[0], clamp[1]};
-  if (const std::string_view name = init.attributes.get_string("activation", ""); !name.empty()) {
-    const ActivationParameters p = activation_parameters(name, init.attributes);
-    state->activation = {cpu::float_loop_or_null(name), {p.a, p.b}};
-    if (state->activation.loop == nullptr) {
-      return unsupported("the tiled BlockedConv has no loop for " + std::string(name));
-    }
-  }
+  EDDY_ASSIGN_OR_RETURN(state->end, Epilogue::of(init.attributes));
   const float* const bias = has_bias ? init.constants[2].as<float>() : nullptr;
   const std::optional<ConvShape> known = known_shape(init, *state);
   size_t scratch_bytes = 0;
@@ -291,6 +303,116 @@ Result<BoundKernel> bind_conv(const KernelInit& init) {
   BoundKernel kernel = tiled<count_conv_tiles, run_conv_tile>(std::move(state));
   kernel.scratch_bytes = scratch_bytes;
   kernel.unread_constants = uint64_t{1} << 1 | uint64_t{has_bias} << 2;
+  return kernel;
+}
+
+// An expansion and a depthwise convolution of what it makes.
+
+struct ExpandedConvState : KernelState {
+  ExpandedAttributes attributes;
+  std::shared_ptr<const BlockedConv> expansion;
+  DepthwiseWeights depthwise;
+  ExpandedConv conv;
+  Epilogue inner, outer;
+  Dims weights, depthwise_weights;
+
+  ExpandedConvState(const KernelInit& init, std::shared_ptr<const BlockedConv> first,
+                    const float* bias_or_null)
+      : attributes(init.attributes, init.constants[1].dims[0]),
+        expansion(std::move(first)),
+        depthwise(init.constants[3], bias_or_null),
+        conv(*expansion, depthwise),
+        weights(init.constants[1].shape()),
+        depthwise_weights(init.constants[3].shape()) {}
+};
+
+struct ExpandedShape {
+  ConvShape expansion, depthwise;
+};
+
+Status find_shape(const ExpandedConvState& state, const TensorView& x, const TensorView& y,
+                  ExpandedShape& shape) {
+  const auto view = [](const Dims& dims) {
+    return TensorView{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
+  };
+  const Dims between = expanded_dims(x, y);
+  EDDY_RETURN_IF_ERROR(make_blocked_conv_shape(state.attributes.inner, x, view(state.weights),
+                                               view(between), shape.expansion));
+  return make_blocked_conv_shape(state.attributes.outer, view(between),
+                                 view(state.depthwise_weights), y, shape.depthwise);
+}
+
+uint32_t count_expanded_tiles(const KernelArgs& args) {
+  const auto& state = static_cast<const ExpandedConvState&>(*args.state);
+  ExpandedShape shape;
+  if (args.outputs[0].count() == 0) return 0;
+  if (!find_shape(state, args.inputs[0], args.outputs[0], shape).is_ok()) return 1;  // which fails
+  return state.conv.count_tiles(shape.expansion, shape.depthwise.grid);
+}
+
+bool run_expanded_tile(const KernelArgs& args, uint32_t tile) {
+  const auto& state = static_cast<const ExpandedConvState&>(*args.state);
+  ExpandedShape shape;
+  Status status = find_shape(state, args.inputs[0], args.outputs[0], shape);
+  if (!status.is_ok()) return args.fail(std::move(status));
+  void* const scratch =
+      args.scratch->reserve(state.conv.scratch_bytes(shape.expansion, shape.depthwise.grid));
+  if (scratch == nullptr) return args.fail(resource_exhausted("no memory for a convolution"));
+  const auto end_of = [](const Epilogue& end) {
+    return ExpandedConv::End{end.clamp_or_null(), end.activation_or_null()};
+  };
+  state.conv.run_tile({.expansion = &shape.expansion,
+                       .grid = &shape.depthwise.grid,
+                       .x = args.inputs[0].as<float>(),
+                       .y = args.outputs[0].mutable_as<float>(),
+                       .inner = end_of(state.inner),
+                       .outer = end_of(state.outer)},
+                      tile, scratch);
+  return true;
+}
+
+Result<BoundKernel> bind_expanded_conv(const KernelInit& init) {
+  const int64_t width = cpu::tile_kernels().width;
+  const auto is_ready = [&](size_t input) {
+    const bool is_given =
+        init.inputs.size() > input && init.inputs[input].tensor.element != ElementType::kUndefined;
+    return !is_given || !init.constants[input].is_omitted();
+  };
+  if (!is_ready(1) || !is_ready(2) || !is_ready(3) || !is_ready(4) ||
+      init.attributes.get_int("block", 0) != width || init.constants[3].count() == 0 ||
+      init.constants[1].count() == 0) {
+    return unsupported("the tiled ExpandedConv needs constant weights and blocks of " +
+                       std::to_string(width));
+  }
+  const auto bias_or_null = [&](size_t input) {
+    return init.constants.size() > input ? init.constants[input].as<float>() : nullptr;
+  };
+  const TensorView& w = init.constants[1];
+  const std::string layout = to_string(Dims(w.shape())) + " group 1 block " + std::to_string(width);
+  auto state = std::make_unique<ExpandedConvState>(
+      init,
+      share<BlockedConv>(init, bias_or_null(2), layout,
+                         [&] {
+                           return std::make_shared<const BlockedConv>(w, bias_or_null(2), 1, width,
+                                                                      cpu::tile_kernels(), &init);
+                         }),
+      bias_or_null(4));
+  EDDY_ASSIGN_OR_RETURN(state->inner, Epilogue::of(state->attributes.inner));
+  EDDY_ASSIGN_OR_RETURN(state->outer, Epilogue::of(state->attributes.outer));
+  size_t scratch_bytes = 0;
+  if (ExpandedShape shape;
+      init.inputs[0].is_static_tensor() && init.outputs[0].is_static_tensor()) {
+    const TensorView x{nullptr, init.inputs[0].tensor.dims.data(), 5, ElementType::kFloat};
+    const TensorView y{nullptr, init.outputs[0].tensor.dims.data(), 5, ElementType::kFloat};
+    if (find_shape(*state, x, y, shape).is_ok()) {
+      scratch_bytes = state->conv.scratch_bytes(shape.expansion, shape.depthwise.grid);
+    }
+  }
+  BoundKernel kernel = tiled<count_expanded_tiles, run_expanded_tile>(std::move(state));
+  kernel.scratch_bytes = scratch_bytes;
+  for (size_t input = 1; input < init.inputs.size(); ++input) {
+    kernel.unread_constants |= uint64_t{!init.constants[input].is_omitted()} << input;
+  }
   return kernel;
 }
 
@@ -352,6 +474,7 @@ void add_blocked_cpu(KernelRegistry& registry) {
   add("BlockChannels", bind_block, "cpu");
   add("UnblockChannels", bind_unblock, "cpu");
   add("BlockedConv", bind_conv, "tile");
+  add("ExpandedConv", bind_expanded_conv, "tile");
   add("BlockedPool", bind_pool, "tile");
 }
 

@@ -10,6 +10,7 @@
 #include "graph/compile/allow_winograd.h"
 #include "graph/compile/fold_into_products.h"
 #include "graph/compile/fold_norms.h"
+#include "graph/compile/join_expansions.h"
 #include "graph/compile/lay_out_images.h"
 #include "graph/compile/pack_before_loops.h"
 #include "graph/compile/simplify.h"
@@ -90,7 +91,10 @@ Result<Graph> with_other_rounding(const Library& library, Graph graph,
 
 // Operators of the CPU in the place of several, or of those whose operands may change.
 Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& log) {
-  EDDY_ASSIGN_OR_RETURN(WinogradGraph allowed, allow_winograd(std::move(graph), library.ops()));
+  EDDY_ASSIGN_OR_RETURN(JoinedExpansions joined, join_expansions(std::move(graph), library.ops()));
+  log.done("joined " + count_text(joined.num_joined, "expansion") + " with what reads it");
+  EDDY_ASSIGN_OR_RETURN(WinogradGraph allowed,
+                        allow_winograd(std::move(joined.graph), library.ops()));
   log.done("allowed Winograd's transforms for " +
            count_text(allowed.num_convolutions, "convolution"));
   EDDY_ASSIGN_OR_RETURN(PackedGraph packed,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/cpu/blocked/block_plane.h"
+#include "ops/cpu/blocked/conv_partition.h"
 #include "ops/cpu/packing/pack_bytes.h"
 #include "ops/cpu/transpose/transpose.h"
 
@@ -16,80 +17,6 @@ constexpr int64_t kMaxRuns = 64;
 constexpr int64_t kDepthBlock = 128;
 // Output positions whose input stays in the second-level cache while panels pass.
 constexpr int64_t kPositionBlock = 384;
-// Multiply-adds that are worth another worker's wake-up, and the most parts of a call.
-constexpr int64_t kPartWork = int64_t{1} << 19;
-constexpr int64_t kMaxParts = 64;
-
-// The two spatial axes; one where neighbouring rows follow each other without a gap.
-struct Plane {
-  WindowAxis rows, columns;
-  int64_t in_rows, in_columns, out_rows, out_columns;
-
-  explicit Plane(const ConvShape& s)
-      : rows(s.grid.axes[0]),
-        columns(s.grid.axes[1]),
-        in_rows(s.grid.input[0]),
-        in_columns(s.grid.input[1]),
-        out_rows(s.grid.output[0]),
-        out_columns(s.grid.output[1]) {
-    EDDY_DCHECK(s.grid.rank == 2) << s.grid.rank << " spatial axes";
-    const auto is_point = [](const WindowAxis& axis, int64_t in, int64_t out) {
-      return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && in == out;
-    };
-    if (!is_point(rows, in_rows, out_rows) || !is_point(columns, in_columns, out_columns)) return;
-    in_columns = out_columns = in_columns * in_rows;
-    in_rows = out_rows = 1;
-  }
-  bool is_line() const { return out_rows == 1; }
-};
-
-// Windows of one element that leave positions out.
-bool is_sparse(const ConvShape& s) {
-  const auto is_point = [](const WindowAxis& axis) {
-    return axis.kernel == 1 && axis.pad_begin == 0;
-  };
-  const std::span<const WindowAxis> axes(s.grid.axes.data(), 2);
-  return s.grid.rank == 2 && std::ranges::all_of(axes, is_point) &&
-         (axes[0].stride > 1 || axes[1].stride > 1);
-}
-
-// The shape over the positions that are read.
-ConvShape gathered(ConvShape s) {
-  s.grid.input_size = s.grid.output_size;
-  for (size_t i = 0; i < 2; ++i) {
-    s.grid.input[i] = s.grid.output[i];
-    s.grid.axes[i].stride = 1;
-  }
-  return s;
-}
-
-// How a call falls into parts: images, groups, then bands of positions, then sets of panels.
-struct Partition {
-  int64_t images, groups, bands, panel_sets;
-
-  // `most_parts`: of an image's group.
-  Partition(const ConvShape& s, const Plane& plane, int64_t num_panels,
-            int64_t most_parts = kMaxParts) {
-    images = s.batch;
-    groups = s.group;
-    const int64_t work =
-        s.grid.output_size * s.group_filters() * s.group_channels() * s.grid.kernel_size;
-    const int64_t most = std::max<int64_t>(kMaxParts / std::max<int64_t>(images * groups, 1), 1);
-    const int64_t wanted = count_parts(work, kPartWork, std::min(most, most_parts));
-    const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
-    const auto most_bands = [&](int64_t positions) {
-      return std::max<int64_t>(std::min(s.grid.output_size / positions, units), 1);
-    };
-    bands = count_bands(most_bands(kMinPositions), wanted);
-    panel_sets = std::clamp<int64_t>(div_up(wanted, bands), 1, num_panels);
-    // Few panels divide badly among threads.
-    constexpr int64_t kFewPanels = 8;
-    if (bands == 1 && panel_sets < std::min(wanted, kFewPanels)) {
-      bands = std::min<int64_t>(most_bands(kMinPositions / 2), 2);
-    }
-  }
-  int64_t count() const { return images * groups * bands * panel_sets; }
-};
 
 }  // namespace
 
@@ -97,7 +24,7 @@ struct Partition {
 class BlockedConvPart {
  public:
   // `x`: of the image's group.
-  BlockedConvPart(const BlockedConv& conv, const BlockedConv::Call& call, const Plane& plane,
+  BlockedConvPart(const BlockedConv& conv, const BlockedConv::Call& call, const ConvPlane& plane,
                   const float* x, int64_t image, int64_t group)
       : conv_(conv), call_(call), plane_(plane), tiles_(conv.tiles_) {
     const int64_t in_size = plane.in_rows * plane.in_columns;
@@ -116,8 +43,15 @@ class BlockedConvPart {
     tile_.c_vector = y_block_;
     tile_.b_row = tiles_.panel_width();
     const int64_t depth = conv.layout_.taps * conv.layout_.block;
+    piece_ = piece_of(conv.layout_);
     chunk_ = std::clamp<int64_t>(kDepthBlock / std::max<int64_t>(depth, 1), 1,
                                  std::max<int64_t>(kMaxRuns / runs_of_block(), 1));
+  }
+
+  // The image has more positions than the call, and Y begins with a panel.
+  void set_strides(int64_t x_block, int64_t panel) {
+    x_block_ = x_block;
+    y_vector_ = panel * tiles_.max_vectors;
   }
 
   void run(Span band, Span panels) {
@@ -133,10 +67,18 @@ class BlockedConvPart {
   }
 
  private:
+  // Channels of a run: a block's, or half of these where the last block is at most half full and
+  // windows have one tap.
+  static int64_t piece_of(const BlockedConv::Layout& layout) {
+    const int64_t rest = layout.channels % layout.block, half = layout.block / 2;
+    return layout.taps == 1 && layout.block % 2 == 0 && rest > 0 && rest <= half ? half
+                                                                                 : layout.block;
+  }
   // Contiguous runs of taps of one block of channels.
   bool joins() const { return plane_.columns.dilation == 1; }
   int64_t runs_of_block() const {
-    return plane_.rows.kernel * (joins() ? 1 : plane_.columns.kernel);
+    return plane_.rows.kernel * (joins() ? 1 : plane_.columns.kernel) *
+           (conv_.layout_.block / piece_);
   }
 
   void run_panel(Span band, int64_t panel) {
@@ -145,7 +87,7 @@ class BlockedConvPart {
     num_vectors_ = std::min<int64_t>(tiles_.max_vectors, vectors - first);
     tile_.columns = static_cast<int>(num_vectors_) * tiles_.width;
     weights_ = conv_.panel(group_, panel);
-    panel_y_ = y_ + first * y_block_;
+    panel_y_ = y_ + (first - y_vector_) * y_block_;
     panel_add_ = add_ ? add_ + first * y_block_ : nullptr;
     for (int64_t block = 0; block < conv_.layout_.num_blocks(); block += chunk_) {
       blocks_ = {block, std::min(block + chunk_, conv_.layout_.num_blocks())};
@@ -202,6 +144,7 @@ class BlockedConvPart {
   // The runs of taps of the current blocks.
   void set_runs(Span rows, Span columns) {
     num_runs_ = 0;
+    if (piece_ < conv_.layout_.block) return set_pieces(rows.size() * columns.size());
     tile_.depth = (joins() ? columns.size() : 1) * conv_.layout_.block;
     const int64_t last = joins() ? columns.begin + (columns.size() > 0 ? 1 : 0) : columns.end;
     for (int64_t block = blocks_.begin; block < blocks_.end; ++block) {
@@ -216,6 +159,20 @@ class BlockedConvPart {
           b_[at] = weights_at(block, tap);
         }
       }
+    }
+    tile_.num_segments = num_runs_;
+  }
+
+  // Of the channels that there are, if the window's tap lies inside the image.
+  void set_pieces(int64_t num_taps) {
+    tile_.depth = piece_;
+    const int64_t block = conv_.layout_.block;
+    const int64_t end = std::min(blocks_.end * block, conv_.layout_.channels);
+    for (int64_t c = blocks_.begin * block; c < end && num_taps > 0; c += piece_) {
+      const auto at = static_cast<size_t>(num_runs_++);
+      EDDY_DCHECK(num_runs_ <= kMaxRuns) << "more than " << kMaxRuns << " runs of channels";
+      offsets_[at] = c / block * x_block_ + c % block;
+      b_[at] = weights_at(c / block, 0) + c % block * tiles_.panel_width();
     }
     tile_.num_segments = num_runs_;
   }
@@ -278,12 +235,14 @@ class BlockedConvPart {
 
   const BlockedConv& conv_;
   const BlockedConv::Call& call_;
-  const Plane& plane_;
+  const ConvPlane& plane_;
   const TileKernels& tiles_;
   int64_t group_ = 0;
   const float *x_, *add_, *bias_;
   float* y_;
   int64_t x_block_, y_block_;  // floats from one block of channels to the next
+  int64_t y_vector_ = 0;       // of filters, with which y_ begins
+  int64_t piece_;              // channels of a run
   int64_t chunk_;              // blocks of channels whose sums are taken at once
   // Of the panel and the chunk at hand.
   Span blocks_;
@@ -385,8 +344,8 @@ constexpr int64_t kMaxGatheredParts = 16;
 uint32_t BlockedConv::count_tiles(const ConvShape& shape) const {
   const bool gathers = scratch_bytes(shape) > 0;
   const ConvShape s = gathers ? gathered(shape) : shape;
-  const int64_t most = gathers ? kMaxGatheredParts : kMaxParts;
-  return static_cast<uint32_t>(Partition(s, Plane(s), num_panels(), most).count());
+  const int64_t most = gathers ? kMaxGatheredParts : kMaxConvParts;
+  return static_cast<uint32_t>(ConvPartition(s, ConvPlane(s), num_panels(), most).count());
 }
 
 size_t BlockedConv::scratch_bytes(const ConvShape& shape) const {
@@ -426,8 +385,8 @@ void BlockedConv::run_tile(const Call& call, uint32_t tile, void* scratch_or_nul
   const bool gathers = scratch_bytes(given) > 0;
   EDDY_DCHECK(!gathers || scratch_or_null != nullptr) << "no memory to gather positions in";
   const ConvShape s = gathers ? gathered(given) : given;
-  const Plane plane(s);
-  const Partition parts(s, plane, num_panels(), gathers ? kMaxGatheredParts : kMaxParts);
+  const ConvPlane plane(s);
+  const ConvPartition parts(s, plane, num_panels(), gathers ? kMaxGatheredParts : kMaxConvParts);
   EDDY_DCHECK(tile < parts.count()) << "tile " << tile << " of " << parts.count();
   int64_t rest = tile;
   const Span panels = part_of(num_panels(), parts.panel_sets, rest % parts.panel_sets);
@@ -448,9 +407,24 @@ void BlockedConv::run_tile(const Call& call, uint32_t tile, void* scratch_or_nul
 void BlockedConv::run_panels(const Call& call, int64_t first, int64_t end) const {
   EDDY_DCHECK(call.shape->batch == 1 && groups_ == 1 && end <= num_panels())
       << "panels " << first << " to " << end << " of " << num_panels();
-  const Plane plane(*call.shape);
+  const ConvPlane plane(*call.shape);
   BlockedConvPart part(*this, call, plane, call.x, 0, 0);
   part.run({0, plane.is_line() ? plane.out_columns : plane.out_rows}, {first, end});
+}
+
+void BlockedConv::run_rows(const Call& call, int64_t image, int64_t panel, int64_t first,
+                           int64_t end) const {
+  ConvPlane plane(*call.shape);
+  EDDY_DCHECK(plane.is_line() && groups_ == 1 && call.add_or_null == nullptr)
+      << "no windows of one element";
+  EDDY_DCHECK(first <= end && end <= call.shape->grid.input[0] && panel < num_panels())
+      << "rows " << first << " to " << end << ", panel " << panel;
+  const int64_t columns = call.shape->grid.input[1], count = (end - first) * columns;
+  plane.in_columns = plane.out_columns = count;
+  const float* const x = image_of(call, image, 0) + first * columns * layout_.block;
+  BlockedConvPart part(*this, call, plane, x, 0, 0);
+  part.set_strides(call.shape->grid.input_size * layout_.block, panel);
+  part.run({0, count}, {panel, panel + 1});
 }
 
 }  // namespace eddy::cpu

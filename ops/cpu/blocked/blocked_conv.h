@@ -75,12 +75,16 @@ class BlockedConv {
   void run_tile(const Call& call, uint32_t tile, void* scratch_or_null = nullptr) const;
   // All of one image and one group by panels [first, end).
   void run_panels(const Call& call, int64_t first, int64_t end) const;
+  // By windows of one element, of one group: rows [first, end) of an image by a panel. Y has those
+  // alone, [vector of the panel][row][column][width]; nothing is added to it.
+  void run_rows(const Call& call, int64_t image, int64_t panel, int64_t first, int64_t end) const;
 
   const TileKernels& tiles() const { return tiles_; }
+  int64_t num_panels() const { return layout_.num_panels(); }
+  int64_t panel_width() const { return layout_.panel_width; }
 
  private:
   friend class BlockedConvPart;
-  int64_t num_panels() const { return layout_.num_panels(); }
   const float* panel(int64_t group, int64_t index) const {
     EDDY_DCHECK(index >= 0 && index < num_panels()) << "panel " << index;
     return weights() + group * layout_.count() + index * layout_.depth() * layout_.panel_width;

@@ -58,7 +58,9 @@ class PlaneRows {
     if (fold == Fold::kProduct) args_.clamp_or_null = call.clamp_or_null;
     if (fold == Fold::kAverage) divisors_.resize(static_cast<size_t>(grid_.output[1]));
     args_.divisors = divisors_.data();
+    y_plane_ = grid_.output_size * tiles.width;
   }
+  void set_y_plane(int64_t y_plane) { y_plane_ = y_plane; }
 
   // The rows of the outputs of a plane, which is a block of channels of some image.
   void run(int64_t plane, int64_t block, Span rows) {
@@ -77,7 +79,7 @@ class PlaneRows {
       args_.x = live.size() > 0 ? x + first * grid_.input[1] * tiles_.width : x;
       if (weights) args_.weights_or_null = weights + live.begin * args_.num_columns * tiles_.width;
       if (fold_ == Fold::kAverage) set_divisors(row, live.size());
-      const int64_t at = plane * grid_.output_size * tiles_.width + row * row_size;
+      const int64_t at = plane * y_plane_ + row * row_size;
       args_.y = call_.y + at;
       args_.add_or_null = call_.add_or_null ? call_.add_or_null + at : nullptr;
       fold_row();
@@ -116,6 +118,7 @@ class PlaneRows {
   const TileKernels& tiles_;
   const BlockedWindows::Call& call_;
   const Grid& grid_;
+  int64_t y_plane_;      // floats from one plane of results to the next
   int64_t height_ = -1;  // of the windows that divisors_ are of
   std::vector<float> divisors_;
   WindowArgs args_;
@@ -160,6 +163,15 @@ void BlockedWindows::run_tile(const Call& call, uint32_t tile) const {
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
       some.run(image * call.num_blocks + block, block, rows);
     }
+  }
+}
+
+void BlockedWindows::run_planes(const Call& call, int64_t first_block, int64_t y_plane) const {
+  EDDY_DCHECK(call.num_images == 1 && call.add_or_null == nullptr) << "planes of one image";
+  PlaneRows some(fold_, tiles_, call);
+  some.set_y_plane(y_plane);
+  for (int64_t block = 0; block < call.num_blocks; ++block) {
+    some.run(block, first_block + block, {0, call.grid->output[0]});
   }
 }
 

@@ -55,6 +55,9 @@ class BlockedWindows {
 
   uint32_t count_tiles(const Grid& grid, int64_t num_images, int64_t num_blocks) const;
   void run_tile(const Call& call, uint32_t tile) const;
+  // All of the blocks of one image, the first of which is `first_block` of the weights; one's
+  // results begin `y_plane` floats behind the last one's. Without an addend.
+  void run_planes(const Call& call, int64_t first_block, int64_t y_plane) const;
 
  private:
   const Fold fold_;

@@ -1,4 +1,4 @@
-// BlockChannels, UnblockChannels, BlockedConv, BlockedPool: one element at a time.
+// BlockChannels, UnblockChannels, BlockedConv, ExpandedConv, BlockedPool: one element at a time.
 #include <algorithm>
 #include <limits>
 
@@ -80,12 +80,11 @@ struct Epilogue {
   }
 };
 
-bool run_conv(const KernelArgs& args) {
-  const Attributes& attributes = static_cast<const BlockedState&>(*args.state).attributes;
-  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
+// Biases and addends may be omitted.
+Status convolve(const Attributes& attributes, const TensorView& x, const TensorView& w,
+                const TensorView& bias, const TensorView& addend, const TensorView& y) {
   ConvShape shape;
-  Status status = make_blocked_conv_shape(attributes, x, w, y, shape);
-  if (!status.is_ok()) return args.fail(std::move(status));
+  EDDY_RETURN_IF_ERROR(make_blocked_conv_shape(attributes, x, w, y, shape));
   const Epilogue epilogue(attributes);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
     const Image from{x, n}, to{y, n};
@@ -94,15 +93,42 @@ bool run_conv(const KernelArgs& args) {
         double sum = 0;
         if (f < shape.filters) {
           sum = window_sum(shape, from, w.as<float>(), f, at);
-          if (args.has_input(2)) sum += static_cast<double>(args.inputs[2].as<float>()[f]);
+          if (!bias.is_omitted()) sum += static_cast<double>(bias.as<float>()[f]);
         }
-        if (args.has_input(3))
-          sum += static_cast<double>(Image{args.inputs[3], n}.at(f, at.index()));
+        if (!addend.is_omitted()) sum += static_cast<double>(Image{addend, n}.at(f, at.index()));
         to.set(f, at.index(), epilogue.apply(static_cast<float>(sum)));
       }
     }
   }
-  return true;
+  return Status::ok();
+}
+
+TensorView input_or_omitted(const KernelArgs& args, uint32_t i) {
+  return args.has_input(i) ? args.inputs[i] : TensorView{};
+}
+
+bool run_conv(const KernelArgs& args) {
+  Status status = convolve(static_cast<const BlockedState&>(*args.state).attributes, args.inputs[0],
+                           args.inputs[1], input_or_omitted(args, 2), input_or_omitted(args, 3),
+                           args.outputs[0]);
+  return status.is_ok() || args.fail(std::move(status));
+}
+
+bool run_expanded_conv(const KernelArgs& args) {
+  const TensorView &x = args.inputs[0], &w = args.inputs[1], &y = args.outputs[0];
+  const ExpandedAttributes attributes(static_cast<const BlockedState&>(*args.state).attributes,
+                                      w.dims[0]);
+  const Dims dims = expanded_dims(x, y);
+  TensorView between{nullptr, dims.data(), dims.rank(), ElementType::kFloat};
+  between.data = args.scratch->reserve(between.size_bytes());
+  if (between.data == nullptr) {
+    return args.fail(resource_exhausted("no memory for what lies between two convolutions"));
+  }
+  Status status = convolve(attributes.inner, x, w, input_or_omitted(args, 2), {}, between);
+  if (status.is_ok()) {
+    status = convolve(attributes.outer, between, args.inputs[3], input_or_omitted(args, 4), {}, y);
+  }
+  return status.is_ok() || args.fail(std::move(status));
 }
 
 // Taps of a window in the input, and in the input with its padding.
@@ -177,6 +203,7 @@ void add_blocked_reference(KernelRegistry& registry) {
   add("BlockChannels", bind<run_change>);
   add("UnblockChannels", bind<run_change>);
   add("BlockedConv", bind<run_conv>);
+  add("ExpandedConv", bind<run_expanded_conv>);
   add("BlockedPool", bind<run_pool>);
 }
 

@@ -27,6 +27,29 @@ inline Status make_blocked_conv_shape(const Attributes& attributes, const Tensor
   return make_conv_shape(attributes, in.view(), w, out.view(), shape);
 }
 
+// ExpandedConv's two convolutions, each with the attributes of a BlockedConv.
+struct ExpandedAttributes {
+  Attributes inner, outer;
+
+  ExpandedAttributes(const Attributes& given, int64_t channels) {
+    constexpr std::string_view kInner = "inner_";
+    for (const Attributes::Entry& entry : given.entries()) {
+      if (entry.name.starts_with(kInner)) {
+        inner.set(entry.name.substr(kInner.size()), entry.value);
+      } else {
+        outer.set(entry.name, entry.value);
+      }
+    }
+    inner.set("block", given.get_int("block", 0));
+    outer.set("group", channels);
+  }
+};
+
+// What lies between them, for X [n, c / block, h, w, block].
+inline Dims expanded_dims(const TensorView& x, const TensorView& y) {
+  return {x.dims[0], y.dims[1], x.dims[2], x.dims[3], y.dims[4]};
+}
+
 // Grid of a pool, whose window is the whole image where it is global.
 inline Status make_blocked_pool_grid(const Attributes& attributes, const TensorView& x,
                                      const TensorView& y, Grid& grid) {

@@ -1,4 +1,5 @@
-// BlockChannels, UnblockChannels, BlockedConv, BlockedPool: images whose channels lie in blocks.
+// BlockChannels, UnblockChannels, BlockedConv, ExpandedConv, BlockedPool: images whose channels lie
+// in blocks.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -104,24 +105,23 @@ Status check_weights(const InferContext& context, const TensorType& x, const Dim
                           " channels, which X does not have: " + to_string(x.dims));
 }
 
-Status check_activation(const InferContext& context) {
-  const std::string_view name = context.attributes().get_string("activation", "");
+Status check_activation(const InferContext& context, const char* attribute = "activation") {
+  const std::string_view name = context.attributes().get_string(attribute, "");
   const auto has_name = [&](const UnaryOperator& row) {
     return row.name == name && row.types.contains(ElementType::kFloat);
   };
   if (name.empty() || std::ranges::any_of(kUnaryOperators, has_name)) return Status::ok();
-  return invalid_argument("activation must be an operator of one float, not '" + std::string(name) +
-                          "'");
+  return invalid_argument(std::string(attribute) + " must be an operator of one float, not '" +
+                          std::string(name) + "'");
 }
 
 // Kernels read one value of B for each filter, and two bounds.
-Status check_bias_and_clamp(const InferContext& context, const Dims& w) {
-  const size_t num_bounds = context.attributes().get_floats("clamp").size();
-  if (num_bounds != 0 && num_bounds != 2) {
-    return invalid_argument("clamp must be the least value and the greatest, not " +
-                            std::to_string(num_bounds) + " values");
-  }
-  return expect_shape(context, 2, "B", {{w[0], "filters"}});
+Status check_clamp(const InferContext& context, const char* attribute = "clamp") {
+  const size_t num_bounds = context.attributes().get_floats(attribute).size();
+  if (num_bounds == 0 || num_bounds == 2) return Status::ok();
+  return invalid_argument(std::string(attribute) +
+                          " must be the least value and the greatest, not " +
+                          std::to_string(num_bounds) + " values");
 }
 
 Status infer_blocked_conv(InferContext& context) {
@@ -137,7 +137,8 @@ Status infer_blocked_conv(InferContext& context) {
   TensorType y(x->element);
   if (w->is_ranked) {
     EDDY_RETURN_IF_ERROR(check_weights(context, *x, w->dims, x_block));
-    EDDY_RETURN_IF_ERROR(check_bias_and_clamp(context, w->dims));
+    EDDY_RETURN_IF_ERROR(check_clamp(context));
+    EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "B", {{w->dims[0], "filters"}}));
   }
   if (x->is_ranked && w->is_ranked) {
     const Dims kernel{w->dims[2], w->dims[3]};
@@ -150,6 +151,56 @@ Status infer_blocked_conv(InferContext& context) {
   }
   context.set_output(0, y);
   return Status::ok();
+}
+
+// A convolution by windows of one element, then a depthwise one.
+Status infer_expanded_conv(InferContext& context) {
+  int64_t block;
+  EDDY_RETURN_IF_ERROR(read_block(context, block));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* x, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* w, tensor_input(context, 1));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* depthwise, tensor_input(context, 3));
+  for (const char* name : {"activation", "inner_activation"}) {
+    EDDY_RETURN_IF_ERROR(check_activation(context, name));
+  }
+  for (const char* name : {"clamp", "inner_clamp"}) {
+    EDDY_RETURN_IF_ERROR(check_clamp(context, name));
+  }
+  EDDY_RETURN_IF_ERROR(read_blocked(context, block, x));
+  TensorType y(x->element);
+  if (w->is_ranked) {
+    EDDY_RETURN_IF_ERROR(check_weights(context, *x, w->dims, block));
+    if (!merge_dim(w->dims[2], 1) || !merge_dim(w->dims[3], 1)) {
+      return invalid_argument("W must be windows of one element, not " + to_string(w->dims));
+    }
+    EDDY_RETURN_IF_ERROR(expect_shape(context, 2, "B", {{w->dims[0], "filters"}}));
+  }
+  if (x->is_ranked && w->is_ranked && depthwise->is_ranked) {
+    const Dims& of_each = depthwise->dims;
+    if (of_each.rank() != 4 || !merge_dim(of_each[0], w->dims[0]) || !merge_dim(of_each[1], 1)) {
+      return invalid_argument("depthwise_W must be windows of one channel for each of " +
+                              std::to_string(w->dims[0]) + " filters, not " + to_string(of_each));
+    }
+    EDDY_RETURN_IF_ERROR(expect_shape(context, 4, "depthwise_B", {{w->dims[0], "filters"}}));
+    const Dims kernel{of_each[2], of_each[3]};
+    Windows windows;
+    EDDY_RETURN_IF_ERROR(parse_windows(context.attributes(), 2, &kernel, windows));
+    Dims dims{x->dims[0], num_blocks(w->dims[0], block), 0, 0, block};
+    EDDY_RETURN_IF_ERROR(resolve_windows(windows, x->dims, dims));
+    y = TensorType(x->element, dims);
+  }
+  context.set_output(0, y);
+  return Status::ok();
+}
+
+double expanded_conv_flops(const InferContext& context, std::span<const ValueType> outputs) {
+  const Dims &x = context.input(0).tensor.dims, &w = context.input(1).tensor.dims;
+  const Dims& depthwise = context.input(3).tensor.dims;
+  const double results = static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+  if (x.rank() != 5 || w.rank() != 4 || depthwise.rank() != 4) return 0;
+  double expansion = 2 * static_cast<double>(w[0]) * static_cast<double>(w[1]);
+  for (const int axis : {0, 2, 3}) expansion *= static_cast<double>(x[axis]);
+  return expansion + 2 * results * static_cast<double>(depthwise[2] * depthwise[3]);
 }
 
 double blocked_conv_flops(const InferContext& context, std::span<const ValueType> outputs) {
@@ -202,34 +253,47 @@ std::vector<FormalAttribute> window_attributes(std::vector<FormalAttribute> more
 Status add_blocked_schemas(OpTable& table) {
   constexpr TypeSet kFloat = {ElementType::kFloat};
   return add_schemas(
-      table, {{.name = "BlockChannels",
-               .domain = "eddy",
-               .inputs = {in("X", kFloat)},
-               .attributes = {attribute("block", kInt, true)},
-               .infer = infer_block_channels},
-              {.name = "UnblockChannels",
-               .domain = "eddy",
-               .inputs = {in("X", kFloat)},
-               .attributes = {attribute("channels", kInt, true)},
-               .infer = infer_unblock_channels},
-              {.name = "BlockedConv",
-               .domain = "eddy",
-               .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
-                          in("addend", kFloat, InputFlag::kOptional)},
-               .attributes = window_attributes(
-                   {attribute("activation", kString), attribute("alpha", AttributeKind::kFloat),
-                    attribute("beta", AttributeKind::kFloat), attribute("clamp", kFloats),
-                    attribute("group", kInt), attribute("x_block", kInt)}),
-               .infer = infer_blocked_conv,
-               .in_place_inputs = uint64_t{1} << 3,
-               .flops = blocked_conv_flops},
-              {.name = "BlockedPool",
-               .domain = "eddy",
-               .inputs = {in("X", kFloat)},
-               .attributes = window_attributes({flag("ceil_mode"), flag("count_include_pad"),
-                                                flag("global"), attribute("kind", kString, true)}),
-               .infer = infer_blocked_pool,
-               .flops = blocked_pool_flops}});
+      table,
+      {{.name = "BlockChannels",
+        .domain = "eddy",
+        .inputs = {in("X", kFloat)},
+        .attributes = {attribute("block", kInt, true)},
+        .infer = infer_block_channels},
+       {.name = "UnblockChannels",
+        .domain = "eddy",
+        .inputs = {in("X", kFloat)},
+        .attributes = {attribute("channels", kInt, true)},
+        .infer = infer_unblock_channels},
+       {.name = "BlockedConv",
+        .domain = "eddy",
+        .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
+                   in("addend", kFloat, InputFlag::kOptional)},
+        .attributes = window_attributes(
+            {attribute("activation", kString), attribute("alpha", AttributeKind::kFloat),
+             attribute("beta", AttributeKind::kFloat), attribute("clamp", kFloats),
+             attribute("group", kInt), attribute("x_block", kInt)}),
+        .infer = infer_blocked_conv,
+        .in_place_inputs = uint64_t{1} << 3,
+        .flops = blocked_conv_flops},
+       {.name = "ExpandedConv",
+        .domain = "eddy",
+        .inputs = {in("X", kFloat), in("W", kFloat), in("B", kFloat, InputFlag::kOptional),
+                   in("depthwise_W", kFloat), in("depthwise_B", kFloat, InputFlag::kOptional)},
+        .attributes = window_attributes(
+            {attribute("activation", kString), attribute("alpha", AttributeKind::kFloat),
+             attribute("beta", AttributeKind::kFloat), attribute("clamp", kFloats),
+             attribute("inner_activation", kString),
+             attribute("inner_alpha", AttributeKind::kFloat),
+             attribute("inner_beta", AttributeKind::kFloat), attribute("inner_clamp", kFloats)}),
+        .infer = infer_expanded_conv,
+        .flops = expanded_conv_flops},
+       {.name = "BlockedPool",
+        .domain = "eddy",
+        .inputs = {in("X", kFloat)},
+        .attributes = window_attributes({flag("ceil_mode"), flag("count_include_pad"),
+                                         flag("global"), attribute("kind", kString, true)}),
+        .infer = infer_blocked_pool,
+        .flops = blocked_pool_flops}});
 }
 
 }  // namespace eddy

@@ -43,6 +43,9 @@
 //   BlockedConv     Conv whose X is in such blocks, or in others of `x_block`, with
 //                   `addend`, laid out as the result, added, bounded to `clamp` (two floats), and
 //                   `activation`, an operator of one float (with its `alpha` and `beta`), at last.
+//   ExpandedConv    two BlockedConv, by windows of one element and a depthwise one: what is said of
+//                   the first alone is `inner_clamp`, `inner_activation`, `inner_alpha`,
+//                   `inner_beta`. Made by graph/compile/join_expansions.
 //   BlockedPool     MaxPool or AveragePool (`kind`: max, average) of such; `global`: of all.
 //   FoldKey, KeyedUniform   random numbers by key: a key of 64 bits that a key and whole numbers
 //                   give (a training's step, a loop's iteration, a node), and numbers uniform in

@@ -1,3 +1,4 @@
+// long: each form that is folded, and each that stays.
 // Claim: transpositions around a device's product, a constant bias and an addend of equal shape
 // become part of it where nothing else reads them and nothing elementwise reads the sum, as do a
 // Relu behind a convolution and a residual before that, and on the CPU swaps of the first two axes

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/cpu/cpu_kernels.h"
+#include "ops/cpu/tile/tile.h"
 #include "tests/ops/testing/op_runner.h"
 
 namespace eddy::testing {
@@ -334,6 +335,17 @@ TEST_F(TilesOfKernelsTest, ConvolutionsOfWeightsThatChange) {
   check(call("Conv", {floats({2, 20, 30, 25}), floats({150, 20, 3, 3}), floats({150})}, padded));
   check(call("Conv", {floats({40, 17, 11, 12}), floats({33, 17, 5, 3})}, odd));
   check(call("Conv", {floats({17, 1, 60, 61}), floats({40, 1, 5, 5}), floats({40})}, padded));
+}
+
+TEST_F(TilesOfKernelsTest, ExpandedConvolutions) {
+  const int64_t width = cpu::tile_kernels().width;
+  OpCall made = call("ExpandedConv",
+                     {floats({2, 2, 40, 30, width}), floats({90, 2 * width, 1, 1}), floats({90}),
+                      floats({90, 1, 3, 3}), floats({90})},
+                     {{"block", width}, {"pads", Ints{1, 1, 1, 1}}});
+  made.domain = "eddy";
+  made.constant_inputs = 0b11110;
+  check(made);
 }
 
 // Adjoints of weights: windows as large as the image, few positions.

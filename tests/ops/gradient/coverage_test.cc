@@ -49,6 +49,7 @@ const std::vector<Refused>& refused_operators() {
         "eddy.ChannelsLastConv",
         "eddy.ChannelsLastMaxPool",
         "eddy.ConvRelu",
+        "eddy.ExpandedConv",
         "eddy.Fused",
         "eddy.FusedParts",
         "eddy.HostPredicate",

@@ -435,8 +435,8 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Positions and shapes as values.
       "Constant", "Range", "EyeLike",
       // Made by passes behind the analysis; or a host function.
-      "BlockChannels", "UnblockChannels", "BlockedConv", "BlockedPool", "Fused", "FusedParts",
-      "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "PackMatrix",
+      "BlockChannels", "UnblockChannels", "BlockedConv", "ExpandedConv", "BlockedPool", "Fused",
+      "FusedParts", "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "PackMatrix",
       "PackedMatMul", "ConvRelu", "WinogradConv", "SwappedConv", "ChannelsLastConv",
       "ChannelsLastMaxPool", "ChannelsLastAveragePool",
       // Between ranks, which would see one operation for several requests.
