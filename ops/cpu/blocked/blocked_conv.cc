@@ -387,14 +387,10 @@ void BlockedConv::run_tile(const Call& call, uint32_t tile, void* scratch_or_nul
   const ConvShape s = gathers ? gathered(given) : given;
   const ConvPlane plane(s);
   const ConvPartition parts(s, plane, num_panels(), gathers ? kMaxGatheredParts : kMaxConvParts);
-  EDDY_DCHECK(tile < parts.count()) << "tile " << tile << " of " << parts.count();
-  int64_t rest = tile;
-  const Span panels = part_of(num_panels(), parts.panel_sets, rest % parts.panel_sets);
-  rest /= parts.panel_sets;
+  const auto [in_band, panel_set, image, group] = parts.place_of(tile);
+  const Span panels = part_of(num_panels(), parts.panel_sets, panel_set);
   const int64_t units = plane.is_line() ? plane.out_columns : plane.out_rows;
-  const Span band = part_of(units, parts.bands, rest % parts.bands);
-  rest /= parts.bands;
-  const int64_t image = rest / parts.groups, group = rest % parts.groups;
+  const Span band = part_of(units, parts.bands, in_band);
   const float* x = image_of(call, image, group);
   if (gathers) {
     auto* const to = static_cast<float*>(scratch_or_null);

@@ -62,6 +62,9 @@ inline ConvShape gathered(ConvShape s) {
 // How a call falls into parts: images, groups, then bands of positions, then sets of panels.
 struct ConvPartition {
   int64_t images, groups, bands, panel_sets;
+  // Parts of a panel follow each other: threads read different weights, of which there is more to
+  // read than of such images.
+  bool is_by_panels = false;
 
   // `most_parts`: of an image's group.
   ConvPartition(const ConvShape& s, const ConvPlane& plane, int64_t num_panels,
@@ -83,9 +86,20 @@ struct ConvPartition {
     constexpr int64_t kFewPanels = 8;
     if (bands == 1 && panel_sets < std::min(wanted, kFewPanels)) {
       bands = std::min<int64_t>(most_bands(kMinPositions / 2), 2);
+      is_by_panels = true;
     }
   }
   int64_t count() const { return images * groups * bands * panel_sets; }
+  struct Place {
+    int64_t band, panel_set, image, group;
+  };
+  Place place_of(int64_t part) const {
+    EDDY_DCHECK(part < count()) << "part " << part << " of " << count();
+    const int64_t of_both = part % (bands * panel_sets), rest = part / (bands * panel_sets);
+    const int64_t band = is_by_panels ? of_both % bands : of_both / panel_sets;
+    const int64_t panel_set = is_by_panels ? of_both / bands : of_both % panel_sets;
+    return {band, panel_set, rest / groups, rest % groups};
+  }
 };
 
 }  // namespace eddy::cpu

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kBandFloats = int64_t{128} << 10;  // between the two convolutions
 constexpr int64_t kWantedParts = 8;
-constexpr int64_t kMinRows = 8;  // of a band that is cut for more parts' sake
+constexpr int64_t kMinRows = 16;  // of a band that is cut for more parts' sake
 
 // Rows of the image that the windows of results [begin, end) read.
 Span rows_read(const WindowAxis& axis, int64_t input, Span results) {
@@ -22,7 +22,7 @@ Span rows_read(const WindowAxis& axis, int64_t input, Span results) {
 
 }  // namespace
 
-// Images, then bands of rows, then panels.
+// Images, then bands of rows, an even number of them, then panels.
 struct ExpandedConv::Partition {
   int64_t images, bands, panels;
 
@@ -33,8 +33,11 @@ struct ExpandedConv::Partition {
     const WindowAxis& axis = grid.axes[0];
     const int64_t read = std::max<int64_t>(kBandFloats / of_row, axis.extent());
     const int64_t most_rows = (read - axis.extent()) / axis.stride + 1;
-    const int64_t for_parts = div_up(kWantedParts, std::max<int64_t>(images * panels, 1));
-    bands = std::max(div_up(rows, most_rows), std::clamp<int64_t>(rows / kMinRows, 1, for_parts));
+    const int64_t wanted = div_up(kWantedParts, std::max<int64_t>(images * panels, 1));
+    const int64_t fitting = div_up(rows, most_rows);
+    bands =
+        std::max(fitting > 1 ? div_up(fitting, 2) * 2 : 1, count_bands(rows / kMinRows, wanted));
+    bands = std::min(bands, rows);
   }
   int64_t count() const { return images * bands * panels; }
 };
