@@ -250,6 +250,8 @@ TEST_P(TurnsTest, WhatWaitsIsBounded) {
   for (int k = 9; k < 11; ++k) {
     handles.push_back(session->run_async(inputs(k, x), {}));
     while (!session->describe_runs().starts_with("0 run")) std::this_thread::yield();
+    // Its turn comes when that run has left, and waits for its callback.
+    EXPECT_TRUE(session->run(inputs(20 + k, x)).is_ok());
   }
   EXPECT_EQ(session->run_async(inputs(11, x), {}).wait().message(), why);
   EXPECT_TRUE(session->run(inputs(12, x)).is_ok());
