@@ -110,7 +110,8 @@ TEST(SlackTest, AnOperationThatItsOwnThreadAwaitsWakesNobody) {
     EXPECT_TRUE(results[rank].is_ok()) << results[rank].status().to_string();
     ranks.world(rank).remove_waker(&num_wakes);
   }
-  EXPECT_LT(num_wakes, kTurns / 2) << "of " << 2 * kTurns << " operations";
+  // A busy machine lets some leave; without the watch each operation wakes somebody.
+  EXPECT_LT(num_wakes, kTurns) << "of " << 2 * kTurns << " operations";
 }
 
 TEST(SlackTest, AnOperationMayBeLateWhereEveryWorkerComputes) {
