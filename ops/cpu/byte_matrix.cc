@@ -68,6 +68,21 @@ void pack_four_rows(const uint8_t* b, int64_t b_row, int64_t columns, uint8_t fl
                      to + 4 * whole_columns, column_sums + whole_columns);
 }
 
+// Of values that are shifted as `flip` says.
+uint32_t sum_of(const uint8_t* values, int64_t count, uint8_t flip) {
+  const __m128i flips = _mm_set1_epi8(static_cast<char>(flip));
+  __m128i sums = _mm_setzero_si128();  // two
+  int64_t k = 0;
+  for (; k + 16 <= count; k += 16) {
+    const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + k));
+    sums = _mm_add_epi64(sums, _mm_sad_epu8(_mm_xor_si128(some, flips), _mm_setzero_si128()));
+  }
+  const __m128i sum = _mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums));
+  auto total = static_cast<uint32_t>(_mm_cvtsi128_si32(sum));
+  for (; k < count; ++k) total += values[k] ^ flip;
+  return total;
+}
+
 }  // namespace
 
 size_t ByteMatrix::size_bytes(int64_t k, int64_t n, const ByteTileKernels& tiles) {
@@ -164,6 +179,13 @@ void ByteMatrix::multiply_panel(const Product& product, int64_t panel, const voi
   t.column_sums = column_sums_ + first;
   t.c_row = n_;
   t.columns = static_cast<int>(std::min<int64_t>(tiles_->panel_width(), n_ - first));
+  if (tiles_->rows_or_null && product.m >= tiles_->min_rows) {
+    t.a = a;
+    t.a_zero = a_zero;
+    t.row_start = row_start;
+    t.c = product.c + first;
+    return tiles_->rows_or_null(t, product.m);
+  }
   const int vectors = (t.columns + tiles_->width - 1) / tiles_->width;
   for (int64_t i = 0; i < product.m; i += tiles_->max_rows) {
     const int rows = static_cast<int>(std::min<int64_t>(tiles_->max_rows, product.m - i));
@@ -179,10 +201,12 @@ void ByteMatrix::multiply_panel(const Product& product, int64_t panel, const voi
 void ByteMatrix::subtract_column_zeros(const Product& product, const int32_t* row_sums,
                                        const int32_t* a_zero) const {
   const int32_t shift = is_signed_ ? 0 : 128;
+  const int64_t first = product.first_panel * panel_width();
+  const int64_t end = std::min(std::min(product.end_panel, num_panels()) * panel_width(), n_);
   for (int64_t i = 0; i < product.m; ++i) {
     const uint32_t excess = static_cast<uint32_t>(row_sums[i]) -
                             static_cast<uint32_t>(k_) * static_cast<uint32_t>(a_zero[i]);
-    for (int64_t j = 0; j < n_; ++j) {
+    for (int64_t j = first; j < end; ++j) {
       int32_t& c = product.c[i * n_ + j];
       const uint32_t zero = static_cast<uint32_t>(product.b_zero.at(j) - shift);
       c = static_cast<int32_t>(static_cast<uint32_t>(c) - zero * excess);
@@ -210,15 +234,14 @@ void ByteMatrix::multiply(const Product& product) const {
     if (b_zero == 0 && !has_columns) continue;
     const auto* a = static_cast<const uint8_t*>(product.a) + i * k_;
     const uint8_t flip = product.a_is_signed ? 0x80 : 0;
-    uint32_t sum = 0;
-    for (int64_t k = 0; k < k_; ++k) sum += a[k] ^ flip;
+    const uint32_t sum = sum_of(a, k_, flip);
     row_sums[i] = static_cast<int32_t>(sum);
     const uint32_t excess = sum - static_cast<uint32_t>(k_) * static_cast<uint32_t>(a_zero[i]);
     row_start[i] = static_cast<int32_t>(-static_cast<uint32_t>(b_zero) * excess);
   }
   const void* a = reads_in_place ? product.a : rows;
   const int64_t a_row_bytes = reads_in_place ? k_ : row_bytes();
-  for (int64_t p = 0; p < num_panels(); ++p) {
+  for (int64_t p = product.first_panel; p < std::min(product.end_panel, num_panels()); ++p) {
     multiply_panel(product, p, a, a_row_bytes, a_zero, row_start);
   }
   if (has_columns) subtract_column_zeros(product, row_sums, a_zero);

@@ -52,12 +52,15 @@ class ByteMatrix {
     ZeroPoints a_zero = {}, b_zero = {};
     int32_t* c = nullptr;     // [m][n]
     void* scratch = nullptr;  // scratch_bytes(m)
+    // Of these panels' columns only.
+    int64_t first_panel = 0, end_panel = INT64_MAX;
   };
   size_t scratch_bytes(int64_t m) const;
   void multiply(const Product& product) const;
 
   int64_t depth() const { return k_; }
   int64_t columns() const { return n_; }
+  int64_t panel_width() const { return tiles_->panel_width(); }
 
  private:
   ByteMatrix(int64_t k, int64_t n, bool is_signed, void* memory, const ByteTileKernels& tiles);

@@ -9,6 +9,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/product_tiles.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/products/product.h"
 #include "ops/schema/products/packed_matrix.h"
@@ -18,6 +19,7 @@ namespace {
 
 using cpu::GemmArgs;
 using cpu::PackedMatrix;
+using cpu::ProductTiles;
 
 struct PackedState : KernelState {
   std::shared_ptr<const PackedMatrix> matrix;
@@ -31,46 +33,13 @@ int64_t product_of(const int64_t* dims, int count) {
 
 int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
 
-// Tiles are products of about so many terms each, hundreds of microseconds. Where rows are few, the
-// time goes to reading B: an element of it counts as so many terms at least.
+// Hundreds of microseconds.
 constexpr int64_t kTileTerms = 4'000'000;
-constexpr int64_t kMinTerms = 32;
-constexpr int64_t kRowStep = 24;  // whole register tiles
+constexpr ProductTiles::Grain kGrain = {.terms = kTileTerms, .min_terms = 32, .row_step = 24};
 
-// How a product by a packed B is cut into tiles: into rows of the result, or into panels of its
-// columns, whichever are more.
-class ProductTiles {
- public:
-  ProductTiles(int64_t num_rows, const PackedMatrix& b) : num_rows_(num_rows), b_(b) {
-    const int64_t row_terms = std::max<int64_t>(b.depth() * b.columns(), 1);
-    const int64_t wanted_rows = (kTileTerms / row_terms + kRowStep - 1) / kRowStep * kRowStep;
-    const cpu::Tiles rows = {num_rows, std::max(wanted_rows, kRowStep)};
-    const cpu::Tiles panels = cpu::Tiles::of(
-        b.num_panels(), b.depth() * width() * std::max(num_rows, kMinTerms), kTileTerms);
-    is_by_rows_ = rows.count() >= panels.count();
-    tiles_ = is_by_rows_ ? rows : panels;
-  }
-  const cpu::Tiles& tiles() const { return tiles_; }
-
-  // Rows and columns of the result.
-  struct Part {
-    int64_t first_row, end_row;
-    int64_t first_panel, end_panel;
-    int64_t first_column, end_column;
-  };
-  Part part(int64_t first, int64_t end) const {
-    if (is_by_rows_) return {first, end, 0, b_.num_panels(), 0, b_.columns()};
-    return {0, num_rows_, first, end, first * width(), std::min(end * width(), b_.columns())};
-  }
-
- private:
-  int64_t width() const { return b_.tiles().panel_width(); }
-
-  int64_t num_rows_;
-  const PackedMatrix& b_;
-  bool is_by_rows_;
-  cpu::Tiles tiles_;
-};
+ProductTiles tiles_of_product(int64_t num_rows, const PackedMatrix& b) {
+  return {{num_rows, b.depth(), b.columns(), b.tiles().panel_width()}, kGrain};
+}
 
 const PackedMatrix& packed_of(const KernelArgs& args) {
   return *static_cast<const PackedState&>(*args.state).matrix;
@@ -78,7 +47,7 @@ const PackedMatrix& packed_of(const KernelArgs& args) {
 
 // A[..., m, k] times one constant B[k, n], all of A's rows as one m.
 ProductTiles product_of_packed(const KernelArgs& args) {
-  return {num_rows(args.inputs[0]), packed_of(args)};
+  return tiles_of_product(num_rows(args.inputs[0]), packed_of(args));
 }
 cpu::Tiles tiles_of_packed(const KernelArgs& args) { return product_of_packed(args).tiles(); }
 
@@ -175,7 +144,7 @@ bool has_tiles_of_batches(const KernelInit& init) {
 // Whether the product is known to be small, by the rows of A (or of the result).
 bool is_one_tile(const TensorType& a, const PackedMatrix& b) {
   if (!a.is_static() || a.dims.rank() == 0) return false;
-  return ProductTiles(product_of(a.dims.begin(), a.dims.rank() - 1), b).tiles().count() < 2;
+  return tiles_of_product(product_of(a.dims.begin(), a.dims.rank() - 1), b).tiles().count() < 2;
 }
 
 Result<BoundKernel> bind_matmul(const KernelInit& init) {
@@ -263,11 +232,12 @@ bool run_packed_operand(const KernelArgs& args, const PackedMatrix& b,
   return true;
 }
 cpu::Tiles tiles_of_packed_operand(const KernelArgs& args) {
-  return ProductTiles(num_rows(args.inputs[0]), packed_operand(args)).tiles();
+  return tiles_of_product(num_rows(args.inputs[0]), packed_operand(args)).tiles();
 }
 bool run_packed_operand_tiles(const KernelArgs& args, int64_t first, int64_t end) {
   const PackedMatrix b = packed_operand(args);
-  return run_packed_operand(args, b, ProductTiles(num_rows(args.inputs[0]), b).part(first, end));
+  return run_packed_operand(args, b,
+                            tiles_of_product(num_rows(args.inputs[0]), b).part(first, end));
 }
 bool run_packed_operand_whole(const KernelArgs& args) {
   const PackedMatrix b = packed_operand(args);
@@ -393,7 +363,8 @@ bool run_gemm(const KernelArgs& args) {
 }
 
 ProductTiles product_of_gemm(const KernelArgs& args) {
-  return {args.outputs[0].dims[0], *static_cast<const GemmState&>(*args.state).b_or_null};
+  return tiles_of_product(args.outputs[0].dims[0],
+                          *static_cast<const GemmState&>(*args.state).b_or_null);
 }
 cpu::Tiles tiles_of_gemm(const KernelArgs& args) { return product_of_gemm(args).tiles(); }
 bool run_gemm_tile(const KernelArgs& args, int64_t first, int64_t end) {

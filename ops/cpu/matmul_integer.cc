@@ -7,13 +7,14 @@
 #include "graph/base/check.h"
 #include "ops/cpu/byte_matrix.h"
 #include "ops/cpu/families.h"
-#include "ops/cpu/tiles.h"
+#include "ops/cpu/product_tiles.h"
 #include "ops/reference/products/product.h"
 
 namespace eddy {
 namespace {
 
 using cpu::ByteMatrix;
+using cpu::ProductTiles;
 using cpu::ZeroPoints;
 
 // A constant B with two dimensions.
@@ -69,38 +70,45 @@ bool run_constant(const KernelArgs& args) {
   return true;
 }
 
-// Rows of A by one zero point for all, or none.
-cpu::Tiles tiles_of_rows(const KernelArgs& args) {
+// Some microseconds in matrix registers, and some ten of reading B where rows are few.
+constexpr int64_t kTileTerms = 8'000'000;
+constexpr ProductTiles::Grain kGrain = {.terms = kTileTerms, .min_terms = 16, .row_step = 48};
+
+// Of rows of A by one zero point for all, or none.
+ProductTiles product_of_rows(const KernelArgs& args) {
   const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).packed->matrix;
-  const TensorView& a = args.inputs[0];
-  if (matrix.depth() == 0 || matrix.columns() == 0) return {};
-  // A product of bytes takes about an eighth of what an element of light work does.
-  return cpu::Tiles::of(a.count() / matrix.depth(), matrix.depth() * matrix.columns() / 8);
+  const int64_t rows = matrix.depth() == 0 ? 0 : args.inputs[0].count() / matrix.depth();
+  return {{rows, matrix.depth(), matrix.columns(), matrix.panel_width()}, kGrain};
 }
 
-bool run_rows(const KernelArgs& args, int64_t first, int64_t end) {
+bool run_part(const KernelArgs& args, const ProductTiles::Part& part) {
   const ByteMatrix& matrix = *static_cast<const ByteState&>(*args.state).packed->matrix;
   const TensorView& a = args.inputs[0];
-  ByteMatrix::Product product{.m = end - first,
-                              .a = bytes_at(a, first * matrix.depth()),
-                              .a_is_signed = is_signed(a),
-                              .a_zero = zero_points(args, 2),
-                              .b_zero = zero_points(args, 3),
-                              .c = args.outputs[0].mutable_as<int32_t>() + first * matrix.columns(),
-                              .scratch = args.scratch->reserve(matrix.scratch_bytes(end - first))};
+  const int64_t rows = part.end_row - part.first_row;
+  ByteMatrix::Product product{
+      .m = rows,
+      .a = bytes_at(a, part.first_row * matrix.depth()),
+      .a_is_signed = is_signed(a),
+      .a_zero = zero_points(args, 2),
+      .b_zero = zero_points(args, 3),
+      .c = args.outputs[0].mutable_as<int32_t>() + part.first_row * matrix.columns(),
+      .scratch = args.scratch->reserve(matrix.scratch_bytes(rows)),
+      .first_panel = part.first_panel,
+      .end_panel = part.end_panel};
   if (product.scratch == nullptr) return fail_memory(args);
   matrix.multiply(product);
   return true;
 }
 
 // Where each row has a zero point of its own, the call is one tile.
-uint32_t count_row_tiles(const KernelArgs& args) {
-  return zero_points(args, 2).count > 1 ? 1 : tiles_of_rows(args).count();
+uint32_t count_tiles(const KernelArgs& args) {
+  return zero_points(args, 2).count > 1 ? 1 : product_of_rows(args).tiles().count();
 }
-bool run_row_tile(const KernelArgs& args, uint32_t tile) {
+bool run_tile(const KernelArgs& args, uint32_t tile) {
   if (zero_points(args, 2).count > 1) return run_constant(args);
-  const cpu::Tiles tiles = tiles_of_rows(args);
-  return run_rows(args, tiles.first(tile), tiles.end(tile));
+  const ProductTiles product = product_of_rows(args);
+  const cpu::Tiles& tiles = product.tiles();
+  return run_part(args, product.part(tiles.first(tile), tiles.end(tile)));
 }
 
 bool run_any(const KernelArgs& args) {
@@ -164,9 +172,10 @@ Result<BoundKernel> bind_matmul_integer(const KernelInit& init) {
   }
   kernel.state = std::move(state);
   kernel.run = run_constant;
-  if (cpu::likely_count(init.outputs[0].tensor) * b.dims[0] / 8 > cpu::kTileElements) {
-    kernel.count_tiles = count_row_tiles;
-    kernel.run_tile = run_row_tile;
+  const int64_t likely_terms = cpu::likely_count(init.outputs[0].tensor) * b.dims[0];
+  if (std::max(likely_terms, kGrain.min_terms * b.dims[0] * b.dims[1]) > kTileTerms) {
+    kernel.count_tiles = count_tiles;
+    kernel.run_tile = run_tile;
   }
   kernel.unread_constants = 1 << 1;
   return kernel;

@@ -62,7 +62,7 @@ def eddy_cc_test(name, copts = [], deps = [], size = "small", gtest_main = True,
         **kwargs
     )
 
-def eddy_vector_library(name, copts, avx2, avx512, deps = []):
+def eddy_vector_library(name, copts, avx2, avx512, amx = [], deps = []):
     """Kernels compiled once for each set of vector instructions.
 
     NAME_baseline.cc, NAME_avx2.cc and NAME_avx512.cc instantiate what the folder's headers define;
@@ -73,6 +73,7 @@ def eddy_vector_library(name, copts, avx2, avx512, deps = []):
       copts: of all three.
       avx2: added for NAME_avx2.cc.
       avx512: added for NAME_avx512.cc.
+      amx: added for NAME_amx.cc; empty: there is none.
       deps: of the headers, which are :interface.
     """
     eddy_cc_library(
@@ -80,7 +81,10 @@ def eddy_vector_library(name, copts, avx2, avx512, deps = []):
         hdrs = native.glob(["*.h"]),
         deps = deps,
     )
-    for set, options in [("baseline", []), ("avx2", avx2), ("avx512", avx512)]:
+    sets = [("baseline", []), ("avx2", avx2), ("avx512", avx512)]
+    if amx:
+        sets.append(("amx", amx))
+    for set, options in sets:
         eddy_cc_library(
             name = set,
             srcs = ["%s_%s.cc" % (name, set)],
@@ -91,10 +95,7 @@ def eddy_vector_library(name, copts, avx2, avx512, deps = []):
         name = name,
         srcs = native.glob(["*_sets.cc"]),
         hdrs = [name + ".h"],
-        deps = [
-            ":avx2",
-            ":avx512",
-            ":baseline",
+        deps = [":" + set for set, _ in sets] + [
             ":interface",
             "//ops/cpu/isa",
         ],

@@ -125,10 +125,10 @@ int parse_failure(const CLI::ParseError& error, const CLI::App& app,
 Outcome check_environment(std::string_view subcommand) {
   if (subcommand == "info" || cpu::instructions().is_known) return Outcome::success();
   const char* const given = std::getenv("EDDY_INSTRUCTIONS");
-  return Outcome::usage(
-      fmt::format("EDDY_INSTRUCTIONS is '{}', which is none of baseline, avx2, avx512 and vnni; "
-                  "set it to one of them, or unset it",
-                  given == nullptr ? "" : given));
+  return Outcome::usage(fmt::format(
+      "EDDY_INSTRUCTIONS is '{}', which is none of baseline, avx2, avx512, vnni and amx; "
+      "set it to one of them, or unset it",
+      given == nullptr ? "" : given));
 }
 
 int run_command(int argc, char** argv) {

@@ -9,6 +9,7 @@
 //
 // Operands are prepared: `group` values of k lie together, in `element_bytes` each, padded with
 // zeros to whole groups; B in panels of panel_width() columns, a panel's groups one after another.
+// Where there are matrix registers (AMX), they take many rows by such a panel at once.
 // Threads: pure functions.
 #pragma once
 
@@ -33,10 +34,11 @@ struct ByteTileArgs {
   int columns = 0;  // in (width * (vectors - 1), width * vectors]
 };
 
-enum class ByteIsa : uint8_t { kBaseline, kAvx2, kAvx512Vnni };
+enum class ByteIsa : uint8_t { kBaseline, kAvx2, kAvx512Vnni, kAmx };
 
 struct ByteTileKernels {
   using Tile = void (*)(const ByteTileArgs&);
+  using Rows = void (*)(const ByteTileArgs&, int64_t rows);
 
   ByteIsa isa;
   const char* name;
@@ -46,6 +48,8 @@ struct ByteTileKernels {
   int group;                                         // values of k that lie together: 4 or 2
   int element_bytes;                                 // of a prepared value: 1 or 2
   Tile tile[kMaxByteTileRows][kMaxByteTileVectors];  // [rows - 1][vectors - 1]
+  Rows rows_or_null = nullptr;  // any number of rows, faster than tiles from min_rows on
+  int64_t min_rows = 0;
 
   int panel_width() const { return width * max_vectors; }
   int64_t num_groups(int64_t depth) const { return (depth + group - 1) / group; }

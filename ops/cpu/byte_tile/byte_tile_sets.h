@@ -8,5 +8,7 @@ namespace eddy::cpu {
 const ByteTileKernels& byte_tile_kernels_baseline();
 const ByteTileKernels& byte_tile_kernels_avx2();
 const ByteTileKernels& byte_tile_kernels_avx512();
+// In matrix registers, by panels of the set of AVX-512.
+void multiply_rows_amx(const ByteTileArgs& args, int64_t rows);
 
 }  // namespace eddy::cpu

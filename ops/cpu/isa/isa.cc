@@ -1,5 +1,11 @@
 #include "ops/cpu/isa/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <cstdlib>
 
 #include "graph/base/check.h"
@@ -9,6 +15,17 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr const char* kBaseline = "x86-64-v2";
+
+// Tiles of bytes in matrix registers. The system lets a process use them that has asked for it.
+bool may_use_amx() {
+  constexpr unsigned kTiles = 1u << 24, kBytes = 1u << 25;  // of leaf 7, in EDX
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kTiles) == 0 || (d & kBytes) == 0) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 Instructions of_processor() {
   Instructions all;
   all.has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -16,6 +33,7 @@ Instructions of_processor() {
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512dq");
   all.has_vnni = all.has_avx512 && __builtin_cpu_supports("avx512vnni");
+  all.has_amx = all.has_vnni && may_use_amx();
   return all;
 }
 #else
@@ -27,7 +45,9 @@ Instructions of_processor() { return {}; }
 
 Instructions instructions_within(std::string_view limit) {
   Instructions all = of_processor();
-  if (limit.empty() || limit == "vnni") return all;
+  if (limit.empty() || limit == "amx") return all;
+  all.has_amx = false;
+  if (limit == "vnni") return all;
   all.has_vnni = false;
   if (limit == "avx512") return all;
   all.has_avx512 = false;
@@ -52,8 +72,9 @@ std::string instructions_text() {
   if (all.has_avx2) text += " avx2";
   if (all.has_avx512) text += " avx512";
   if (all.has_vnni) text += " vnni";
+  if (all.has_amx) text += " amx";
   if (!all.is_known) {
-    text += "; EDDY_INSTRUCTIONS has a value that is none of baseline, avx2, avx512, vnni";
+    text += "; EDDY_INSTRUCTIONS has a value that is none of baseline, avx2, avx512, vnni, amx";
   }
   return text;
 }

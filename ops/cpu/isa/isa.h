@@ -4,7 +4,9 @@
 //   baseline   none but those that the build takes for granted
 //   avx2       AVX2 and fused multiply-adds
 //   avx512     AVX-512 of F, BW, VL and DQ, too
-//   vnni       its products of bytes, too; the same as no limit
+//   vnni       its products of bytes, too
+//   amx        products of bytes in matrix registers, which the process asks the system for; the
+//              same as no limit
 //
 // For tests, and for processors that slow down with wide vectors. Results of different sets may
 // differ in the last bits. Read once, by the first call; the processes of one run should agree.
@@ -22,6 +24,7 @@ struct Instructions {
   bool has_avx2 = false;
   bool has_avx512 = false;
   bool has_vnni = false;
+  bool has_amx = false;
   bool is_known = true;  // the name of the limit
 };
 

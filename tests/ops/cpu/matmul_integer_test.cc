@@ -79,17 +79,17 @@ class InstructionSetTest : public ::testing::TestWithParam<cpu::ByteIsa> {
   const cpu::ByteTileKernels* tiles_ = nullptr;
 };
 
+std::string isa_name(const ::testing::TestParamInfo<cpu::ByteIsa>& info) {
+  constexpr const char* kNames[] = {"baseline", "avx2", "avx512vnni", "amx"};
+  return kNames[static_cast<size_t>(info.param)];
+}
 INSTANTIATE_TEST_SUITE_P(, InstructionSetTest,
                          ::testing::Values(cpu::ByteIsa::kBaseline, cpu::ByteIsa::kAvx2,
-                                           cpu::ByteIsa::kAvx512Vnni),
-                         [](const auto& info) {
-                           return std::string(info.param == cpu::ByteIsa::kBaseline ? "baseline"
-                                              : info.param == cpu::ByteIsa::kAvx2   ? "avx2"
-                                                                                    : "avx512vnni");
-                         });
+                                           cpu::ByteIsa::kAvx512Vnni, cpu::ByteIsa::kAmx),
+                         isa_name);
 
 TEST_P(InstructionSetTest, IsExactAtTheExtremes) {
-  const int64_t m = 5, n = 37, k = 301;
+  const int64_t m = 35, n = 37, k = 301;
   const std::vector<uint8_t> a(static_cast<size_t>(m * k), 255);
   for (int8_t value : {int8_t{127}, int8_t{-128}}) {
     const std::vector<int8_t> b(static_cast<size_t>(k * n), value);
@@ -104,10 +104,10 @@ TEST_P(InstructionSetTest, IsExactAtTheExtremes) {
 }
 
 TEST_P(InstructionSetTest, AgreesOnRandomShapes) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     const auto size = [&](uint64_t bound) { return static_cast<int64_t>(1 + random.below(bound)); };
-    const int64_t m = size(15), n = size(150), k = size(80);
+    const int64_t m = size(seed % 4 == 0 ? 70 : 15), n = size(150), k = size(seed > 30 ? 260 : 80);
     OpCall call;
     call.op = "MatMulInteger";
     call.inputs = {bytes(kBytes[seed % 2], {m, k}, random),

@@ -54,7 +54,7 @@ TEST(BadInput, ALimitOfInstructionsThatIsNoneIsNamed) {
   const std::string model = write_test_file("counting.onnx", counting_model());
   ASSERT_EQ(setenv("EDDY_INSTRUCTIONS", "sse9", 1), 0);
   expect_refused({"run", model, "--random-inputs", "1"},
-                 {"EDDY_INSTRUCTIONS is 'sse9'", "baseline, avx2, avx512 and vnni"}, 2);
+                 {"EDDY_INSTRUCTIONS is 'sse9'", "baseline, avx2, avx512, vnni and amx"}, 2);
   ASSERT_EQ(setenv("EDDY_INSTRUCTIONS", "", 1), 0);
   EXPECT_EQ(run_eddy({"plan", model}).exit_code, 0);
   ASSERT_EQ(unsetenv("EDDY_INSTRUCTIONS"), 0);

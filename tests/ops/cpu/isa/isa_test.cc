@@ -12,11 +12,13 @@
 namespace eddy::cpu {
 namespace {
 
-int count(const Instructions& all) { return all.has_avx2 + all.has_avx512 + all.has_vnni; }
+int count(const Instructions& all) {
+  return all.has_avx2 + all.has_avx512 + all.has_vnni + all.has_amx;
+}
 
 TEST(Instructions, EachLimitAllowsWhatTheOneBeforeDoesAndAtMostOneMore) {
   int before = 0;
-  for (const char* limit : {"baseline", "avx2", "avx512", "vnni"}) {
+  for (const char* limit : {"baseline", "avx2", "avx512", "vnni", "amx"}) {
     const Instructions all = instructions_within(limit);
     EXPECT_TRUE(all.is_known) << limit;
     EXPECT_GE(count(all), before) << limit;
