@@ -50,10 +50,23 @@ BitsMatrix::BitsMatrix(const Source& source, const TileKernels& tiles,
 void BitsMatrix::fill(const Source& source, uint8_t* packed) const {
   const int64_t width = panel_width();
   std::fill_n(packed, num_panels() * packed_rows() * width, uint8_t{0});
+  const auto flipped = [&source](uint8_t byte) { return static_cast<uint8_t>(byte ^ source.flip); };
+  if (source.column_step == 1) {
+    for (int64_t first = 0; first < n_; first += width, packed += packed_rows() * width) {
+      const int64_t columns = std::min(width, n_ - first);
+      for (int64_t row = 0; row < packed_rows(); ++row) {
+        const uint8_t* const from = source.b + row * source.row_step + first;
+        std::transform(from, from + columns, packed + row * width, flipped);
+      }
+    }
+    return;
+  }
   for (int64_t j = 0; j < n_; ++j) {
-    const uint8_t* from = source.b + j * num_blocks() * (block_ * bits_ / 8);
+    const uint8_t* from = source.b + j * source.column_step;
     uint8_t* to = packed + j / width * packed_rows() * width + j % width;
-    for (int64_t row = 0; row < packed_rows(); ++row) to[row * width] = from[row];
+    for (int64_t row = 0; row < packed_rows(); ++row) {
+      to[row * width] = flipped(from[row * source.row_step]);
+    }
   }
 }
 
@@ -79,9 +92,8 @@ void BitsMatrix::dequantize(int64_t panel, int64_t first, int64_t rows, float* t
     const int64_t block = panel * num_blocks() + i / block_;
     const int64_t last = std::min(end, (i / block_ + 1) * block_);
     const int64_t num_bytes = (last - i + rows_each() - 1) / rows_each();
-    loops_.unpack(from + i / rows_each() * width, num_bytes, width,
-                  scales_.data() + block * width, zeros_.data() + block * width,
-                  to + (i - first) * width);
+    loops_.unpack(from + i / rows_each() * width, num_bytes, width, scales_.data() + block * width,
+                  zeros_.data() + block * width, to + (i - first) * width);
     i = last;
   }
 }
@@ -137,6 +149,13 @@ void BitsMatrix::multiply(int64_t m, const float* a, int64_t panel, const float*
   const int64_t width = panel_width(), columns = columns_of(panel), most = strip_rows(m);
   auto* strip = static_cast<float*>(scratch);
   const float* bias = bias_or_null == nullptr ? nullptr : bias_or_null + panel * width;
+  if (k_ == 0) {
+    for (int64_t i = 0; i < m; ++i, c += c_row) {
+      std::fill_n(c, columns, 0.0f);
+      if (bias != nullptr) std::copy_n(bias, columns, c);
+    }
+    return;
+  }
   if (m <= kMaxProductRows) {
     return multiply_unpacked(m, a, panel, bias, c, c_row, strip);
   }

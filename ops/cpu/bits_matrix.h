@@ -1,5 +1,5 @@
 // BitsMatrix: a matrix B of 2-, 4- or 8-bit weights in blocks along its rows, packed once, for
-// float products.
+// float products (MatMulNBits, DequantizeMatMul).
 //
 //   C[i][j] = bias[j] + sum over k of A[i][k] * ((B[k][j] - zero[k / block][j]) * scale[k /
 //   block][j])
@@ -28,12 +28,14 @@ namespace eddy::cpu {
 
 class BitsMatrix {
  public:
-  // By column, as MatMulNBits has them: k_blocks * block * bits / 8 bytes of B, k_blocks scales
-  // and zero points.
   struct Source {
     const uint8_t* b = nullptr;
+    int64_t row_step = 1,
+            column_step = 0;  // bytes to the next byte of a column, to the next column
+    uint8_t flip = 0;         // of each byte these bits: 0x80 of signed ones
     int64_t k = 0, n = 0, block = 0;
     int bits = 0;  // 2, 4 or 8
+    // Of each block of a column, column by column.
     std::vector<float> scales = {};
     std::vector<uint8_t> zeros = {};
   };

@@ -246,6 +246,8 @@ Result<BoundKernel> bind(const KernelInit& init) {
   source.n = init.attributes.get_int("N", 0);
   source.block = init.attributes.get_int("block_size", 0);
   source.bits = static_cast<int>(init.attributes.get_int("bits", 4));
+  source.column_step =
+      (source.k + source.block - 1) / source.block * source.block * source.bits / 8;
   source.scales = floats_of(scales);
   const int64_t blocks = (source.k + source.block - 1) / source.block;
   EDDY_CHECK(static_cast<int64_t>(source.scales.size()) == source.n * blocks)

@@ -7,7 +7,7 @@ namespace eddy::cpu {
 namespace {
 
 struct Avx2 {
-  static constexpr int kWidth = 8, kLanes = 8;
+  static constexpr int kWidth = 8, kLanes = 8, kVectors = 2;
   typedef int32_t Words __attribute__((vector_size(32)));
   using Floats = __m256;
 

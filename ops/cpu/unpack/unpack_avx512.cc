@@ -12,7 +12,7 @@ namespace eddy::cpu {
 namespace {
 
 struct Avx512 {
-  static constexpr int kWidth = 16, kLanes = 16;
+  static constexpr int kWidth = 16, kLanes = 16, kVectors = 4;
   typedef int32_t Words __attribute__((vector_size(64)));
   using Floats = __m512;
 

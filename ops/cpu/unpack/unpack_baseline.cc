@@ -7,7 +7,7 @@ namespace eddy::cpu {
 namespace {
 
 struct Baseline {
-  static constexpr int kWidth = 4, kLanes = 8;
+  static constexpr int kWidth = 4, kLanes = 8, kVectors = 2;
   typedef int32_t Words __attribute__((vector_size(16)));
   using Floats = __m128;
 

@@ -218,6 +218,7 @@ TEST_P(InstructionSetTest, AgreesWithPlainLoops) {
   for (float& x : scales) x = static_cast<float>(random.below(100)) / 1000.0f;
   for (float& x : bias) x = static_cast<float>(random.below(100)) / 10.0f;
   const cpu::BitsMatrix matrix({.b = b.data(),
+                                .column_step = static_cast<int64_t>(b.size()) / kColumns,
                                 .k = kDepth,
                                 .n = kColumns,
                                 .block = kBlock,
