@@ -225,10 +225,13 @@ bool run_product_units(const KernelArgs& args, int64_t first, int64_t end) {
   return true;
 }
 
-// Weights that may change. Null: not such a call; run_conv() says what is wrong with it, if
-// anything is.
+// By register tiles, or of weights that may change. Null: not such a call; run_conv() says what is
+// wrong with it, if anything is.
 std::unique_ptr<const TwoStepConv> two_step_conv_or_null(const ConvState& state,
                                                          const ConvShape& shape) {
+  if (state.tiles_or_null) {
+    return suits_tiles(shape) ? state.tiles_or_null->steps(shape) : nullptr;
+  }
   if (state.form.is_swapped) return TwoStepConv::create_swapped_or_null(shape);
   if (state.form.is_transposed || state.constant_weights_or_null != nullptr) return nullptr;
   return TwoStepConv::create_or_null(shape, state.form.may_round);
@@ -361,7 +364,7 @@ void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel
   const ConvShape& shape = *state.known_shape;
   if (state.tiles_or_null) {
     kernel.unread_constants = 1 << 1;
-    kernel.scratch_bytes = TileConv::scratch_bytes(shape);
+    kernel.scratch_bytes = state.tiles_or_null->scratch_bytes(shape);
     return;
   }
   const auto is_empty = [](const Dims& dims) { return dims.count() == int64_t{0}; };
@@ -374,11 +377,11 @@ void prepare(const KernelInit& init, const ConvState& state, BoundKernel& kernel
   kernel.scratch_bytes = cached->plan_or_null->scratch_bytes();
 }
 
-// The tiles of weights that may change, where shapes suit or are not known.
+// Tiles of convolutions in two steps, where shapes suit or are not known.
 void set_two_steps(const ConvState& state, BoundKernel& kernel) {
   if (state.known_shape) {
     const auto conv = two_step_conv_or_null(state, *state.known_shape);
-    if (conv == nullptr) return;
+    if (conv == nullptr || !conv->is_large()) return;
     kernel.scratch_bytes = two_step_bytes(*conv);
   }
   kernel.count_tiles = count_two_step_tiles;
@@ -419,7 +422,7 @@ Result<BoundKernel> bind(const KernelInit& init, const Form& form) {
                                 ProductUnits(*state->known_shape).tiles().count() < 2;
   if (!is_small_product) cpu::set_tiles<tiles_of_product, run_product_units>(kernel);
   if (is_small_product && !form.is_transposed && !form.ends_in_relu &&
-      (w.is_omitted() || form.is_swapped)) {
+      (w.is_omitted() || form.is_swapped || state->tiles_or_null)) {
     set_two_steps(*state, kernel);
   }
   kernel.state = std::move(state);

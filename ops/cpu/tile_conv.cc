@@ -1,11 +1,11 @@
 #include "ops/cpu/tile_conv.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "graph/base/check.h"
 #include "ops/cpu/packing/pack_bytes.h"
+#include "ops/cpu/transpose/transpose.h"
 
 namespace eddy::cpu {
 namespace {
@@ -81,24 +81,22 @@ struct Problem {
   }
 };
 
-// Copies one row (the last axis) of every channel: to[position][channel].
-void copy_row(const Problem& p, const float* x, float* to) {
-  const size_t last = p.last();
-  const int64_t pad = p.axes[last].pad_begin;
-  const int64_t begin = std::clamp<int64_t>(pad, 0, p.padded[last]);
-  const int64_t end = std::clamp<int64_t>(pad + p.input[last], begin, p.padded[last]);
-  std::fill(to, to + begin * p.channels, 0.0f);
-  for (int64_t c = 0; c < p.channels; ++c) {
-    const float* from = x + c * p.input_size - pad;
-    for (int64_t at = begin; at < end; ++at) to[at * p.channels + c] = from[at];
-  }
-  std::fill(to + end * p.channels, to + p.padded[last] * p.channels, 0.0f);
+// Copies positions [first, end) of a padded row (the last axis) of every channel:
+// to[position][channel], from the row's first one on.
+void copy_row(const Problem& p, const float* x, int64_t first, int64_t end, float* to) {
+  const int64_t pad = p.axes[p.last()].pad_begin;
+  const int64_t inside = std::clamp<int64_t>(pad, first, end);
+  const int64_t outside = std::clamp<int64_t>(pad + p.input[p.last()], inside, end);
+  std::fill(to + first * p.channels, to + inside * p.channels, 0.0f);
+  transpose_words(x + inside - pad, p.input_size, to + inside * p.channels, p.channels,
+                  outside - inside, p.channels);
+  std::fill(to + outside * p.channels, to + end * p.channels, 0.0f);
 }
 
 void copy_padded(const Problem& p, const float* x, float* to) {
   SpatialDims rows = p.padded;
   rows[p.last()] = 1;
-  const int64_t row_size = p.padded[p.last()] * p.channels;
+  const int64_t width = p.padded[p.last()], row_size = width * p.channels;
   for (Position row(rows, p.rank); !row.done(); row.next(), to += row_size) {
     int64_t from = 0;
     bool is_inside = true;
@@ -109,7 +107,7 @@ void copy_padded(const Problem& p, const float* x, float* to) {
       from = from * p.input[at] + place;
     }
     if (is_inside)
-      copy_row(p, x + from * p.input[p.last()], to);
+      copy_row(p, x + from * p.input[p.last()], 0, width, to);
     else
       std::fill(to, to + row_size, 0.0f);
   }
@@ -153,21 +151,14 @@ class GroupRun {
       : p_(p), segments_(segments), weights_(weights), bias_(bias_or_null), copy_(copy), y_(y) {
     const size_t last = p.last();
     tile_.num_segments = segments.count;
-    tile_.depth = segments.depth;
     tile_.a_row = p.axes[last].stride * p.channels;
     tile_.b_row = weights.tiles().panel_width();
-    tile_.c_row = 1;
-    tile_.c_column = p.output_size;
-    tile_.a = a_.data();
-    tile_.b = b_.data();
   }
 
-  void run() {
-    for (int64_t panel = 0; panel < weights_.num_panels(); ++panel) run_panel(panel);
-  }
-
- private:
-  void run_panel(int64_t panel) {
+  // Positions [first, end) of the last axis, of each row of them.
+  void run_panel(int64_t panel, int64_t first, int64_t end) {
+    EDDY_DCHECK(first >= 0 && first < end && end <= p_.output[p_.last()])
+        << first << " to " << end << " of " << p_.output[p_.last()];
     const int64_t width = weights_.tiles().panel_width();
     for (int64_t s = 0; s < segments_.count; ++s) {
       const auto at = static_cast<size_t>(s);
@@ -185,21 +176,69 @@ class GroupRun {
         const auto at = static_cast<size_t>(i);
         place = place * p_.padded[at] + row[i] * p_.axes[at].stride;
       }
-      run_row(copy_ + place * p_.channels, y + row.index() * p_.output[p_.last()]);
+      run_row(copy_ + place * p_.channels + first * tile_.a_row, end - first,
+              y + row.index() * p_.output[p_.last()] + first);
     }
   }
 
-  void run_row(const float* a, float* y) {
-    const int64_t width = p_.output[p_.last()];
+ private:
+  static constexpr int64_t kFewPositions = 12, kWholeTiles = 6;
+  static constexpr int64_t kMaxRows = 48, kMaxWidth = 64;
+  // Rows of a panel that the first-level cache holds while kMaxRows positions pass.
+  static constexpr int64_t kDepth = 128;
+
+  // Columns lie apart in the result: rows are made side by side, and turned over.
+  void run_row(const float* a, int64_t count, float* y) {
+    const int64_t width = weights_.tiles().panel_width();
+    EDDY_DCHECK(width <= kMaxWidth) << "panels of " << width;
+    if (count < kFewPositions) {
+      tile_.c_row = 1;
+      tile_.c_column = p_.output_size;
+      return run_tiles(a, count, 0, segments_.depth, y);
+    }
+    tile_.c_row = width;
+    tile_.c_column = 1;
+    alignas(64) float rows[kMaxRows * kMaxWidth];
+    const int64_t depth =
+        segments_.count == 1 ? even_part(segments_.depth, kDepth, 1) : segments_.depth;
+    const int64_t most = even_part(count, kMaxRows, kWholeTiles);
+    for (int64_t i = 0; i < count; i += most) {
+      const int64_t some = std::min(most, count - i);
+      for (int64_t first = 0; first == 0 || first < segments_.depth; first += depth) {
+        run_tiles(a + i * tile_.a_row, some, first, std::min(depth, segments_.depth - first), rows);
+      }
+      transpose_words(rows, width, y + i, p_.output_size, tile_.columns, some);
+    }
+  }
+
+  // As few parts as there must be, all of about the same size, which is a multiple of `step`.
+  static int64_t even_part(int64_t count, int64_t most, int64_t step) {
+    const int64_t parts = std::max<int64_t>((count + most - 1) / most, 1);
+    return ((count + parts - 1) / parts + step - 1) / step * step;
+  }
+
+  // Rows of c by some of the depth: the sums so far are added to.
+  void run_tiles(const float* a, int64_t count, int64_t first, int64_t depth, float* c) {
+    TileArgs t = tile_;
+    t.depth = depth;
+    if (first > 0) t.bias_or_null = nullptr;
+    std::array<const float*, kMaxSegments> of_a, of_b;
+    t.a = of_a.data();
+    t.b = of_b.data();
+    for (int64_t s = 0; s < segments_.count; ++s) {
+      const auto at = static_cast<size_t>(s);
+      of_b[at] = b_[at] + first * t.b_row;
+    }
     int rows = 0;
-    for (int64_t i = 0; i < width; i += rows) {
-      rows = weights_.tiles().next_rows(width - i, vectors_, tile_);
+    for (int64_t i = 0; i < count; i += rows) {
+      rows = weights_.tiles().next_rows(count - i, vectors_, t);
       for (int64_t s = 0; s < segments_.count; ++s) {
         const auto at = static_cast<size_t>(s);
-        a_[at] = a + i * tile_.a_row + segments_.a[at];
+        of_a[at] = a + i * t.a_row + segments_.a[at] + first;
       }
-      tile_.c = y + i;
-      weights_.tiles().run(tile_, rows, vectors_);
+      t.c = c + i * t.c_row;
+      t.add_or_null = first > 0 ? t.c : nullptr;
+      weights_.tiles().run(t, rows, vectors_);
     }
   }
 
@@ -211,12 +250,101 @@ class GroupRun {
   float* y_;
   TileArgs tile_;
   int vectors_ = 1;
-  std::array<const float*, kMaxSegments> a_, b_;
+  std::array<const float*, kMaxSegments> b_;  // of the panel
 };
 
-}  // namespace
+// A group of an image is cut into pieces, panels of filters by blocks of positions. Of few groups
+// the first step copies all, a share by each unit; of many each unit copies its own in the second.
+class TileConvSteps final : public TwoStepConv {
+ public:
+  TileConvSteps(const ConvShape& shape, const std::vector<PackedMatrix>& groups)
+      : TwoStepConv(shape), p_(shape), segments_(p_, shape), groups_(groups) {
+    EDDY_DCHECK(static_cast<size_t>(shape.group) == groups.size())
+        << shape.group << " groups, packed for " << groups.size();
+    copy_size_ = p_.needs_no_copy() ? 0 : std::max<int64_t>(p_.padded_size * p_.channels, 1);
+    num_items_ = p_.output_size == 0 ? 0 : shape.batch * shape.group;
+    const int64_t width = p_.output[p_.last()];
+    if (p_.rank == 1) num_blocks_ = std::max<int64_t>((width + kBlock - 1) / kBlock, 1);
+    block_ =
+        ((width + num_blocks_ - 1) / num_blocks_ + kWholeTiles - 1) / kWholeTiles * kWholeTiles;
+    pieces_each_ = groups.empty() ? 0 : groups[0].num_panels() * num_blocks_;
+    const int64_t num_pieces = num_items_ * pieces_each_;
+    const int64_t most = copies_first() ? num_pieces : num_items_;
+    const int64_t terms =
+        num_items_ * p_.output_size * shape.group_filters() * shape.group_channels() * p_.num_taps;
+    num_units_ = std::clamp<int64_t>(terms / kUnitTerms, 1, std::max<int64_t>(most, 1));
+  }
 
-namespace {
+  uint32_t num_units() const override { return static_cast<uint32_t>(num_units_); }
+  size_t shared_bytes() const override { return copies_first() ? bytes_of(num_items_) : 0; }
+  size_t scratch_bytes() const override { return copies_first() ? 0 : bytes_of(1); }
+
+  void prepare(const Call& call, void*, uint32_t unit) const override {
+    if (!copies_first() || copy_size_ == 0) return;
+    for (int64_t item = 0; item < num_items_; ++item) {
+      float* const to = static_cast<float*>(call.shared) + item * copy_size_;
+      if (p_.rank == 1) {
+        const int64_t width = p_.padded[0];
+        copy_row(p_, image(call, item), width * unit / num_units_, width * (unit + 1) / num_units_,
+                 to);
+      } else if (unit == 0) {
+        copy_padded(p_, image(call, item), to);
+      }
+    }
+  }
+
+  void run(const Call& call, void* scratch, uint32_t unit) const override {
+    const int64_t many = copies_first() ? pieces_each_ : 1;  // parts of an item
+    const int64_t first = num_items_ * many * unit / num_units_;
+    const int64_t end = num_items_ * many * (unit + 1) / num_units_;
+    for (int64_t at = first; at < end;) {
+      const int64_t item = at / many;
+      const int64_t last = std::min(end, (item + 1) * many);
+      if (copies_first()) {
+        run_item(call, item, static_cast<float*>(call.shared) + item * copy_size_, at % many,
+                 last - item * many);
+      } else {
+        auto* const copy = static_cast<float*>(scratch);
+        if (copy_size_ > 0) copy_padded(p_, image(call, item), copy);
+        run_item(call, item, copy, 0, pieces_each_);
+      }
+      at = last;
+    }
+  }
+
+ private:
+  static constexpr int64_t kBlock = 192, kWholeTiles = 24, kUnitTerms = 2'000'000, kFewItems = 8;
+
+  bool copies_first() const { return num_items_ < kFewItems; }
+  size_t bytes_of(int64_t items) const {
+    return static_cast<size_t>(items * copy_size_) * sizeof(float);
+  }
+  const float* image(const Call& call, int64_t item) const {
+    return call.x + item * p_.channels * p_.input_size;
+  }
+
+  void run_item(const Call& call, int64_t item, const float* copy, int64_t first_piece,
+                int64_t end_piece) const {
+    const int64_t filters = shape_.group_filters(), group = item % shape_.group;
+    GroupRun run(p_, segments_, groups_[static_cast<size_t>(group)],
+                 call.bias_or_null ? call.bias_or_null + group * filters : nullptr,
+                 copy_size_ > 0 ? copy : image(call, item),
+                 call.y + item * filters * p_.output_size);
+    const int64_t width = p_.output[p_.last()];
+    for (int64_t piece = first_piece; piece < end_piece; ++piece) {
+      const int64_t begin = piece % num_blocks_ * block_;
+      const int64_t end = std::min(begin + block_, width);
+      if (begin < end) run.run_panel(piece / num_blocks_, begin, end);
+    }
+  }
+
+  const Problem p_;
+  const Segments segments_;
+  const std::vector<PackedMatrix>& groups_;
+  int64_t copy_size_ = 0;  // floats of a padded input; 0: read where it lies
+  int64_t num_items_ = 0;  // groups of all images
+  int64_t num_blocks_ = 1, block_ = 0, pieces_each_ = 0, num_units_ = 1;
+};
 
 // Of a group, [filters][channels][taps], the rows of its matrix, [taps][channels][filters].
 void order_rows(const float* from, int64_t filters, int64_t channels, int64_t taps,
@@ -261,35 +389,26 @@ TileConv::TileConv(const TensorView& weights, int64_t group, const TileKernels& 
 
 bool TileConv::fits(const ConvShape& shape) { return num_segments(Problem(shape)) <= kMaxSegments; }
 
-size_t TileConv::scratch_bytes(const ConvShape& shape) {
-  const Problem p(shape);
-  if (p.output_size == 0 || p.needs_no_copy()) return 0;
-  return static_cast<size_t>(std::max<int64_t>(p.padded_size * p.channels, 1)) * sizeof(float);
+size_t TileConv::scratch_bytes(const ConvShape& shape) const {
+  const TileConvSteps steps(shape, groups_);
+  return steps.shared_bytes() + steps.scratch_bytes();
+}
+
+std::unique_ptr<const TwoStepConv> TileConv::steps(const ConvShape& shape) const {
+  return std::make_unique<const TileConvSteps>(shape, groups_);
 }
 
 Status TileConv::run(const ConvShape& shape, const float* x, const float* bias_or_null, float* y,
                      Scratch& scratch) const {
-  EDDY_DCHECK(static_cast<size_t>(shape.group) == groups_.size())
-      << shape.group << " groups, packed for " << groups_.size();
-  const Problem p(shape);
-  if (p.output_size == 0) return Status::ok();
-  const Segments segments(p, shape);
-  float* copy = nullptr;
-  if (const size_t size_bytes = scratch_bytes(shape); size_bytes > 0) {
-    copy = static_cast<float*>(scratch.reserve(size_bytes));
-    if (copy == nullptr) return resource_exhausted("no memory for the padded input");
+  const TileConvSteps steps(shape, groups_);
+  void* memory = nullptr;  // of one kind
+  if (const size_t bytes = steps.shared_bytes() + steps.scratch_bytes(); bytes > 0) {
+    memory = scratch.reserve(bytes);
+    if (memory == nullptr) return resource_exhausted("no memory for the padded input");
   }
-  const int64_t filters = shape.group_filters();
-  for (int64_t n = 0; n < shape.batch; ++n) {
-    for (int64_t g = 0; g < shape.group; ++g) {
-      const float* from = x + (n * shape.channels + g * p.channels) * p.input_size;
-      if (copy) copy_padded(p, from, copy);
-      GroupRun run(p, segments, groups_[static_cast<size_t>(g)],
-                   bias_or_null ? bias_or_null + g * filters : nullptr, copy ? copy : from,
-                   y + (n * shape.filters + g * filters) * p.output_size);
-      run.run();
-    }
-  }
+  const TwoStepConv::Call call{.x = x, .bias_or_null = bias_or_null, .y = y, .shared = memory};
+  for (uint32_t unit = 0; unit < steps.num_units(); ++unit) steps.prepare(call, memory, unit);
+  for (uint32_t unit = 0; unit < steps.num_units(); ++unit) steps.run(call, memory, unit);
   return Status::ok();
 }
 

@@ -12,10 +12,12 @@
 // Threads: const use from any number, each with scratch of its own.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "graph/base/status.h"
 #include "ops/contract/kernel.h"
+#include "ops/cpu/blocked/two_step_conv.h"
 #include "ops/cpu/gemm.h"
 #include "ops/reference/windows/conv_shape.h"
 
@@ -31,10 +33,12 @@ class TileConv {
   // Whether the shape's kernel has few enough separate runs of taps.
   static bool fits(const ConvShape& shape);
   // What run() reserves.
-  static size_t scratch_bytes(const ConvShape& shape);
+  size_t scratch_bytes(const ConvShape& shape) const;
   // Contract: fits(shape).
   Status run(const ConvShape& shape, const float* x, const float* bias_or_null, float* y,
              Scratch& scratch) const;
+  // What run() does, in units that several threads may share; `this` must outlive it.
+  std::unique_ptr<const TwoStepConv> steps(const ConvShape& shape) const;
 
  private:
   std::vector<PackedMatrix> groups_;  // rows: taps, channels innermost; columns: filters

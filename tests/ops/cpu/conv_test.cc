@@ -225,6 +225,16 @@ TEST(ConvTest, AgreesAtTheSizesOfAVoiceActivityModel) {
   compare("Conv", {{1, 128, 1}, {1, 128, 1}, {}}, true, 6);
 }
 
+// Positions in blocks, weights by parts of their depth.
+TEST(ConvTest, AgreesOnLongAndDeepSignals) {
+  using Ints = std::vector<int64_t>;
+  compare("Conv", {{1, 288, 200}, {70, 288, 7}, {{"strides", Ints{3}}}}, true, 1);
+  compare("Conv", {{1, 1, 9000}, {33, 1, 127}, {{"strides", Ints{20}}}}, true, 2);
+  compare("Conv", {{2, 100, 401}, {96, 100, 2}, {{"pads", Ints{5, 1}}}}, false, 3);
+  compare("Conv", {{9, 33, 45}, {64, 33, 5}, {{"pads", Ints{2, 2}}}}, true, 4);
+  compare("Conv", {{1, 40, 197}, {66, 20, 9}, {{"group", int64_t{2}}}}, true, 5);
+}
+
 // Every tile set this processor has, not only the best, on geometries of every kind.
 TEST(ConvTest, EveryTileSetAgreesWithThePlainLoop) {
   for (cpu::Isa isa : {cpu::Isa::kBaseline, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
@@ -233,7 +243,8 @@ TEST(ConvTest, EveryTileSetAgreesWithThePlainLoop) {
     for (uint64_t seed = 1; seed <= 30; ++seed) {
       SCOPED_TRACE(std::string(tiles->name) + " seed " + std::to_string(seed));
       Random random(seed);
-      const Geometry g = random_geometry(random, false);
+      const Geometry g =
+          seed == 30 ? Geometry{{1, 90, 211}, {70, 90, 5}, {}} : random_geometry(random, false);
       OpCall call;
       call.op = "Conv";
       call.attributes = g.attributes;

@@ -120,17 +120,34 @@ TEST_F(TilesOfKernelsTest, BatchesOfProducts) {
   check(call("MatMul", {floats({2, 1, 260, 150}), floats({3, 150, 130})}), 1e-3, 1e-4);
 }
 
+// By rows, and by columns where rows are few.
 TEST_F(TilesOfKernelsTest, ProductsOfBytes) {
-  for (const Dims& zero : {Dims{}, Dims{1}}) {
-    const auto bytes = [&](ElementType element, const Dims& dims) {
-      return TestTensor::random(element, dims, random_, 0, 127);
-    };
-    OpCall product =
-        call("MatMulInteger",
-             {bytes(ElementType::kUint8, {3, 70, 100}), bytes(ElementType::kInt8, {100, 130}),
-              bytes(ElementType::kUint8, zero), bytes(ElementType::kInt8, {130})});
-    product.constant_inputs = 2;
-    check(product, 0, 0);
+  for (const auto& [a, b] :
+       {std::pair<Dims, Dims>{{3, 240, 100}, {100, 260}}, {{2, 300}, {300, 4010}}}) {
+    for (const Dims& zero : {Dims{}, Dims{1}}) {
+      const auto bytes = [&](ElementType element, const Dims& dims) {
+        return TestTensor::random(element, dims, random_, 0, 127);
+      };
+      OpCall product =
+          call("MatMulInteger",
+               {bytes(ElementType::kUint8, a), bytes(ElementType::kInt8, b),
+                bytes(ElementType::kUint8, zero), bytes(ElementType::kInt8, Dims{b[1]})});
+      product.constant_inputs = 2;
+      check(product, 0, 0);
+    }
+  }
+}
+
+TEST_F(TilesOfKernelsTest, ProductsOfDequantizedBytes) {
+  for (const int64_t rows : {1, 3, 50}) {
+    OpCall product = call("DequantizeMatMul",
+                          {TestTensor::random(ElementType::kFloat, {rows, 200}, random_, -1, 1),
+                           TestTensor::random(ElementType::kUint8, {200, 1000}, random_, 0, 255),
+                           TestTensor::random(ElementType::kFloat, {}, random_, 0, 0.1)});
+    product.domain = "eddy";
+    product.opset = 1;
+    product.constant_inputs = 2 + 4;
+    check(product, 1e-4, 1e-2);
   }
 }
 
@@ -317,6 +334,20 @@ TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProducts) {
 }
 
 // Each tile adds and clamps what it has multiplied.
+// Of one image, of groups of several, and of so many images that each is copied by itself.
+TEST_F(TilesOfKernelsTest, ConvolutionsOfSignals) {
+  const auto conv = [&](const Dims& x, const Dims& w, Attributes attributes) {
+    OpCall made = call("Conv", {floats(x), floats(w), floats({w[0]})}, std::move(attributes));
+    made.constant_inputs = 2;
+    return made;
+  };
+  using Ints = std::vector<int64_t>;
+  check(conv({1, 150, 401}, {130, 150, 5}, {{"pads", Ints{2, 3}}, {"strides", Ints{2}}}));
+  check(conv({1, 1, 30'000}, {100, 1, 127}, {{"strides", Ints{64}}}));
+  check(conv({3, 64, 300}, {140, 32, 4}, {{"group", int64_t{2}}, {"dilations", Ints{3}}}));
+  check(conv({12, 40, 100}, {64, 40, 3}, {{"pads", Ints{1, 1}}}));
+}
+
 TEST_F(TilesOfKernelsTest, ConvolutionsThatAreProductsWithAReluAtLast) {
   for (const bool has_addend : {false, true}) {
     std::vector<TestValue> inputs = {floats({2, 64, 20, 20}), floats({96, 16, 1, 1}), floats({96})};
