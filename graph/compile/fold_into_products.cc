@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "graph/base/check.h"
@@ -15,6 +16,12 @@ namespace {
 
 using Order = std::vector<int64_t>;
 
+// A Mul of a transposed operand by one number, which now comes before the product.
+struct Scale {
+  NodeId mul = {};
+  ValueId turned = {}, number = {};
+};
+
 // A product and what becomes part of it; the new node stands where `last` stood.
 struct Product {
   NodeId first, last;  // `first`: the MatMul or Conv
@@ -24,7 +31,8 @@ struct Product {
   ValueId addend = {};  // of the result's shape
   Order perm_a = {}, perm_b = {}, perm_y = {};
   Order place_a = {}, place_b = {};  // of PermutedMatMul
-  double factor = 1;                 // of the operands, together
+  Scale scale_a = {}, scale_b = {};
+  double factor = 1;  // of the operands, together
   std::vector<NodeId> folded = {};
 };
 
@@ -32,6 +40,7 @@ struct Product {
 struct Operand {
   ValueId root;
   Order perm = {}, place = {};
+  Scale scale = {};
 };
 
 bool is_real(ElementType element) {
@@ -59,6 +68,7 @@ class ProductFinder {
         const Operand b = take_operand(product, node.inputs[1]);
         product.a = a.root, product.perm_a = a.perm, product.place_a = a.place;
         product.b = b.root, product.perm_b = b.perm, product.place_b = b.place;
+        product.scale_a = a.scale, product.scale_b = b.scale;
         is_placed = a.root != node.inputs[0] || b.root != node.inputs[1];
         if (!take_result(product) && !is_cpu()) take_addends(product);
       } else if (is_here(node, "Conv") && is_cpu() && is_swapped(product)) {
@@ -209,20 +219,55 @@ class ProductFinder {
     return false;
   }
 
-  // The CPU's.
+  // The CPU's. What scales the operand by one number comes before its Transpose then.
   Operand take_transposed(Product& product, ValueId operand) const {
-    const ValueInfo& info = graph_.value(operand);
-    if (info.origin != ValueOrigin::kNodeOutput) return {operand};
-    const Node& node = graph_.node(info.producer);
-    const bool is_alone = readers_[operand.index()] == product.first;
-    if (!is_here(node, "Transpose") || taken_.contains(info.producer) || !is_alone) {
-      return {operand};
+    const NodeId mul = producer_or_none(operand);
+    const std::optional<Scale> scale = scale_or_none(mul);
+    if (!scale) return transpose_read_by(product.first, operand, product);
+    if (readers_[operand.index()] != product.first || taken_.contains(mul)) return {operand};
+    Operand taken = transpose_read_by(mul, scale->turned, product);
+    if (taken.root == scale->turned) return {operand};
+    product.folded.push_back(mul);
+    taken.scale = *scale;
+    return taken;
+  }
+
+  NodeId producer_or_none(ValueId value) const {
+    const ValueInfo& info = graph_.value(value);
+    return info.origin == ValueOrigin::kNodeOutput ? info.producer : NodeId();
+  }
+
+  std::optional<Scale> scale_or_none(NodeId mul) const {
+    if (mul.is_none() || !is_here(graph_.node(mul), "Mul")) return std::nullopt;
+    const Node& node = graph_.node(mul);
+    for (size_t side = 0; side < 2; ++side) {
+      const ValueId turned = node.inputs[side], number = node.inputs[1 - side];
+      const NodeId transpose = producer_or_none(turned);
+      const ValueType& type = graph_.value(number).type;
+      if (transpose.is_none() || !is_here(graph_.node(transpose), "Transpose") ||
+          !type.is_static_tensor() || type.tensor.dims.count() != int64_t{1} ||
+          type.tensor.dims.rank() > dims(turned).rank()) {
+        continue;
+      }
+      return Scale{mul, turned, number};
     }
+    return std::nullopt;
+  }
+
+  // What the Transpose reads that makes the value for this reader alone; the value itself where
+  // none does or it does not suit.
+  Operand transpose_read_by(NodeId reader, ValueId value, Product& product) const {
+    const NodeId transpose = producer_or_none(value);
+    if (transpose.is_none() || taken_.contains(transpose) || readers_[value.index()] != reader) {
+      return {value};
+    }
+    const Node& node = graph_.node(transpose);
+    if (!is_here(node, "Transpose")) return {value};
     const ValueType& given = graph_.value(node.inputs[0]).type;
-    if (!given.is_tensor() || !given.tensor.is_ranked) return {operand};
+    if (!given.is_tensor() || !given.tensor.is_ranked) return {value};
     const Order order = order_of(node);
-    if (!is_near(given.tensor.dims, order)) return {operand};
-    product.folded.push_back(info.producer);
+    if (!is_near(given.tensor.dims, order)) return {value};
+    product.folded.push_back(transpose);
     return {.root = node.inputs[0], .perm = order};
   }
 
@@ -383,7 +428,8 @@ class ProductFolder : public PlacedCopier {
     set("place_a", product.place_a);
     set("place_b", product.place_b);
     if (product.factor != 1) attributes.set("alpha", static_cast<float>(product.factor));
-    std::vector<Value> inputs = {value(product.a), value(product.b)};
+    std::vector<Value> inputs = {scaled(product.a, product.scale_a, first.inputs[0]),
+                                 scaled(product.b, product.scale_b, first.inputs[1])};
     const bool has_addend = !product.addend.is_none();
     if (has_addend || !product.bias.is_none()) {
       inputs.push_back(product.bias.is_none() ? Value() : value(product.bias));
@@ -394,6 +440,16 @@ class ProductFolder : public PlacedCopier {
                               .domain = "eddy",
                               .device = first.device,
                               .output_names = {source_.value(made).name}}));
+  }
+
+  // The root times the number by which the operand, its transposition, was scaled.
+  Value scaled(ValueId root, const Scale& scale, ValueId operand) {
+    if (scale.mul.is_none()) return value(root);
+    const Node& node = source_.node(scale.mul);
+    const Value made = builder_.op("Mul", {value(root), value(scale.number)}, {},
+                                   {.name = node.name, .device = node.device});
+    set_as(operand, made);
+    return made;
   }
 
   std::map<NodeId, const Product*> by_last_;

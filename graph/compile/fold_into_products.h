@@ -17,10 +17,10 @@
 // one kernel of both then). A convolution has a constant bias and a Relu, with or without the Add.
 //
 // On the CPU transpositions are folded, of any axes of matrices and of unknown sizes, beside
-// products of two floats that are no constants (it packs constants); those that swap the first two
-// axes all around a convolution of one group (adjoints of weights); and a Relu behind products by
-// groups of channels (windows of one element). Each spares a pass over memory; bits are kept, but
-// by a swapped convolution.
+// products of two floats that are no constants (it packs constants); a Mul by one number between
+// the two comes first then. So are those that swap the first two axes all around a convolution of
+// one group (adjoints of weights), and a Relu behind products by groups of channels (windows of one
+// element). Each spares a pass over memory; bits are kept, but by a swapped convolution.
 //
 // Takes the graph over; a graph without such products comes back as it is. `value_devices` as in
 // place.h. Errors: those of building the graph. Cost: O(nodes).

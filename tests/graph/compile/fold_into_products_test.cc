@@ -408,6 +408,31 @@ TEST_F(FoldOnCpuTest, HeadsOfAnyBatchAndLengthAreReadWhereTheyLie) {
   EXPECT_THAT(perm_of(folded.graph.node(NodeId(0)), "perm_b"), ElementsAre(0, 2, 3, 1));
 }
 
+// Attention as exporters write it: queries and keys are scaled behind their transpositions.
+TEST_F(FoldOnCpuTest, WhatScalesATransposedOperandByOneNumberComesFirst) {
+  for (const bool is_number_first : {false, true}) {
+    SCOPED_TRACE(is_number_first);
+    GraphBuilder b(ops_);
+    const ValueType heads = floats({kUnknownDim, kUnknownDim, 3, 4});
+    const Value q = b.input("q", heads), k = b.input("k", heads);
+    const Value number = b.input("number", floats({1}));
+    const auto scaled = [&](Value x, const char* name) {
+      if (is_number_first) return b.op("Mul", {number, x}, {}, {.name = name});
+      return b.op("Mul", {x, number}, {}, {.name = name});
+    };
+    const Value made = product(b, scaled(turned(b, q, {0, 2, 1, 3}), "by_q"),
+                               scaled(turned(b, k, {0, 2, 3, 1}), "by_k"));
+    b.output("y", made);
+    const Graph graph = fold(b).graph;
+    ASSERT_THAT(names(graph), ElementsAre("Mul", "Mul", "PermutedMatMul"));
+    EXPECT_EQ(graph.node(NodeId(0)).name, "by_q");
+    EXPECT_EQ(graph.value(graph.node(NodeId(1)).inputs[0]).name, "k");
+    EXPECT_EQ(graph.value(graph.node(NodeId(1)).inputs[1]).name, "number");
+    EXPECT_THAT(perm_of(graph.node(NodeId(2)), "perm_a"), ElementsAre(0, 2, 1, 3));
+    EXPECT_THAT(perm_of(graph.node(NodeId(2)), "perm_b"), ElementsAre(0, 2, 3, 1));
+  }
+}
+
 // Swaps all around a convolution, as the adjoint of weights has them.
 class FoldSwapsTest : public FoldOnCpuTest {
  protected:
@@ -511,6 +536,26 @@ TEST_F(FoldOnCpuTest, OthersStayAsTheyAre) {
     return b.input(name, ValueType(TensorType(ElementType::kFloat, dims)));
   };
   const std::pair<const char*, Build> cases[] = {
+      {"what is scaled by a row of numbers",
+       [&](GraphBuilder& b) {
+         const Value x = turned(b, input(b, "x", {5, 3}), {1, 0});
+         const Value scaled = b.op("Mul", {x, b.tensor<float>({5}, {1, 2, 3, 4, 5})});
+         b.output("y", product(b, scaled, input(b, "k", {5, 2})));
+       }},
+      {"a scaled operand that another reads",
+       [&](GraphBuilder& b) {
+         const Value x = turned(b, input(b, "x", {5, 3}), {1, 0});
+         const Value scaled = b.op("Mul", {x, b.tensor<float>({1}, {2})});
+         b.output("y", product(b, scaled, input(b, "k", {5, 2})));
+         b.output("z", scaled);
+       }},
+      {"a scaled operand whose transposition another reads",
+       [&](GraphBuilder& b) {
+         const Value x = turned(b, input(b, "x", {5, 3}), {1, 0});
+         const Value scaled = b.op("Mul", {x, b.tensor<float>({1}, {2})});
+         b.output("y", product(b, scaled, input(b, "k", {5, 2})));
+         b.output("z", x);
+       }},
       {"a constant, which is packed",
        [&](GraphBuilder& b) {
          const Value w = b.tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
