@@ -242,6 +242,8 @@ class SpeechBench {
     suite_.add_row(row_text(row), row_json(row, suite_.rival_missing()));
   }
 
+  double pause_ns() const { return threads_ == 1 ? 0 : kThreadsPauseNs; }
+
   // Calls each in turn until rounds or budget are over; [contender][round].
   Result<std::vector<std::vector<double>>> take_turns(const std::vector<Timed>& contenders,
                                                       int max_rounds) {
@@ -252,6 +254,8 @@ class SpeechBench {
       if (round >= kMinRounds && spent_s > arguments_.common.budget_s) break;
       for (size_t i = 0; i < contenders.size(); ++i) {
         if (suite_.interrupts().is_interrupted()) return cancelled("interrupted");
+        const Contender settling = {"", [&] { return contenders[i]().status(); }};
+        EDDY_RETURN_IF_ERROR(settle(settling, pause_ns()));
         EDDY_ASSIGN_OR_RETURN(ns[i].emplace_back(), contenders[i]());
       }
     }
@@ -353,7 +357,8 @@ class SpeechBench {
       contenders.push_back({"ONNX Runtime", detection(*rival, expected)});
     }
     EDDY_ASSIGN_OR_RETURN(const auto samples,
-                          suite_.measure(contenders, static_cast<double>(num_chunks)));
+                          suite_.measure(contenders, static_cast<double>(num_chunks),
+                                         MeasureOptions().min_sample_ns, pause_ns()));
     for (size_t i = 0; i < expected.size(); ++i) {
       if (i < found.size() && std::abs(found[i] - expected[i]) < 1e-3f) continue;
       suite_.differs(fmt::format("Silero: chunk {} is another than ONNX Runtime's", i));

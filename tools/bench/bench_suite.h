@@ -64,11 +64,10 @@ class BenchSuite {
                                        double min_sample_ns = MeasureOptions().min_sample_ns,
                                        double pause_ns = 0);
 
-  // The same with several threads: the rival's spin some 20 ms after a run and hold a processor
-  // meanwhile, so that the next contender would have one less.
+  // The same with several threads, which settle.
   Result<std::vector<Samples>> measure_with_threads(const std::vector<Contender>& contenders) {
-    constexpr double kSampleNs = 50e6, kPauseNs = 60e6;
-    return measure(contenders, 1, kSampleNs, kPauseNs);
+    constexpr double kSampleNs = 50e6;
+    return measure(contenders, 1, kSampleNs, kThreadsPauseNs);
   }
 
   // Outputs within rtol 1e-3, atol 1e-4: another order of summation, thousands of steps on.

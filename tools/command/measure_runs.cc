@@ -18,13 +18,13 @@ Result<double> time_batch(const Contender& contender, int64_t batch) {
   return static_cast<double>(now_ns() - start_ns) / static_cast<double>(batch);
 }
 
+}  // namespace
+
 Status settle(const Contender& contender, double pause_ns) {
   if (pause_ns <= 0) return Status::ok();
   std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(pause_ns)));
   return contender.run();
 }
-
-}  // namespace
 
 Result<std::vector<Samples>> measure_runs(const std::vector<Contender>& contenders, double units,
                                           const MeasureOptions& options,

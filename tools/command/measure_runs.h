@@ -40,6 +40,12 @@ struct MeasureOptions {
   double pause_ns = 0;
 };
 inline constexpr int kMinRounds = 3;
+// Of rows by several threads: ONNX Runtime's look for work some 20 ms after a run, and hold a
+// processor meanwhile.
+inline constexpr double kThreadsPauseNs = 60e6;
+
+// The pause, and a run that is not counted. Nothing where there is none.
+Status settle(const Contender& contender, double pause_ns);
 
 // `units` is the work of one run: iterations, nodes, runs. Stops between samples when `should_stop`
 // returns true.
