@@ -19,7 +19,8 @@ constexpr int depth_unroll(int rows, int vectors) {
   return rows * vectors >= 8 ? 1 : rows * vectors >= 4 ? 2 : rows * vectors >= 2 ? 4 : 8;
 }
 
-template <typename S, int M, int N, bool Edge, bool Fetches>
+// `Panels`: of long panels, whose rows lie at a distance that is known, and of A step by step.
+template <typename S, int M, int N, bool Edge, bool Fetches, bool Panels>
 struct TileLoop {
   using V = typename S::V;
   static constexpr int kUnroll = depth_unroll(M, N);
@@ -37,7 +38,8 @@ struct TileLoop {
         EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::zero();
   }
 
-  [[gnu::always_inline]] void step(int u, int64_t a_row, const float* b, int last) {
+  // `k`: how far A has been read beyond `rows`.
+  [[gnu::always_inline]] void step(int u, int64_t a_row, int64_t k, const float* b, int last) {
     constexpr int kSecondLevel = 2;
     if constexpr (Fetches) {
       EDDY_UNROLL for (int64_t l = 0; l < kLinesAhead; ++l)
@@ -50,7 +52,7 @@ struct TileLoop {
           Edge && j == N - 1 ? S::load_first(b + j * S::kWidth, last) : S::load(b + j * S::kWidth);
     }
     EDDY_UNROLL for (int i = 0; i < M; ++i) {
-      const V x = S::set1(rows[i / kGroup][i % kGroup * a_row]);
+      const V x = S::set1((rows[i / kGroup] + k)[i % kGroup * a_row]);
       EDDY_UNROLL for (int j = 0; j < N; ++j) sums[u][i][j] = S::fma(x, row[j], sums[u][i][j]);
     }
   }
@@ -60,11 +62,20 @@ struct TileLoop {
     const int64_t a_row = t.a_row, a_step = t.a_step, b_row = t.b_row;
     EDDY_UNROLL for (int g = 0; g < kGroups; ++g) rows[g] = a + g * kGroup * a_row;
     const auto take = [&](int u) __attribute__((always_inline)) {
-      step(u, a_row, b, last);
+      step(u, a_row, 0, b, last);
       EDDY_UNROLL for (int g = 0; g < kGroups; ++g) rows[g] += a_step;
       b += b_row;
     };
     int64_t k = 0;
+    // Additions to addresses would take turns with multiplications.
+    if constexpr (Panels) {
+      constexpr int64_t kRow = S::kWidth * S::kMaxVectors, kSteps = 4;
+      for (; k + kSteps <= t.depth; k += kSteps) {
+        EDDY_UNROLL for (int64_t i = 0; i < kSteps; ++i) step(0, a_row, i, b + i * kRow, last);
+        EDDY_UNROLL for (int g = 0; g < kGroups; ++g) rows[g] += kSteps;
+        b += kSteps * kRow;
+      }
+    }
     for (; k + kUnroll <= t.depth; k += kUnroll) {
       EDDY_UNROLL for (int u = 0; u < kUnroll; ++u) take(u);
     }
@@ -141,10 +152,10 @@ struct TileResult {
   }
 };
 
-template <typename S, int M, int N, bool Edge, bool Fetches>
+template <typename S, int M, int N, bool Edge, bool Fetches, bool Panels = false>
 [[gnu::always_inline]] inline void make_tile(const TileArgs& t) {
   const int last = t.columns - (N - 1) * S::kWidth;
-  TileLoop<S, M, N, Edge, Fetches> loop;
+  TileLoop<S, M, N, Edge, Fetches, Panels> loop;
   loop.clear();
   loop.ahead = t.ahead_or_null ? t.ahead_or_null : t.c;
   const int64_t step = t.ahead_step ? t.ahead_step : loop.kLinesAhead * kLineFloats;
@@ -156,11 +167,21 @@ template <typename S, int M, int N, bool Edge, bool Fetches>
   result.finish();
 }
 
+template <typename S, int M, int N>
+[[gnu::noinline]] void run_panels(const TileArgs& t) {
+  make_tile<S, M, N, false, true, true>(t);
+}
+
 // A row alone is made at the speed at which B is loaded: fetching takes turns with that.
 template <typename S, int M, int N, bool Edge>
 void run_tile(const TileArgs& t) {
   if constexpr (M == 1) {
     if (t.ahead_or_null == nullptr) return make_tile<S, M, N, Edge, false>(t);
+  }
+  if constexpr (depth_unroll(M, N) == 1 && !Edge) {
+    constexpr int64_t kLong = 256;
+    const bool is_panel = t.a_step == 1 && t.b_row == S::kWidth * S::kMaxVectors;
+    if (is_panel && t.depth >= kLong) return run_panels<S, M, N>(t);
   }
   make_tile<S, M, N, Edge, true>(t);
 }
