@@ -27,6 +27,7 @@ void add_indexing_cpu(KernelRegistry& registry);
 // MatMul, Gemm, eddy.PackMatrix, eddy.PackedMatMul
 void add_matmul_cpu(KernelRegistry& registry);
 // the same of int32 and int64
+void add_matmul_gemm_cpu(KernelRegistry& registry);
 void add_matmul_words_cpu(KernelRegistry& registry);
 // eddy.PermutedMatMul
 void add_matmul_permuted_cpu(KernelRegistry& registry);

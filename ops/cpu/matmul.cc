@@ -1,7 +1,8 @@
-// MatMul and Gemm for float, eddy.PackMatrix and eddy.PackedMatMul. A constant B is packed when the
-// kernel is bound; everything else is decided in the call, so shapes may change from one call to
-// the next at no cost.
+// MatMul for float, eddy.PackMatrix and eddy.PackedMatMul. A constant B is packed when the kernel
+// is bound; everything else is decided in the call, so shapes may change from one call to the next
+// at no cost.
 #include <algorithm>
+#include <optional>
 
 #include "graph/base/check.h"
 #include "ops/cpu/batch_units.h"
@@ -9,6 +10,7 @@
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/families.h"
 #include "ops/cpu/gemm.h"
+#include "ops/cpu/large_product.h"
 #include "ops/cpu/product_tiles.h"
 #include "ops/cpu/tiles.h"
 #include "ops/reference/products/product.h"
@@ -18,6 +20,7 @@ namespace eddy {
 namespace {
 
 using cpu::GemmArgs;
+using cpu::LargeProduct;
 using cpu::PackedMatrix;
 using cpu::ProductTiles;
 
@@ -33,12 +36,8 @@ int64_t product_of(const int64_t* dims, int count) {
 
 int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
 
-// Hundreds of microseconds.
-constexpr int64_t kTileTerms = 4'000'000;
-constexpr ProductTiles::Grain kGrain = {.terms = kTileTerms, .min_terms = 32, .row_step = 24};
-
 ProductTiles tiles_of_product(int64_t num_rows, const PackedMatrix& b) {
-  return {{num_rows, b.depth(), b.columns(), b.tiles().panel_width()}, kGrain};
+  return {{num_rows, b.depth(), b.columns(), b.tiles().panel_width()}, cpu::kFloatProductGrain};
 }
 
 const PackedMatrix& packed_of(const KernelArgs& args) {
@@ -51,12 +50,12 @@ ProductTiles product_of_packed(const KernelArgs& args) {
 }
 cpu::Tiles tiles_of_packed(const KernelArgs& args) { return product_of_packed(args).tiles(); }
 
-bool run_packed(const KernelArgs& args, int64_t first, int64_t end) {
+bool run_packed(const KernelArgs& args, int64_t first, int64_t) {
   const PackedMatrix& b = packed_of(args);
   const TensorView& a = args.inputs[0];
   const int64_t k = b.depth(), n = b.columns();
   EDDY_DCHECK(a.rank > 0 && a.dims[a.rank - 1] == k) << "A does not have " << k << " columns";
-  const ProductTiles::Part part = product_of_packed(args).part(first, end);
+  const ProductTiles::Part part = product_of_packed(args).part(first);
   b.multiply({.m = part.end_row - part.first_row,
               .a = a.as<float>() + part.first_row * k,
               .a_row = k,
@@ -104,24 +103,41 @@ cpu::Tiles tiles_of_batches(const KernelArgs& args) {
   return tiles_of_batches(BatchedProduct(args.inputs[0], args.inputs[1]));
 }
 
-bool run_matmul(const KernelArgs& args) {
+// By one B all rows of A are multiplied at once.
+GemmArgs args_of_one_b(const KernelArgs& args) {
   const TensorView &a = args.inputs[0], &b = args.inputs[1];
-  if (b.rank <= 2) {  // one B: all rows of A at once
-    const int64_t k = a.dims[a.rank - 1], n = b.rank == 2 ? b.dims[1] : 1;
-    EDDY_DCHECK(k == b.dims[0]) << k << " columns of A, " << b.dims[0] << " rows of B";
-    cpu::gemm({.m = product_of(a.dims, a.rank - 1),
-               .n = n,
-               .k = k,
-               .a = a.as<float>(),
-               .a_row = k,
-               .b = b.as<float>(),
-               .b_row = n,
-               .c = args.outputs[0].mutable_as<float>(),
-               .c_row = n});
-    return true;
+  const int64_t k = a.dims[a.rank - 1], n = b.rank == 2 ? b.dims[1] : 1;
+  EDDY_DCHECK(b.rank <= 2 && k == b.dims[0]) << k << " columns of A, " << b.dims[0] << " rows of B";
+  return {.m = num_rows(a),
+          .n = n,
+          .k = k,
+          .a = a.as<float>(),
+          .a_row = k,
+          .b = b.as<float>(),
+          .b_row = n,
+          .c = args.outputs[0].mutable_as<float>(),
+          .c_row = n};
+}
+
+std::optional<LargeProduct> large_or_none(const KernelArgs& args) {
+  const GemmArgs one = args_of_one_b(args);
+  if (!LargeProduct::suits(one.m, one.n, one.k)) return std::nullopt;
+  return LargeProduct(one);
+}
+bool run_large_part(const KernelArgs&, const cpu::LargeCall& call, uint32_t tile) {
+  call.product.run(call.shared, call.product.part(tile), nullptr, false);
+  return true;
+}
+
+bool run_matmul(const KernelArgs& args) {
+  if (args.inputs[1].rank > 2) {
+    return run_batches(args, 0, tiles_of_batches(args).num_units);
   }
-  const cpu::Tiles tiles = tiles_of_batches(args);
-  return run_batches(args, 0, tiles.num_units);
+  if (const auto large = large_or_none(args)) {
+    return cpu::run_large<run_large_part>(args, *large);
+  }
+  cpu::gemm(args_of_one_b(args));
+  return true;
 }
 
 bool is_float(const KernelInit& init, size_t input) {
@@ -153,6 +169,11 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   kernel.run = run_matmul;
   if (has_tiles_of_batches(init)) cpu::set_tiles<tiles_of_batches, run_batches>(kernel);
   const TensorView& b = init.constants[1];
+  const TensorType& b_type = init.inputs[1].tensor;
+  if (b.is_omitted() && b_type.is_ranked && b_type.dims.rank() == 2 &&
+      cpu::may_be_large(init.inputs[0].tensor, b_type)) {
+    cpu::set_large_tiles<large_or_none, run_large_part>(kernel);
+  }
   // A vector needs no packing; the dot products read it as it is.
   if (b.is_omitted() || b.rank != 2 || b.dims[1] < 2) return kernel;
   auto state = std::make_unique<PackedState>();
@@ -234,10 +255,9 @@ bool run_packed_operand(const KernelArgs& args, const PackedMatrix& b,
 cpu::Tiles tiles_of_packed_operand(const KernelArgs& args) {
   return tiles_of_product(num_rows(args.inputs[0]), packed_operand(args)).tiles();
 }
-bool run_packed_operand_tiles(const KernelArgs& args, int64_t first, int64_t end) {
+bool run_packed_operand_tiles(const KernelArgs& args, int64_t first, int64_t) {
   const PackedMatrix b = packed_operand(args);
-  return run_packed_operand(args, b,
-                            tiles_of_product(num_rows(args.inputs[0]), b).part(first, end));
+  return run_packed_operand(args, b, tiles_of_product(num_rows(args.inputs[0]), b).part(first));
 }
 bool run_packed_operand_whole(const KernelArgs& args) {
   const PackedMatrix b = packed_operand(args);
@@ -251,148 +271,9 @@ Result<BoundKernel> bind_packed_matmul(const KernelInit& init) {
   kernel.run = run_packed_operand_whole;
   const TensorType &a = init.inputs[0].tensor, &y = init.outputs[0].tensor;
   const int64_t terms = cpu::likely_count(a) * std::max<int64_t>(y.dims[y.dims.rank() - 1], 1);
-  if (!a.is_static() || terms > kTileTerms) {
+  if (!a.is_static() || terms > cpu::kFloatProductGrain.terms) {
     cpu::set_tiles<tiles_of_packed_operand, run_packed_operand_tiles>(kernel);
   }
-  return kernel;
-}
-
-struct GemmState : KernelState {
-  float alpha = 1, beta = 1;
-  bool transpose_a = false, transpose_b = false;
-  std::shared_ptr<const PackedMatrix> b_or_null;
-};
-
-// C of a Gemm, broadcast to the result; no data where it is omitted or beta is 0.
-struct Addend {
-  const float* data = nullptr;
-  int64_t row_step = 0, column_step = 0;
-  // A full row of values, the same for each row of the result.
-  bool is_row = false;
-
-  Addend(const KernelArgs& args, float beta, int64_t columns) {
-    if (!args.has_input(2) || beta == 0) return;
-    const TensorView& c = args.inputs[2];
-    const int64_t c_columns = c.rank > 0 ? c.dims[c.rank - 1] : 1;
-    const int64_t c_rows = c.rank > 1 ? c.dims[c.rank - 2] : 1;
-    EDDY_DCHECK(c.rank <= 2 && (c_columns == 1 || c_columns == columns))
-        << "C has " << c_columns << " columns, the result " << columns;
-    data = c.as<float>();
-    row_step = c_rows == 1 ? 0 : c_columns;
-    column_step = c_columns == 1 ? 0 : 1;
-    is_row = row_step == 0 && c_columns == columns;
-  }
-  float at(int64_t i, int64_t j) const { return data[i * row_step + j * column_step]; }
-};
-
-using Part = ProductTiles::Part;
-
-// A part of the result.
-void multiply(const GemmState& s, const KernelArgs& args, const Part& part,
-              const float* bias_or_null, bool accumulate) {
-  const TensorView &a = args.inputs[0], &y = args.outputs[0];
-  const int64_t rows = y.dims[0], n = y.dims[1], k = a.dims[s.transpose_a ? 0 : 1];
-  const int64_t m = part.end_row - part.first_row;
-  EDDY_DCHECK(a.rank == 2 && y.rank == 2 && a.dims[s.transpose_a ? 1 : 0] == rows)
-      << "A does not have " << rows << " rows";
-  EDDY_DCHECK(part.first_row >= 0 && part.end_row <= rows)
-      << m << " rows from " << part.first_row << " of " << rows;
-  const float* const from = a.as<float>() + part.first_row * (s.transpose_a ? 1 : k);
-  float* const out = y.mutable_as<float>() + part.first_row * n;
-  if (s.b_or_null) {
-    EDDY_DCHECK(s.b_or_null->depth() == k && s.b_or_null->columns() == n)
-        << "B was packed for another product";
-    s.b_or_null->multiply({.m = m,
-                           .a = from,
-                           .a_row = s.transpose_a ? 1 : k,
-                           .a_step = s.transpose_a ? rows : 1,
-                           .c = out,
-                           .c_row = n,
-                           .bias_or_null = bias_or_null,
-                           .accumulate = accumulate,
-                           .first_panel = part.first_panel,
-                           .end_panel = part.end_panel});
-    return;
-  }
-  cpu::gemm({.m = m,
-             .n = n,
-             .k = k,
-             .a = from,
-             .a_row = s.transpose_a ? rows : k,
-             .transpose_a = s.transpose_a,
-             .b = args.inputs[1].as<float>(),
-             .b_row = s.transpose_b ? k : n,
-             .transpose_b = s.transpose_b,
-             .c = out,
-             .c_row = n,
-             .bias_or_null = bias_or_null,
-             .accumulate = accumulate});
-}
-
-// y = alpha * A * B + beta * C. Without alpha, C is where the sums begin: as a bias where it is a
-// row, else as what the result holds before.
-bool run_gemm_part(const KernelArgs& args, const Part& part) {
-  const auto& s = static_cast<const GemmState&>(*args.state);
-  const TensorView& y = args.outputs[0];
-  const int64_t n = y.dims[1];
-  const Addend c(args, s.beta, n);
-  float* out = y.mutable_as<float>();
-  if (s.alpha == 1) {
-    const bool is_bias = c.data && c.is_row && s.beta == 1;
-    const bool accumulate = c.data && !is_bias;
-    for (int64_t i = part.first_row; accumulate && i < part.end_row; ++i) {
-      for (int64_t j = part.first_column; j < part.end_column; ++j) {
-        out[i * n + j] = s.beta * c.at(i, j);
-      }
-    }
-    multiply(s, args, part, is_bias ? c.data : nullptr, accumulate);
-    return true;
-  }
-  multiply(s, args, part, nullptr, false);
-  for (int64_t i = part.first_row; i < part.end_row; ++i) {
-    for (int64_t j = part.first_column; j < part.end_column; ++j) {
-      out[i * n + j] = s.alpha * out[i * n + j] + (c.data ? s.beta * c.at(i, j) : 0.0f);
-    }
-  }
-  return true;
-}
-
-bool run_gemm(const KernelArgs& args) {
-  const TensorView& y = args.outputs[0];
-  return run_gemm_part(args, {0, y.dims[0], 0, INT64_MAX, 0, y.dims[1]});
-}
-
-ProductTiles product_of_gemm(const KernelArgs& args) {
-  return tiles_of_product(args.outputs[0].dims[0],
-                          *static_cast<const GemmState&>(*args.state).b_or_null);
-}
-cpu::Tiles tiles_of_gemm(const KernelArgs& args) { return product_of_gemm(args).tiles(); }
-bool run_gemm_tile(const KernelArgs& args, int64_t first, int64_t end) {
-  return run_gemm_part(args, product_of_gemm(args).part(first, end));
-}
-
-Result<BoundKernel> bind_gemm(const KernelInit& init) {
-  if (!is_float(init, 0)) return unsupported("the tiled Gemm handles float only");
-  auto state = std::make_unique<GemmState>();
-  state->alpha = init.attributes.get_float("alpha", 1.0f);
-  state->beta = init.attributes.get_float("beta", 1.0f);
-  state->transpose_a = init.attributes.get_int("transA", 0) != 0;
-  state->transpose_b = init.attributes.get_int("transB", 0) != 0;
-  const TensorView& b = init.constants[1];
-  if (!b.is_omitted()) {
-    EDDY_CHECK(b.rank == 2) << "B of Gemm has " << b.rank << " dimensions";
-    const int64_t rows = b.dims[0], columns = b.dims[1];
-    const bool t = state->transpose_b;
-    state->b_or_null = cpu::pack_matrix(init, b.as<float>(), t ? columns : rows, t ? rows : columns,
-                                        t ? 1 : columns, t ? columns : 1);
-  }
-  BoundKernel kernel;
-  if (state->b_or_null) kernel.unread_constants = 1 << 1;
-  kernel.run = run_gemm;
-  if (state->b_or_null && !is_one_tile(init.outputs[0].tensor, *state->b_or_null)) {
-    cpu::set_tiles<tiles_of_gemm, run_gemm_tile>(kernel);
-  }
-  kernel.state = std::move(state);
   return kernel;
 }
 
@@ -400,8 +281,8 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
 
 void add_matmul_cpu(KernelRegistry& registry) {
   add_matmul_words_cpu(registry);
+  add_matmul_gemm_cpu(registry);
   registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "tile", .has_tiles = true});
-  registry.add({.op = "Gemm", .bind = bind_gemm, .provider = "tile", .has_tiles = true});
   registry.add({.op = "PackMatrix",
                 .bind = bind_pack_matrix,
                 .provider = "tile",

@@ -72,7 +72,8 @@ bool run_constant(const KernelArgs& args) {
 
 // Some microseconds in matrix registers, and some ten of reading B where rows are few.
 constexpr int64_t kTileTerms = 8'000'000;
-constexpr ProductTiles::Grain kGrain = {.terms = kTileTerms, .min_terms = 16, .row_step = 48};
+constexpr ProductTiles::Grain kGrain = {
+    .terms = kTileTerms, .min_terms = 16, .row_step = 48, .cached_terms = 1'048'576};
 
 // Of rows of A by one zero point for all, or none.
 ProductTiles product_of_rows(const KernelArgs& args) {
@@ -106,9 +107,7 @@ uint32_t count_tiles(const KernelArgs& args) {
 }
 bool run_tile(const KernelArgs& args, uint32_t tile) {
   if (zero_points(args, 2).count > 1) return run_constant(args);
-  const ProductTiles product = product_of_rows(args);
-  const cpu::Tiles& tiles = product.tiles();
-  return run_part(args, product.part(tiles.first(tile), tiles.end(tile)));
+  return run_part(args, product_of_rows(args).part(tile));
 }
 
 bool run_any(const KernelArgs& args) {

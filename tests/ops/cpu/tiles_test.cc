@@ -1,3 +1,4 @@
+// long: each family of kernels.
 // Claim: kernels with tiles give the reference's values from their tiles in any order, each with
 // scratch memory of its own, and the bits of the kernels that are bound without knowing a shape.
 #include <gtest/gtest.h>
@@ -118,6 +119,28 @@ TEST_F(TilesOfKernelsTest, BatchesOfProducts) {
   check(call("MatMul", {floats({12, 130, 64}), floats({12, 64, 125})}));
   check(call("MatMul", {floats({3, 300, 150}), floats({3, 150, 170})}), 1e-3, 1e-4);
   check(call("MatMul", {floats({2, 1, 260, 150}), floats({3, 150, 130})}), 1e-3, 1e-4);
+}
+
+// By matrices that may change, in two steps.
+TEST_F(TilesOfKernelsTest, LargeProducts) {
+  check(call("MatMul", {floats({2, 230, 300}), floats({300, 129})}), 1e-4, 1e-3);
+  check(call("MatMul", {floats({400, 520}), floats({520, 640})}), 1e-4, 1e-3);
+  for (const bool turns_a : {false, true}) {
+    for (const bool turns_b : {false, true}) {
+      for (const Dims& c : {Dims{}, Dims{200}, Dims{390, 1}, Dims{390, 200}}) {
+        SCOPED_TRACE(to_string(c) + (turns_a ? " A turned" : "") + (turns_b ? " B turned" : ""));
+        std::vector<TestValue> inputs = {floats(turns_a ? Dims{260, 390} : Dims{390, 260}),
+                                         floats(turns_b ? Dims{200, 260} : Dims{260, 200})};
+        if (c.rank() > 0) inputs.push_back(floats(c));
+        check(call("Gemm", std::move(inputs),
+                   {{"transA", int64_t{turns_a}},
+                    {"transB", int64_t{turns_b}},
+                    {"alpha", c.rank() == 2 ? 0.5f : 1.0f},
+                    {"beta", 2.0f}}),
+              1e-4, 1e-3);
+      }
+    }
+  }
 }
 
 // By rows, and by columns where rows are few.
