@@ -1,3 +1,4 @@
+// long: each form of operand and epilogue, found and made.
 #include "graph/compile/fold_into_products.h"
 
 #include <algorithm>
@@ -71,6 +72,8 @@ class ProductFinder {
         product.scale_a = a.scale, product.scale_b = b.scale;
         is_placed = a.root != node.inputs[0] || b.root != node.inputs[1];
         if (!take_result(product) && !is_cpu()) take_addends(product);
+      } else if (is_here(node, "MatMul") && is_by_constant(node)) {
+        take_split(product);
       } else if (is_here(node, "Conv") && is_cpu() && is_swapped(product)) {
         take_swaps(product);
       } else if (is_here(node, "Conv") && (!is_cpu() || is_product_of_groups(node))) {
@@ -315,6 +318,47 @@ class ProductFinder {
     take(product, readers_[conv.outputs[0].index()]);
   }
 
+  // The CPU's product of floats by one constant matrix, whose columns it packs.
+  bool is_by_constant(const Node& node) const {
+    const ValueInfo &a = graph_.value(node.inputs[0]), &b = graph_.value(node.inputs[1]);
+    return is_cpu() && options_.panel_columns > 0 && b.origin == ValueOrigin::kConstant &&
+           b.type.tensor.element == ElementType::kFloat && dims(node.inputs[1]).rank() == 2 &&
+           a.type.is_tensor() && a.type.tensor.is_ranked;
+  }
+
+  // A Split along the columns into parts of whole panels, and a constant row before it.
+  void take_split(Product& product) const {
+    const Node& matmul = graph_.node(product.first);
+    const ValueId made = matmul.outputs[0];
+    Product with = product;
+    with.op = "SplitMatMul";
+    with.a = matmul.inputs[0], with.b = matmul.inputs[1];
+    ValueId sum = made;
+    if (const NodeId add = add_behind(sum); !add.is_none() && is_bias(other_side(add, sum), made)) {
+      with.bias = other_side(add, sum);
+      take(with, add);
+      sum = graph_.node(add).outputs[0];
+    }
+    const NodeId split = readers_[sum.index()];
+    if (split.is_none() || taken_.contains(split) || !is_by_panels(graph_.node(split), sum)) return;
+    take(with, split);
+    product = std::move(with);
+  }
+  bool is_by_panels(const Node& split, ValueId value) const {
+    if (!is_here(split, "Split")) return false;
+    const int64_t axis = split.attributes.get_int("axis", 0);
+    const int rank = dims(value).rank();
+    if (axis != -1 && axis + 1 != rank) return false;
+    int64_t column = 0;
+    for (const ValueId part : split.outputs) {
+      if (part.is_none() || column % options_.panel_columns != 0) return false;
+      const int64_t columns = dims(part)[rank - 1];
+      if (columns <= 0) return false;
+      column += columns;
+    }
+    return true;
+  }
+
   void take_addends(Product& product) const {
     const ValueId made = graph_.node(product.first).outputs[0];
     Product with = product;
@@ -417,6 +461,7 @@ class ProductFolder : public PlacedCopier {
   void emit(const Product& product) {
     const Node& first = source_.node(product.first);
     const ValueId made = source_.node(product.last).outputs[0];
+    if (product.op == std::string_view("SplitMatMul")) return emit_split(product);
     const bool is_conv = first.op->name == "Conv";
     Attributes attributes = is_conv ? first.attributes : Attributes();
     const auto set = [&](const char* name, const Order& order) {
@@ -440,6 +485,26 @@ class ProductFolder : public PlacedCopier {
                               .domain = "eddy",
                               .device = first.device,
                               .output_names = {source_.value(made).name}}));
+  }
+
+  void emit_split(const Product& product) {
+    const Node& first = source_.node(product.first);
+    const std::span<const ValueId> parts = source_.node(product.last).outputs;
+    Attributes attributes;
+    OpOptions options = {.name = first.name, .domain = "eddy", .device = first.device};
+    Order sizes;
+    for (const ValueId part : parts) {
+      const Dims& dims = source_.value(part).type.tensor.dims;
+      sizes.push_back(dims[dims.rank() - 1]);
+      options.output_names.push_back(source_.value(part).name);
+    }
+    options.num_outputs = static_cast<int>(parts.size());
+    attributes.set("split", sizes);
+    std::vector<Value> inputs = {value(product.a), value(product.b)};
+    if (!product.bias.is_none()) inputs.push_back(value(product.bias));
+    const std::vector<Value> made =
+        builder_.ops(product.op, inputs, std::move(attributes), std::move(options));
+    for (size_t i = 0; i < parts.size(); ++i) define(parts[i], made[i]);
   }
 
   // The root times the number by which the operand, its transposition, was scaled.

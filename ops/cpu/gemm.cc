@@ -223,7 +223,7 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
     rows = tiles_.next_rows(product.m - i, vectors, t);
     const float* a = product.a + i * product.a_row + first * product.a_step;
     t.a = &a;
-    t.c = product.c + i * product.c_row + index * width;
+    t.c = product.c + i * product.c_row + (index - product.c_panel) * width;
     t.add_or_null = accumulate ? t.c : nullptr;
     t.ahead_or_null = ahead < ahead_end && !product.reading.is_cached ? ahead : nullptr;
     ahead += depth * lines_ahead(rows, t.columns) * kLineFloats;
@@ -232,12 +232,15 @@ void PackedMatrix::multiply_panel(const Product& product, int64_t index, int64_t
 }
 
 void PackedMatrix::multiply(const Product& product) const {
-  EDDY_DCHECK(product.m >= 0 && (product.m <= 1 || product.c_row >= n_))
-      << product.m << " rows of " << product.c_row;
+  EDDY_DCHECK(product.m >= 0 && product.first_panel >= product.c_panel)
+      << product.m << " rows from panel " << product.first_panel;
   if (product.m == 0) return;
   // One block when the panel is read once anyway.
   const int64_t block = product.m <= tiles_.max_rows ? std::max<int64_t>(k_, 1) : kDepthBlock;
   const int64_t end_panel = std::min(product.end_panel, num_panels());
+  EDDY_DCHECK(product.m <= 1 || product.c_row >= std::min(end_panel * tiles_.panel_width(), n_) -
+                                                     product.c_panel * tiles_.panel_width())
+      << "rows of C overlap: " << product.c_row;
   for (int64_t i = product.first_panel; i < end_panel; ++i) {
     const int64_t p = product.reading.goes_back ? product.first_panel + end_panel - 1 - i : i;
     multiply_panel(product, p, 0, std::min(block, k_), product.accumulate);

@@ -95,6 +95,7 @@ class PackedMatrix {
     bool accumulate = false;
     // Of these panels' columns only.
     int64_t first_panel = 0, end_panel = INT64_MAX;
+    int64_t c_panel = 0;  // the one at which c begins
     Reading reading = {};
   };
   void multiply(const Product& product) const;

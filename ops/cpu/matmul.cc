@@ -1,6 +1,6 @@
-// MatMul for float, eddy.PackMatrix and eddy.PackedMatMul. A constant B is packed when the kernel
-// is bound; everything else is decided in the call, so shapes may change from one call to the next
-// at no cost.
+// MatMul for float, eddy.SplitMatMul, eddy.PackMatrix and eddy.PackedMatMul. A constant B is packed
+// when the kernel is bound; everything else is decided in the call, so shapes may change from one
+// call to the next at no cost.
 #include <algorithm>
 #include <optional>
 
@@ -187,6 +187,58 @@ Result<BoundKernel> bind_matmul(const KernelInit& init) {
   return kernel;
 }
 
+// eddy.SplitMatMul by a constant B: each part of the result begins with a panel.
+bool run_split_part(const KernelArgs& args, const ProductTiles::Part& part) {
+  const PackedMatrix& b = packed_of(args);
+  const int64_t k = b.depth(), width = b.tiles().panel_width();
+  int64_t column = 0;
+  for (uint32_t i = 0; i < args.num_outputs; ++i) {
+    const TensorView& y = args.outputs[i];
+    const int64_t columns = y.dims[y.rank - 1], panel = column / width;
+    EDDY_DCHECK(column % width == 0) << "column " << column << " begins no panel";
+    const int64_t first = std::max(panel, part.first_panel);
+    const int64_t end = std::min((column + columns + width - 1) / width, part.end_panel);
+    column += columns;
+    if (first >= end) continue;
+    b.multiply({.m = part.end_row - part.first_row,
+                .a = args.inputs[0].as<float>() + part.first_row * k,
+                .a_row = k,
+                .c = y.mutable_as<float>() + part.first_row * columns,
+                .c_row = columns,
+                .bias_or_null = args.has_input(2) ? args.inputs[2].as<float>() : nullptr,
+                .first_panel = first,
+                .end_panel = end,
+                .c_panel = panel});
+  }
+  return true;
+}
+bool run_split(const KernelArgs& args, int64_t first, int64_t) {
+  return run_split_part(args, product_of_packed(args).part(first));
+}
+bool run_split_whole(const KernelArgs& args) {
+  const PackedMatrix& b = packed_of(args);
+  return run_split_part(args, {0, num_rows(args.inputs[0]), 0, b.num_panels(), 0, b.columns()});
+}
+
+Result<BoundKernel> bind_split_matmul(const KernelInit& init) {
+  const TensorView& b = init.constants[1];
+  if (!is_float(init, 0) || b.is_omitted()) return cpu::no_fast_kernel(init);
+  const std::span<const int64_t> sizes = init.attributes.get_ints("split");
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    if (sizes[i] % columns_in_panel() != 0) return cpu::no_fast_kernel(init);
+  }
+  auto state = std::make_unique<PackedState>();
+  state->matrix = cpu::pack_matrix(init, b.as<float>(), b.dims[0], b.dims[1], b.dims[1], 1);
+  BoundKernel kernel;
+  kernel.unread_constants = 1 << 1;
+  kernel.run = run_split_whole;
+  if (!is_one_tile(init.inputs[0].tensor, *state->matrix)) {
+    cpu::set_tiles<tiles_of_packed, run_split>(kernel);
+  }
+  kernel.state = std::move(state);
+  return kernel;
+}
+
 // eddy.PackMatrix: by panels.
 struct PackState : KernelState {
   bool is_turned = false;
@@ -283,6 +335,11 @@ void add_matmul_cpu(KernelRegistry& registry) {
   add_matmul_words_cpu(registry);
   add_matmul_gemm_cpu(registry);
   registry.add({.op = "MatMul", .bind = bind_matmul, .provider = "tile", .has_tiles = true});
+  registry.add({.op = "SplitMatMul",
+                .bind = bind_split_matmul,
+                .provider = "tile",
+                .domain = "eddy",
+                .has_tiles = true});
   registry.add({.op = "PackMatrix",
                 .bind = bind_pack_matrix,
                 .provider = "tile",

@@ -103,9 +103,10 @@ Result<Graph> with_host_operators(const Library& library, Graph graph, StepLog& 
   log.done("packed matrices of " + count_text(packed.num_packed, "product") +
            " and turned those of " + std::to_string(packed.num_turned) + " before loops");
   std::vector<uint32_t> on_host(packed.graph.num_values(), 0);
-  EDDY_ASSIGN_OR_RETURN(FoldedProducts folded,
-                        fold_into_products(std::move(packed.graph), library.ops(),
-                                           std::move(on_host), {.device = ""}));
+  EDDY_ASSIGN_OR_RETURN(
+      FoldedProducts folded,
+      fold_into_products(std::move(packed.graph), library.ops(), std::move(on_host),
+                         {.device = "", .panel_columns = columns_in_panel()}));
   log.done("folded " + count_text(folded.num_folded, "node") + " into products");
   return std::move(folded.graph);
 }

@@ -1,5 +1,5 @@
-// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul, eddy.PackedMatMul: three
-// nested loops each. eddy.PackMatrix. Det: by elimination.
+// MatMul, Gemm, MatMulInteger, eddy.DequantizeMatMul, eddy.PermutedMatMul, eddy.PackedMatMul,
+// eddy.SplitMatMul: three nested loops each. eddy.PackMatrix. Det: by elimination.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -211,6 +211,36 @@ struct PackedMatMul {
   }
 };
 
+template <typename T>
+struct SplitMatMul {
+  static bool run(const KernelArgs& args) {
+    const TensorView &a = args.inputs[0], &b = args.inputs[1];
+    const int64_t k = b.dims[0], n = b.dims[1];
+    const T* const row = args.has_input(2) ? args.inputs[2].as<T>() : nullptr;
+    int64_t first = 0;
+    for (uint32_t part = 0; part < args.num_outputs; ++part) {
+      const TensorView& y = args.outputs[part];
+      const int64_t columns = y.dims[y.rank - 1], rows = columns == 0 ? 0 : y.count() / columns;
+      T* to = y.mutable_as<T>();
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = first; j < first + columns; ++j) {
+          Accumulator<T> sum = row == nullptr ? Accumulator<T>(0) : accumulate_from(row[j]);
+          for (int64_t l = 0; l < k; ++l) {
+            sum += accumulate_from(a.as<T>()[i * k + l]) * accumulate_from(b.as<T>()[l * n + j]);
+          }
+          *to++ = round_from<T>(sum);
+        }
+      }
+      first += columns;
+    }
+    return true;
+  }
+};
+
+Result<BoundKernel> bind_split_matmul(const KernelInit& init) {
+  return bind_typed<SplitMatMul, float, double, Float16, Bfloat16>(init, 0);
+}
+
 template <template <typename> typename Kernel>
 Result<BoundKernel> bind_packed(const KernelInit& init) {
   auto state = std::make_unique<PackedState>();
@@ -347,6 +377,8 @@ void add_matmul_reference(KernelRegistry& registry) {
                 .bind = bind_packed<PackedMatMul>,
                 .provider = "reference",
                 .domain = "eddy"});
+  registry.add(
+      {.op = "SplitMatMul", .bind = bind_split_matmul, .provider = "reference", .domain = "eddy"});
   registry.add({.op = "PermutedMatMul",
                 .bind = bind_permuted_matmul,
                 .provider = "reference",

@@ -19,6 +19,8 @@
 //                   with zeros beyond n, and 16 zeros behind them. Floats. Made by
 //                   graph/compile/pack_before_loops for the CPU, as is
 //   PackedMatMul    A[..., k] times such a B of `columns` columns, plus a `row`.
+//   SplitMatMul     A[..., k] times B[k, n], plus a `row`, in parts of the last axis that have the
+//                   sizes `split`. Floats. Made by graph/compile/fold_into_products for the CPU.
 //   ConvRelu        Conv with `addend`, of the result's shape, added, and Relu at last. Made by
 //                   graph/compile/fold_into_products, too.
 //   ChannelsLastConv   Conv of images [n, h, w, c] by filters [f, h, w, c], with `addend`, laid out

@@ -1,5 +1,7 @@
-// MatMul, Gemm, MatMulInteger, eddy.PermutedMatMul, eddy.PackMatrix, eddy.PackedMatMul.
+// MatMul, Gemm, MatMulInteger, eddy.PermutedMatMul, eddy.PackMatrix, eddy.PackedMatMul,
+// eddy.SplitMatMul.
 #include <algorithm>
+#include <climits>
 #include <optional>
 #include <string>
 
@@ -207,10 +209,58 @@ Status infer_packed_matmul(InferContext& context) {
   return Status::ok();
 }
 
+Status infer_split_matmul(InferContext& context) {
+  EDDY_RETURN_IF_ERROR(expect_same_element(context, 0, context.num_inputs()));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* a, tensor_input(context, 0));
+  EDDY_ASSIGN_OR_RETURN(const TensorType* b, tensor_input(context, 1));
+  if (a->is_ranked && a->dims.rank() < 1)
+    return bad_shape("A", a->dims, "must have at least one dimension");
+  if (b->is_ranked && b->dims.rank() != 2)
+    return bad_shape("B", b->dims, "must have two dimensions");
+  const std::span<const int64_t> sizes = context.attributes().get_ints("split");
+  if (sizes.size() != context.num_outputs()) {
+    return invalid_argument("split has " + std::to_string(sizes.size()) + " entries for " +
+                            std::to_string(context.num_outputs()) + " outputs");
+  }
+  Dims y = a->dims;
+  int64_t columns = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || __builtin_add_overflow(columns, sizes[i], &columns)) {
+      return invalid_argument("split has the size " + std::to_string(sizes[i]));
+    }
+    if (a->is_ranked) y[y.rank() - 1] = sizes[i];
+    context.set_output(i, a->is_ranked ? TensorType(a->element, y) : TensorType(a->element));
+  }
+  const int64_t depth = a->is_ranked ? a->dims[a->dims.rank() - 1] : kUnknownDim;
+  if (b->is_ranked) {
+    if (b->dims[0] >= 0 && depth >= 0 && b->dims[0] != depth) {
+      return bad_shape("B", b->dims,
+                       "must have the " + std::to_string(depth) + " rows that A " + "has columns");
+    }
+    if (b->dims[1] >= 0 && b->dims[1] != columns) {
+      return bad_shape("B", b->dims,
+                       "must have the " + std::to_string(columns) +
+                           " columns that the sizes of split add up to");
+    }
+  }
+  const TensorType* const row = context.has_input(2) ? &context.input(2).tensor : nullptr;
+  if (row != nullptr && row->is_ranked &&
+      (row->dims.rank() != 1 || (row->dims[0] >= 0 && row->dims[0] != columns))) {
+    return bad_shape(
+        "row", row->dims,
+        "must have one number for each of the " + std::to_string(columns) + " columns");
+  }
+  return Status::ok();
+}
+
 double matmul_flops(const InferContext& context, std::span<const ValueType> outputs) {
   const Dims& a = context.input(0).tensor.dims;
   const double depth = a.rank() > 0 ? static_cast<double>(a[a.rank() - 1]) : 1;
-  return 2.0 * depth * static_cast<double>(outputs[0].tensor.dims.count().value_or(0));
+  double sums = 0;
+  for (const ValueType& output : outputs) {
+    sums += static_cast<double>(output.tensor.dims.count().value_or(0));
+  }
+  return 2.0 * depth * sums;
 }
 
 // Of a product of `rank` leading dimensions, rows and columns: where an operand's axis is there.
@@ -460,6 +510,14 @@ Status add_matmul_schemas(OpTable& table) {
         .attributes = {attribute("columns", AttributeKind::kInt),
                        attribute("width", AttributeKind::kInt)},
         .infer = infer_packed_matmul,
+        .flops = matmul_flops},
+       {.name = "SplitMatMul",
+        .domain = "eddy",
+        .inputs = {in("A", kFloatTypes), in("B", kFloatTypes),
+                   in("row", kFloatTypes, InputFlag::kOptional)},
+        .max_outputs = INT_MAX,
+        .attributes = {attribute("split", AttributeKind::kInts)},
+        .infer = infer_split_matmul,
         .flops = matmul_flops},
        {.name = "Det", .since_version = 11, .inputs = {in("X", kFloatTypes)}, .infer = infer_det}});
 }

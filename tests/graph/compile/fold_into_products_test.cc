@@ -6,6 +6,8 @@
 // the graph stays as it is.
 #include "graph/compile/fold_into_products.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -363,7 +365,8 @@ class FoldOnCpuTest : public FoldIntoProductsTest {
     Result<Graph> graph = b.finish();
     EXPECT_TRUE(graph.is_ok()) << graph.status().to_string();
     std::vector<uint32_t> devices(graph->num_values(), 0);
-    auto made = fold_into_products(std::move(*graph), ops_, std::move(devices), {.device = ""});
+    auto made = fold_into_products(std::move(*graph), ops_, std::move(devices),
+                                   {.device = "", .panel_columns = 8});
     EXPECT_TRUE(made.is_ok()) << made.status().to_string();
     return std::move(*made);
   }
@@ -406,6 +409,58 @@ TEST_F(FoldOnCpuTest, HeadsOfAnyBatchAndLengthAreReadWhereTheyLie) {
   EXPECT_EQ(folded.num_folded, 3u);
   ASSERT_THAT(names(folded.graph), ElementsAre("PermutedMatMul"));
   EXPECT_THAT(perm_of(folded.graph.node(NodeId(0)), "perm_b"), ElementsAre(0, 2, 3, 1));
+}
+
+// Gates of a cell; the last part may end within a panel.
+TEST_F(FoldOnCpuTest, ASplitOfColumnsIntoPanelsBecomesResultsOfTheProduct) {
+  for (const bool has_row : {false, true}) {
+    SCOPED_TRACE(has_row);
+    GraphBuilder b(ops_);
+    const std::vector<float> ones(4 * 29, 1.0f), row(29, 2.0f);
+    const Value x = b.input("x", floats({kUnknownDim, 4}));
+    Value made = product(b, x, b.tensor<float>({4, 29}, std::span<const float>(ones)));
+    if (has_row) {
+      made = b.op("Add", {made, b.tensor<float>({29}, std::span<const float>(row))});
+    }
+    const Value inputs[] = {made, b.tensor<int64_t>({3}, {8, 16, 5})};
+    const auto parts = b.ops("Split", inputs, {{"axis", int64_t{-1}}},
+                             {.name = "split", .num_outputs = 3, .output_names = {"p", "q", "r"}});
+    for (size_t i = 0; i < 3; ++i) b.output("y" + std::to_string(i), parts[i]);
+    const Graph graph = fold(b).graph;
+    ASSERT_THAT(names(graph), ElementsAre("SplitMatMul"));
+    const Node& node = graph.node(NodeId(0));
+    EXPECT_THAT(perm_of(node, "split"), ElementsAre(8, 16, 5));
+    EXPECT_EQ(node.inputs.size(), has_row ? 3u : 2u);
+    EXPECT_EQ(graph.value(node.outputs[1]).name, "q");
+    EXPECT_EQ(graph.value(node.outputs[2]).type, floats({kUnknownDim, 5}));
+  }
+}
+
+TEST_F(FoldOnCpuTest, OtherSplitsStay) {
+  struct Case {
+    const char* what;
+    int64_t axis;
+    std::array<int64_t, 2> sizes;
+    bool is_read, is_constant;
+  };
+  const Case cases[] = {{"parts that begin within a panel", 1, {12, 12}, false, true},
+                        {"rows", 0, {2, 3}, false, true},
+                        {"a product that another reads", 1, {8, 16}, true, true},
+                        {"a matrix that may change", 1, {8, 16}, false, false}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    GraphBuilder b(ops_);
+    const std::vector<float> ones(4 * 24, 1.0f);
+    const Value w = c.is_constant ? b.tensor<float>({4, 24}, std::span<const float>(ones))
+                                  : b.input("w", floats({4, 24}));
+    const Value made = product(b, b.input("x", floats({5, 4})), w);
+    const Value inputs[] = {made, b.tensor<int64_t>({2}, {c.sizes[0], c.sizes[1]})};
+    const auto parts = b.ops("Split", inputs, {{"axis", c.axis}}, {.num_outputs = 2});
+    b.output("y", parts[0]);
+    b.output("z", parts[1]);
+    if (c.is_read) b.output("all", made);
+    EXPECT_EQ(fold(b).num_folded, 0u);
+  }
 }
 
 // Attention as exporters write it: queries and keys are scaled behind their transpositions.

@@ -1,6 +1,8 @@
 // long: each family of kernels.
 // Claim: kernels with tiles give the reference's values from their tiles in any order, each with
 // scratch memory of its own, and the bits of the kernels that are bound without knowing a shape.
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -139,6 +141,26 @@ TEST_F(TilesOfKernelsTest, LargeProducts) {
                     {"beta", 2.0f}}),
               1e-4, 1e-3);
       }
+    }
+  }
+}
+
+// By rows, by columns where rows are few, and by both where the matrix is large.
+TEST_F(TilesOfKernelsTest, ProductsInParts) {
+  const auto width = columns_in_panel();
+  for (const auto& [rows, depth, last] :
+       {std::array<int64_t, 3>{600, 100, 70}, {5, 700, 140}, {400, 800, 500}}) {
+    for (const bool has_row : {false, true}) {
+      const std::vector<int64_t> sizes = {width, 4 * width, 0, last};
+      const int64_t columns = 5 * width + last;
+      OpCall product = call("SplitMatMul", {floats({rows, depth}), floats({depth, columns})},
+                            {{"split", sizes}});
+      if (has_row) product.inputs.push_back(floats({columns}));
+      product.domain = "eddy";
+      product.opset = 1;
+      product.num_outputs = 4;
+      product.constant_inputs = 2;
+      check(product, 1e-4, 1e-3);
     }
   }
 }

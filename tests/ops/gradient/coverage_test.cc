@@ -58,6 +58,7 @@ const std::vector<Refused>& refused_operators() {
         "eddy.PermutedMatMul",
         "eddy.Recv",
         "eddy.Send",
+        "eddy.SplitMatMul",
         "eddy.SwappedConv",
         "eddy.ToDevice",
         "eddy.ToHost",

@@ -437,7 +437,7 @@ TEST(BatchRulesTest, EachOperatorHasARuleOrIsListed) {
       // Made by passes behind the analysis; or a host function.
       "BlockChannels", "UnblockChannels", "BlockedConv", "ExpandedConv", "BlockedPool", "Fused",
       "FusedParts", "ToDevice", "ToHost", "Await", "HostPredicate", "PermutedMatMul", "PackMatrix",
-      "PackedMatMul", "ConvRelu", "WinogradConv", "SwappedConv", "ChannelsLastConv",
+      "PackedMatMul", "SplitMatMul", "ConvRelu", "WinogradConv", "SwappedConv", "ChannelsLastConv",
       "ChannelsLastMaxPool", "ChannelsLastAveragePool",
       // Between ranks, which would see one operation for several requests.
       "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AllToAll", "Exchange", "Send",
