@@ -26,7 +26,7 @@ const ByteTileKernels& byte_tile_kernels_amx() {
 const ByteTileKernels* byte_tile_kernels_or_null(ByteIsa isa) {
   switch (isa) {
     case ByteIsa::kAmx:
-      return instructions().has_amx ? &byte_tile_kernels_amx() : nullptr;
+      return may_use_amx() ? &byte_tile_kernels_amx() : nullptr;
     case ByteIsa::kAvx512Vnni:
       return instructions().has_vnni ? &byte_tile_kernels_avx512() : nullptr;
     case ByteIsa::kAvx2:

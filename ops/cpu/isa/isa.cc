@@ -16,14 +16,11 @@ namespace {
 #if defined(__x86_64__)
 constexpr const char* kBaseline = "x86-64-v2";
 
-// Tiles of bytes in matrix registers. The system lets a process use them that has asked for it.
-bool may_use_amx() {
+// Products of bytes in matrix registers.
+bool has_amx() {
   constexpr unsigned kTiles = 1u << 24, kBytes = 1u << 25;  // of leaf 7, in EDX
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & kTiles) == 0 || (d & kBytes) == 0) return false;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTiles) != 0 && (d & kBytes) != 0;
 }
 
 Instructions of_processor() {
@@ -33,7 +30,7 @@ Instructions of_processor() {
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                    __builtin_cpu_supports("avx512dq");
   all.has_vnni = all.has_avx512 && __builtin_cpu_supports("avx512vnni");
-  all.has_amx = all.has_vnni && may_use_amx();
+  all.has_amx = all.has_vnni && has_amx();
   return all;
 }
 #else
@@ -64,6 +61,17 @@ const Instructions& instructions() {
   }();
   EDDY_DCHECK(allowed.has_avx2 || !allowed.has_avx512) << "sets of instructions without their own";
   return allowed;
+}
+
+bool may_use_amx() {
+#if defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  static const bool is_permitted =
+      instructions().has_amx && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return is_permitted;
+#else
+  return false;
+#endif
 }
 
 std::string instructions_text() {

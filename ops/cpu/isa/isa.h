@@ -5,8 +5,7 @@
 //   avx2       AVX2 and fused multiply-adds
 //   avx512     AVX-512 of F, BW, VL and DQ, too
 //   vnni       its products of bytes, too
-//   amx        products of bytes in matrix registers, which the process asks the system for; the
-//              same as no limit
+//   amx        products of bytes in matrix registers; the same as no limit
 //
 // For tests, and for processors that slow down with wide vectors. Results of different sets may
 // differ in the last bits. Read once, by the first call; the processes of one run should agree.
@@ -29,6 +28,11 @@ struct Instructions {
 };
 
 const Instructions& instructions();
+
+// Whether the system lets this process use matrix registers: asks it for them, once, where the
+// processor has them. From then on the process's signal stacks must be 12 KB at least, so kernels
+// ask when they are bound.
+bool may_use_amx();
 
 // The same by a limit given, empty: none; for tests.
 Instructions instructions_within(std::string_view limit);
