@@ -25,6 +25,7 @@ Status add_sequence_schemas(OpTable& table);
 Status add_indexing_schemas(OpTable& table);
 // MatMul, Gemm, MatMulInteger
 Status add_matmul_schemas(OpTable& table);
+Status add_packed_product_schemas(OpTable& table);
 // Conv, ConvTranspose, DeformConv
 Status add_conv_schemas(OpTable& table);
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool

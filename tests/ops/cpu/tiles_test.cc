@@ -127,12 +127,17 @@ TEST_F(TilesOfKernelsTest, BatchesOfProducts) {
 TEST_F(TilesOfKernelsTest, LargeProducts) {
   check(call("MatMul", {floats({2, 230, 300}), floats({300, 129})}), 1e-4, 1e-3);
   check(call("MatMul", {floats({400, 520}), floats({520, 640})}), 1e-4, 1e-3);
+  check(call("MatMul", {floats({40, 500}), floats({500, 530})}), 1e-4, 1e-3);   // by columns
+  check(call("MatMul", {floats({700, 100}), floats({100, 120})}), 1e-4, 1e-3);  // by rows
   for (const bool turns_a : {false, true}) {
     for (const bool turns_b : {false, true}) {
-      for (const Dims& c : {Dims{}, Dims{200}, Dims{390, 1}, Dims{390, 200}}) {
+      for (int i = 0; i < 8; ++i) {
+        const int64_t m = i < 4 ? 390 : 40, k = i < 4 ? 260 : 390, n = i < 4 ? 200 : 530;
+        const Dims c =
+            std::array{Dims{}, Dims{n}, Dims{m, 1}, Dims{m, n}}[static_cast<size_t>(i % 4)];
         SCOPED_TRACE(to_string(c) + (turns_a ? " A turned" : "") + (turns_b ? " B turned" : ""));
-        std::vector<TestValue> inputs = {floats(turns_a ? Dims{260, 390} : Dims{390, 260}),
-                                         floats(turns_b ? Dims{200, 260} : Dims{260, 200})};
+        std::vector<TestValue> inputs = {floats(turns_a ? Dims{k, m} : Dims{m, k}),
+                                         floats(turns_b ? Dims{n, k} : Dims{k, n})};
         if (c.rank() > 0) inputs.push_back(floats(c));
         check(call("Gemm", std::move(inputs),
                    {{"transA", int64_t{turns_a}},
