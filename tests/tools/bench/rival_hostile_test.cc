@@ -83,6 +83,7 @@ constexpr Difference kDifferences[] = {
     {"Shrink", is_of_integers, "what does not fit an integer is left to each runtime"},
     {"ReduceLogSum", is_of_integers, "logarithms of integers are cut off, and of 0 fit none"},
     {"Reduce", has_empty_input, "of nothing a mean is no number, and axes that are kept stay"},
+    {"Arg", has_empty_input, "axes that are kept have one index, also of nothing"},
     {"ConvInteger", has_empty_input, "ONNX Runtime leaves its result unwritten"},
     {"ConvTranspose", has_empty_input, "an empty image has an empty result"},
     {"NonZero", [](const OpCall& call) { return call.inputs[0].tensor().dims().rank() == 0; },
