@@ -18,6 +18,7 @@
 
 #include "graph/base/check.h"
 #include "ops/contract/kernel.h"
+#include "ops/cpu/product_tiles.h"
 #include "ops/cpu/tile/tile.h"
 
 namespace eddy::cpu {
@@ -75,6 +76,10 @@ class PackedMatrix {
     return reinterpret_cast<const float*>(panels_.get()) + index * panel_size_;
   }
   int64_t num_panels() const { return (n_ + tiles_.panel_width() - 1) / tiles_.panel_width(); }
+  // How a product of so many rows by it is cut.
+  ProductTiles product_tiles(int64_t num_rows) const {
+    return {{num_rows, k_, n_, tiles_.panel_width()}, kFloatProductGrain};
+  }
 
   // How the panels are read.
   struct Reading {

@@ -36,17 +36,13 @@ int64_t product_of(const int64_t* dims, int count) {
 
 int64_t num_rows(const TensorView& a) { return product_of(a.dims, a.rank - 1); }
 
-ProductTiles tiles_of_product(int64_t num_rows, const PackedMatrix& b) {
-  return {{num_rows, b.depth(), b.columns(), b.tiles().panel_width()}, cpu::kFloatProductGrain};
-}
-
 const PackedMatrix& packed_of(const KernelArgs& args) {
   return *static_cast<const PackedState&>(*args.state).matrix;
 }
 
 // A[..., m, k] times one constant B[k, n], all of A's rows as one m.
 ProductTiles product_of_packed(const KernelArgs& args) {
-  return tiles_of_product(num_rows(args.inputs[0]), packed_of(args));
+  return packed_of(args).product_tiles(num_rows(args.inputs[0]));
 }
 cpu::Tiles tiles_of_packed(const KernelArgs& args) { return product_of_packed(args).tiles(); }
 
@@ -160,7 +156,7 @@ bool has_tiles_of_batches(const KernelInit& init) {
 // Whether the product is known to be small, by the rows of A (or of the result).
 bool is_one_tile(const TensorType& a, const PackedMatrix& b) {
   if (!a.is_static() || a.dims.rank() == 0) return false;
-  return tiles_of_product(product_of(a.dims.begin(), a.dims.rank() - 1), b).tiles().count() < 2;
+  return b.product_tiles(product_of(a.dims.begin(), a.dims.rank() - 1)).tiles().count() < 2;
 }
 
 Result<BoundKernel> bind_matmul(const KernelInit& init) {
@@ -305,11 +301,11 @@ bool run_packed_operand(const KernelArgs& args, const PackedMatrix& b,
   return true;
 }
 cpu::Tiles tiles_of_packed_operand(const KernelArgs& args) {
-  return tiles_of_product(num_rows(args.inputs[0]), packed_operand(args)).tiles();
+  return packed_operand(args).product_tiles(num_rows(args.inputs[0])).tiles();
 }
 bool run_packed_operand_tiles(const KernelArgs& args, int64_t first, int64_t) {
   const PackedMatrix b = packed_operand(args);
-  return run_packed_operand(args, b, tiles_of_product(num_rows(args.inputs[0]), b).part(first));
+  return run_packed_operand(args, b, b.product_tiles(num_rows(args.inputs[0])).part(first));
 }
 bool run_packed_operand_whole(const KernelArgs& args) {
   const PackedMatrix b = packed_operand(args);

@@ -149,21 +149,12 @@ bool run_gemm(const KernelArgs& args) {
 }
 
 ProductTiles product_of_packed(const KernelArgs& args) {
-  const PackedMatrix& b = *static_cast<const GemmState&>(*args.state).b_or_null;
-  return {{args.outputs[0].dims[0], b.depth(), b.columns(), b.tiles().panel_width()},
-          cpu::kFloatProductGrain};
+  return static_cast<const GemmState&>(*args.state)
+      .b_or_null->product_tiles(args.outputs[0].dims[0]);
 }
 cpu::Tiles tiles_of_packed(const KernelArgs& args) { return product_of_packed(args).tiles(); }
 bool run_packed(const KernelArgs& args, int64_t first, int64_t) {
   return run_part(args, product_of_packed(args).part(first), nullptr);
-}
-
-// Whether the product by a packed B is known to be small.
-bool is_one_tile(const TensorType& y, const PackedMatrix& b) {
-  if (!y.is_static()) return false;
-  const ProductTiles product({y.dims[0], b.depth(), b.columns(), b.tiles().panel_width()},
-                             cpu::kFloatProductGrain);
-  return product.tiles().count() < 2;
 }
 
 Result<BoundKernel> bind_gemm(const KernelInit& init) {
@@ -186,7 +177,9 @@ Result<BoundKernel> bind_gemm(const KernelInit& init) {
   if (state->b_or_null) kernel.unread_constants = 1 << 1;
   kernel.run = run_gemm;
   if (state->b_or_null) {
-    const bool is_small = is_one_tile(init.outputs[0].tensor, *state->b_or_null);
+    const TensorType& y = init.outputs[0].tensor;
+    const bool is_small =
+        y.is_static() && state->b_or_null->product_tiles(y.dims[0]).tiles().count() < 2;
     if (!is_small) cpu::set_tiles<tiles_of_packed, run_packed>(kernel);
   } else if (cpu::may_be_large(init.outputs[0].tensor, init.inputs[1].tensor)) {
     cpu::set_large_tiles<large_or_none, run_large_part>(kernel);

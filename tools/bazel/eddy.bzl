@@ -70,7 +70,7 @@ def eddy_vector_library(name, copts, avx2, avx512, amx = [], deps = []):
 
     Args:
       name: of the library, whose header is NAME.h.
-      copts: of all three.
+      copts: of all.
       avx2: added for NAME_avx2.cc.
       avx512: added for NAME_avx512.cc.
       amx: added for NAME_amx.cc; empty: there is none.

@@ -1,11 +1,13 @@
-// TwoStepConv: a convolution of images as ONNX lays them out, [n][c][h][w], whose weights may
-// change from call to call (training), in two steps of as many units:
+// TwoStepConv: a convolution of images as ONNX lays them out, [n][c][h][w], in two steps of as many
+// units, for weights that may change from call to call (training) and for register tiles:
 //
-//   prepare  packs a part of the weights into memory that all units share, or adds up parts of sums
+//   prepare  packs a part of the weights, or copies a part of the images, into memory that all
+//            units share, or adds up parts of sums
 //   run      convolves a part, or adds up the parts, once all units have prepared
 //
-// Units of a step write apart. Contract: one group, two spatial axes, sizes above 0; memory is the
-// caller's, aligned to 64. Determinism: units depend on the shape alone.
+// Units of a step write apart. Contract: memory is the caller's, aligned to 64; what the functions
+// here make is of one group, two spatial axes and sizes above 0 (tile_conv.h has its own contract).
+// Determinism: units depend on the shape alone.
 // Padding is added as zeros: a weight that is not finite spoils the positions there, too.
 // Threads: const use from any number. Errors: none.
 #pragma once

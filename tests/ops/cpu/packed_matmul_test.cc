@@ -1,7 +1,7 @@
-// Claim: the CPU's kernels of eddy.PackMatrix and eddy.PackedMatMul compute what the reference's
-// loops compute, the packing bit by bit, for matrices of any size, turned over or not, with a row
-// and without, sizes of 0 among them; panels of another width
-// they leave to the reference; what does not fit is refused.
+// Claim: the CPU's kernels of eddy.PackMatrix, eddy.PackedMatMul and eddy.SplitMatMul compute what
+// the reference's loops compute, the packing bit by bit, for matrices of any size, turned over or
+// not, with a row and without, sizes of 0 among them; panels of another width they leave to the
+// reference; what does not fit is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,6 +115,66 @@ TEST_F(PackedMatMulTest, AProductIsTheStandards) {
   const TestTensor packed = run_one(packing(p, b), KernelSet::kCpu);
   EXPECT_TRUE(is_close(run_one(product(p, a, packed), KernelSet::kCpu),
                        run_one(plain, KernelSet::kReference), 1e-5, 1e-4));
+}
+
+// eddy.SplitMatMul
+class SplitMatMulTest : public PackedMatMulTest {
+ protected:
+  OpCall product(const Dims& a, const Dims& b, std::vector<int64_t> sizes) {
+    OpCall call;
+    call.op = "SplitMatMul";
+    call.domain = "eddy";
+    call.inputs = {values(a), values(b)};
+    call.num_outputs = sizes.size();
+    call.attributes.set("split", std::move(sizes));
+    call.constant_inputs = 2;
+    return call;
+  }
+};
+
+TEST_F(SplitMatMulTest, PartsAreTheProductsOfAnyRowsAndDepth) {
+  const int64_t width = columns_in_panel();
+  for (const Dims& a : {Dims{7}, Dims{5, 7}, Dims{2, 3, 7}, Dims{0, 7}, Dims{4, 0}}) {
+    for (const bool has_row : {false, true}) {
+      SCOPED_TRACE(to_string(a) + (has_row ? " and a row" : ""));
+      const int64_t columns = 3 * width + 5;
+      OpCall call = product(a, {a[a.rank() - 1], columns}, {width, 2 * width, 5});
+      if (has_row) call.inputs.push_back(values({columns}));
+      const auto found = run_fast(call);
+      ASSERT_TRUE(found.is_ok()) << found.status().to_string();
+      const auto expected = run_op(call, KernelSet::kReference);
+      ASSERT_TRUE(expected.is_ok()) << expected.status().to_string();
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_TRUE(is_close((*found)[i].tensor(), (*expected)[i].tensor(), 1e-5, 1e-4)) << i;
+      }
+    }
+  }
+}
+
+TEST_F(SplitMatMulTest, OtherPanelsAndMatricesThatMayChangeAreLeftToTheReference) {
+  const int64_t width = columns_in_panel();
+  OpCall call = product({5, 6}, {6, 2 * width}, {width + 1, width - 1});
+  EXPECT_EQ(run_fast(call).status().code(), StatusCode::kUnsupported);
+  call = product({5, 6}, {6, 2 * width}, {width, width});
+  call.constant_inputs = 0;
+  EXPECT_EQ(run_fast(call).status().code(), StatusCode::kUnsupported);
+}
+
+TEST_F(SplitMatMulTest, WhatDoesNotFitIsRefused) {
+  const auto refusal = [&](const OpCall& call) {
+    return run_op(call, KernelSet::kReference).status().message();
+  };
+  EXPECT_THAT(refusal(product({3, 5}, {6, 9}, {4, 5})), HasSubstr("must have the 5 rows"));
+  EXPECT_THAT(refusal(product({3, 6}, {6, 9}, {4, 4})), HasSubstr("must have the 8 columns"));
+  EXPECT_THAT(refusal(product({3, 6}, {6, 9}, {10, -1})), HasSubstr("has the size -1"));
+  EXPECT_THAT(refusal(product({}, {6, 9}, {4, 5})), HasSubstr("at least one dimension"));
+  EXPECT_THAT(refusal(product({3, 6}, {2, 6, 9}, {4, 5})), HasSubstr("two dimensions"));
+  OpCall call = product({3, 6}, {6, 9}, {4, 5});
+  call.inputs.push_back(values({8}));
+  EXPECT_THAT(refusal(call), HasSubstr("one number for each of the 9 columns"));
+  call = product({3, 6}, {6, 9}, {4, 5});
+  call.num_outputs = 3;
+  EXPECT_THAT(refusal(call), HasSubstr("split has 2 entries for 3 outputs"));
 }
 
 TEST_F(PackedMatMulTest, WhatDoesNotFitIsRefused) {
